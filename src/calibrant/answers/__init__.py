@@ -1,1 +1,1 @@
-"""What goes out: a fitted calibrator as a table, SQL, ONNX, plain Python, or a model file."""
+"""Exports of a fitted calibrator: as a table, SQL, ONNX, plain Python, or a model file."""

@@ -1,4 +1,4 @@
-"""What a model file says is what its calibrator says: nothing is ignored, and no number is better
+"""Check that a model file agrees with its calibrator: no entry is ignored, and no number is better
 than proved.
 """
 
@@ -10,8 +10,8 @@ from calibrant.limits.mass import MASS_SHARE
 from calibrant.params.rules import TEXT
 from calibrant.text.sentences import shown
 
-_ACCURACY = 1e-9  # relative, of limits: another release, or another machine, may round otherwise
-_IN_WORDS = ("sentence",)  # which another release may word otherwise; `verify` compares it
+_ACCURACY = 1e-9  # relative accuracy of limits: other releases and machines may round differently
+_IN_WORDS = ("sentence",)  # other releases may word it differently; `verify` compares it
 _FIRST_FORMAT = "calibrant.model/1"
 _EARLIER_BUDGET = (
     "BinningCalibrator",
@@ -21,7 +21,7 @@ _EARLIER_BUDGET = (
 
 
 def check_guarantee(guarantee: Any) -> None:
-    """Raise an error for a guarantee of another shape."""
+    """Raise an error for a guarantee with unexpected entries."""
     if not isinstance(guarantee, dict) or set(guarantee) - {"details"} != {
         "epsilon",
         "confidence_level",
@@ -40,9 +40,9 @@ def check_guarantee(guarantee: Any) -> None:
 def check_numbers(
     guarantee: Mapping[str, Any], derived: Mapping[str, Any], earlier: float | None
 ) -> None:
-    """Raise an error for numbers of a guarantee that the calibrator does not give.
+    """Raise an error if the numbers of a guarantee do not follow from the calibrator.
 
-    `earlier` is the epsilon by the rule of an earlier format, which may be written in its place.
+    `earlier` is the epsilon by the rule of an earlier format, which the file may state instead.
     """
     for name in ("epsilon", "confidence_level"):
         said = guarantee[name]
@@ -54,7 +54,7 @@ def check_numbers(
 
 
 def is_near(one: float | None, other: float | None) -> bool:
-    """Whether two numbers differ by rounding alone."""
+    """Whether two numbers differ only by rounding."""
     if one is None or other is None:
         return False
     return abs(one - other) <= _ACCURACY * max(abs(one), abs(other))
@@ -63,10 +63,10 @@ def is_near(one: float | None, other: float | None) -> bool:
 def earlier_epsilon(file_format: str, state: Mapping[str, Any]) -> float | None:
     """The epsilon that the same counts gave in files of the first format.
 
-    None in others, or if it is the same.
+    None for other formats, or if it is the same.
 
-    Limits of rates had all of the error budget then, not 95% of it. That is today's rule at a
-    lower level.
+    In those files the limits on rates had the whole error budget, not 95% of it. That is today's
+    rule at a lower confidence level.
     """
     from calibrant.calibrators.score_calibrator import ScoreCalibrator
 
@@ -84,10 +84,10 @@ def earlier_epsilon(file_format: str, state: Mapping[str, Any]) -> float | None:
 
 
 def check_complete(written: Any, again: Any, place: str = "") -> None:
-    """Raise an error for an entry that is unknown, or was not read as it is written.
+    """Raise an error for an entry that is unknown or was not read as it is written.
 
-    `again` is what the calibrator that was read would write. It may have more entries: a later
-    release writes more.
+    `again` is what the restored calibrator would write. It may have more entries: later releases
+    write more.
     """
     if isinstance(written, dict) and isinstance(again, Mapping):
         for name, value in written.items():

@@ -50,7 +50,7 @@ MOST_REGIONS = 10_000  # their guarantee takes 0.2 s to compute, and 1 s in the 
 PathOrFile: TypeAlias = str | os.PathLike[str] | IO[Any]
 _FORMATS = ("calibrant.model/1", FORMAT)
 _KEYS = ("format", "checksum", "created_by", "columns", "provenance", "guarantee", "calibrator")
-_FORMER_KEYS = {"promise": "guarantee"}  # of files written before 1.0
+_FORMER_KEYS = {"promise": "guarantee"}  # in files written before 1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,7 +106,7 @@ class Model:
         return checksum.removeprefix("sha256:")[:16]
 
     def __getattr__(self, name: str) -> Any:
-        """The methods of the calibrator that predict."""
+        """Delegate prediction methods to the calibrator."""
         if name.startswith("predict"):
             return getattr(self.calibrator, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -243,7 +243,7 @@ def _as_model(
 
 
 def _others() -> dict[str, Any]:
-    """What else has a model file, by the schema of its state."""
+    """The other classes with model files, by the schema of their state."""
     from calibrant.assess.monotone.monotone_band import MonotoneBand
     from calibrant.assess.threshold.proved_threshold import Threshold
     from calibrant.calibrators.class_wise_hold_out import ClassWiseHoldOut
@@ -266,7 +266,7 @@ def _check_columns(columns: Any) -> dict[str, str]:
 
 
 def _plain(value: Any, place: str, depth: int = 0, *, mapping: bool = False) -> Any:
-    """A copy of plain JSON values; tuples become lists, and numpy's numbers Python's."""
+    """A copy as plain JSON values; tuples become lists, and numpy numbers become Python numbers."""
     if isinstance(value, np.generic):
         value = value.item()
     if depth > DEEPEST:
@@ -305,19 +305,19 @@ def _sealed(model: Model) -> dict[str, Any]:
 
 
 def _state_of(calibrator: Any) -> dict[str, Any]:
-    """What is kept of a calibrator or of thresholds.
+    """The saved state of a calibrator or of thresholds.
 
-    `to_dict` of a result also has what is only said.
+    `to_dict` of a result also contains its texts.
     """
     kept: dict[str, Any] = getattr(calibrator, "saved_state", calibrator.to_dict)()
     return kept
 
 
 def _guarantee(calibrator: Any) -> dict[str, Any]:
-    """What a reader of the file should know without calibrant."""
+    """What a reader of the file should know without using calibrant."""
     stated = getattr(calibrator, "guarantee_", calibrator)
     if getattr(stated, "read", ()):
-        stated = replace(stated, read=())  # the file is to say what its rows prove
+        stated = replace(stated, read=())  # the file should say what its rows prove
     level = getattr(stated, "confidence_level", None)
     return {
         "epsilon": getattr(stated, "epsilon", None),
@@ -331,7 +331,7 @@ def _guarantee(calibrator: Any) -> dict[str, Any]:
 
 
 def _read(data: bytes) -> Model:
-    """Check the outer layers first: nothing is computed from a damaged file."""
+    """Read a model, outer layers first: nothing is computed from a damaged file."""
     as_written = parse(data)
     _check_format(as_written)
     content = _current_keys(as_written)
@@ -371,7 +371,7 @@ def _read(data: bytes) -> Model:
 
 
 def _current_keys(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The same entries by the names of today."""
+    """The same entries under their current names."""
     if "guarantee" in content:
         return dict(content)
     return {_FORMER_KEYS.get(key, key): value for key, value in content.items()}
@@ -396,7 +396,7 @@ def _check_format(content: Mapping[str, Any]) -> None:
 
 def _check_regions(calibrator: Any) -> None:
     """Raise an error for more regions than limits can be computed for in about a second."""
-    # one count for each region, one part for each segment
+    # one count per region, one part per segment
     found = {"counts": 0, "parts": 0}
     left = [calibrator]
     while left:
@@ -414,7 +414,7 @@ def _check_regions(calibrator: Any) -> None:
 
 
 def _read_calibrator(state: Any, guarantee: Mapping[str, Any], file_format: str) -> Any:
-    # imports the whole package, which the checks before do not need
+    # this imports the whole package, which the earlier checks do not need
     from calibrant.calibrators.former_files import current_form
     from calibrant.calibrators.score_calibrator import ScoreCalibrator
 
@@ -424,7 +424,7 @@ def _read_calibrator(state: Any, guarantee: Mapping[str, Any], file_format: str)
         check_complete(current_form(state), calibrator.to_dict())
         derived = _guarantee(calibrator)
         earlier = earlier_epsilon(file_format, state)
-    except Exception as error:  # an error that the checks did not foresee is reported too
+    except Exception as error:  # report errors that the checks did not foresee, too
         kind = InvalidTypeError if isinstance(error, InvalidTypeError) else InvalidValueError
         said = (
             str(error) if isinstance(error, CalibrantError) else f"{type(error).__name__}: {error}"

@@ -1,6 +1,6 @@
 """The text of a model file: strict JSON in, within limits; readable JSON out.
 
-And a checksum of the values.
+Also a checksum of the values.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ MOST_VALUES = 500_000
 MOST_OBJECTS = 200_000
 DEEPEST = 40
 MOST_DIGITS = 100
-# a file with this at its start is a model file, though it may be damaged
+# a file that starts with this is a model file, though it may be damaged
 _MARK = b'"calibrant.model/'
 _START = 1000
 _OTHER_KINDS = {
@@ -26,7 +26,7 @@ _OTHER_KINDS = {
 
 
 def checksum_of(content: Mapping[str, Any]) -> str:
-    """Of the values, not of the layout: an editor may indent the file anew."""
+    """Checksum of the values, not of the layout: an editor may reindent the file."""
     rest = {key: value for key, value in content.items() if key != "checksum"}
     try:
         text = json.dumps(
@@ -50,7 +50,7 @@ def checksum_of(content: Mapping[str, Any]) -> str:
 
 
 def pretty(value: Any, indent: str = "") -> str:
-    """JSON for people: an object's entries on lines of their own, a list of numbers on one."""
+    """JSON for people: each entry of an object on its own line, a list of numbers on one line."""
     deeper = indent + "  "
     if isinstance(value, dict) and value:
         entries = [
@@ -69,14 +69,14 @@ def pretty(value: Any, indent: str = "") -> str:
 
 
 class NotAModelError(InvalidValueError):
-    """The file is no model file, or one of a newer release.
+    """The file is not a model file, or is from a newer release.
 
-    Other errors are of model files that are damaged.
+    Damaged model files raise other errors.
     """
 
 
 def parse(data: Any) -> dict[str, Any]:
-    """Strict JSON in strict UTF-8, within limits that are checked before memory is taken."""
+    """Parse strict JSON in strict UTF-8, within limits that are checked before memory is allocated."""
     if not isinstance(data, bytes | bytearray | memoryview):
         raise InvalidTypeError("path_or_file", "give bytes or text", got=type(data).__name__)
     data = bytes(data)

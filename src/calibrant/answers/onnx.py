@@ -1,4 +1,6 @@
-"""A fitted calibrator as an ONNX model: a tree of doubles finds the region, a gather its values."""
+"""A fitted calibrator as an ONNX model: a tree of doubles finds the region, and a gather its
+values.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +26,15 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 Attributes: TypeAlias = dict[str, Any]
-"""Settings of an operator, as `onnx.helper.make_node` takes them."""
+"""Attributes of an operator, as `onnx.helper.make_node` takes them."""
 
-_Node: TypeAlias = tuple[int, bool]  # its number, and whether it is a leaf
+_Node: TypeAlias = tuple[int, bool]  # its index, and whether it is a leaf
 
-# the first with trees of doubles; older ones round cuts to 32 bits
+# the first version with trees of doubles; older ones round cuts to 32 bits
 _OPSET = 18
 _ML_OPSET = 5
 _IR_VERSION = 10
-_LESS_THAN = 1  # of the operator's branch modes
+_LESS_THAN = 1  # one of the operator's branch modes
 # the two features of the tree
 _SCORE = 0
 _SEGMENT = 1
@@ -119,7 +121,7 @@ def to_onnx(
 
 
 def _segment_input(table: Table, graph: _Graph, axis: str) -> tuple[Any, str]:
-    """The input of segments, and the place of each segment as a column of numbers."""
+    """The segment input, and the index of each segment as a column of numbers."""
     from onnx import TensorProto, helper
 
     segments = _segment_array(table)
@@ -143,7 +145,7 @@ def _answer(table: Table, output: str, graph: _Graph, region: str, curve: str | 
 
 
 def _model(table: Table, graph: _Graph, inputs: list[Any], results: list[Any]) -> ModelProto:
-    """The model, checked, with what it says of itself."""
+    """The checked model, with its description."""
     from onnx import checker, helper
 
     notes = " ".join(table.notes)
@@ -169,7 +171,7 @@ def _model(table: Table, graph: _Graph, inputs: list[Any], results: list[Any]) -
 
 
 def _check_names(names: Iterable[str]) -> None:
-    """Raise an error for outputs that have the name of an input or of an inner node."""
+    """Raise an error for outputs with the name of an input or of an inner node."""
     for name in names:
         if name in ("score", "segment") or name.startswith("_"):
             rule = "have names other than those of the inputs, without a leading underscore"
@@ -179,7 +181,7 @@ def _check_names(names: Iterable[str]) -> None:
 class _Graph:
     """Nodes and constants of a model.
 
-    Every value has a name, which begins with an underscore unless it is given.
+    Every value has a name; it begins with an underscore unless given.
     """
 
     def __init__(self) -> None:
@@ -187,7 +189,7 @@ class _Graph:
         self.constants: list[Any] = []
 
     def add(self, operator: str, *inputs: str, name: str | None = None, **settings: Any) -> str:
-        """Add an operator, and return the name of its result."""
+        """Add an operator and return the name of its result."""
         from onnx import helper
 
         result = name or f"_{len(self.nodes)}"
@@ -195,7 +197,7 @@ class _Graph:
         return result
 
     def constant(self, values: Any) -> str:
-        """Add a constant, and return its name."""
+        """Add a constant and return its name."""
         from onnx import numpy_helper
 
         self.constants.append(
@@ -204,16 +206,16 @@ class _Graph:
         return str(self.constants[-1].name)
 
     def look_up(self, values: NDArray[Any], region: str) -> str:
-        """The entry of a table for each region."""
+        """The table entry of each region."""
         return self.add("Gather", self.constant(values), region, axis=0)
 
     def clipped(self, value: str, low: float, high: float) -> str:
-        """A value cut off at two limits."""
+        """A value clipped to two limits."""
         return self.add("Max", self.add("Min", value, self.constant(high)), self.constant(low))
 
 
 def _curve(table: Table, lines: Lines, graph: _Graph, score: str, region: str) -> str:
-    """The nodes of a curve: a line in each region, perhaps on the logit scale.
+    """The nodes of a curve: a line in each region, possibly on the logit scale.
 
     NaN outside all regions.
     """
@@ -250,11 +252,11 @@ _TYPES: dict[str, tuple[str, list[str | int]]] = {
     "region": ("INT64", ["n"]),
     "set": ("BOOL", ["n", 2]),
 }
-"""Type and shape of the outputs that are not doubles of shape (n,)."""
+"""Type and shape of outputs that are not doubles of shape (n,)."""
 
 
 class _Tree:
-    """Nodes and leaves of the search for a region, in the arrays that TreeEnsemble takes."""
+    """Nodes and leaves of the search for a region, as arrays for TreeEnsemble."""
 
     def __init__(self, table: Table) -> None:
         self._nodes: list[tuple[int, float, int, bool, int, bool]] = []
@@ -311,8 +313,8 @@ class _Tree:
 
 
 def _column(table: Table, output: str) -> FloatArray | BoolArray | IntArray:
-    """An output in each region, and last, where the region -1 points, what a score in no region
-    gets.
+    """An output for each region; the last entry, which region -1 points to, is for a score in no
+    region.
     """
     if output == "set" and table.sets is not None:
         return np.vstack([table.sets, [False, False]])
@@ -322,7 +324,7 @@ def _column(table: Table, output: str) -> FloatArray | BoolArray | IntArray:
 
 
 def _segment_array(table: Table) -> NDArray[np.object_] | FloatArray | IntArray:
-    segments = table.segments or [OTHER.value]  # where no segment is named, text
+    segments = table.segments or [OTHER.value]  # text if no segment is named
     kind = {str: object, float: np.float64}.get(type(segments[0]), np.int64)
     return np.array(
         [*segments, *([np.nan] if kind is np.float64 and table.takes_others else [])],

@@ -1,4 +1,4 @@
-"""A fitted calibrator as Python source that needs nothing but Python."""
+"""A fitted calibrator as Python source without dependencies."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def to_python(
         raise InvalidValueError(
             "name", "differ from the names that the function itself uses", got=repr(name)
         )
-    calibrator = getattr(calibrator, "calibrator", calibrator)  # of a model
+    calibrator = getattr(calibrator, "calibrator", calibrator)  # unwrap a model
     if hasattr(calibrator, "scored_trees"):
         return _of_trees(calibrator, name, outputs)
     table = export_table(calibrator, coverage=coverage)
@@ -182,8 +182,8 @@ def _key(segment: Segment | Rest | None) -> Segment | None:
 
 
 def _segment_text(table: Table) -> str:
-    """The key of a segment; None, which is no key, for one that is missing or of another kind than
-    those in fit.
+    """The key of a segment; None, which is not a key, if it is missing or has another type than in
+    fit.
     """
     if not table.takes_others:
         return "segment"
@@ -198,7 +198,7 @@ def _segment_text(table: Table) -> str:
 
 
 def _curve_rows(table: Table, lines: Lines, chosen: Mapping[str, str]) -> list[tuple[object, ...]]:
-    """Of each region the numbers of its line, what is added for the limits, and its other outputs."""
+    """For each region the numbers of its line, the offsets of the limits, and its other outputs."""
     nothing = [0.0] * table.calibrated.size
     lower, upper = (
         nothing if not table.values(name).size else table.values(name).tolist() for name in _LIMITS
@@ -232,7 +232,7 @@ def _curve_text(lines: Lines) -> str:
 
 
 def _values(table: Table, output: str) -> Sequence[float] | Sequence[tuple[Label, ...]]:
-    """An output in each region, as plain Python values."""
+    """An output for each region, as plain Python values."""
     if output == "region":
         return table.region_numbers
     if output == "set":

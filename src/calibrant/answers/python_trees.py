@@ -1,6 +1,4 @@
-"""A calibrator with trees over a score and attributes, as Python source that needs nothing but
-Python.
-"""
+"""A calibrator with trees over a score and attributes, as Python source without dependencies."""
 
 import pprint
 import textwrap
@@ -48,7 +46,7 @@ def _bin(feature, value):
 
 
 class Trees(Protocol):
-    """What such a calibrator has: a base, trees as plain values, and what is said of it."""
+    """The interface of a calibrator with trees: a base, trees as plain values, and texts about it."""
 
     base: Any
     state: dict[str, Any]
@@ -57,7 +55,9 @@ class Trees(Protocol):
 
 
 def trees_source(trees: Trees, name: str, base_source: str | None) -> str:
-    """The module: the source of the base, if there is one, then features, trees and the function."""
+    """The module's source: the source of the base, if there is one, then features, trees and the
+    function.
+    """
     constants = {
         "_FEATURES": trees.state["features"],
         "_TREES": [(tree["splits"], tree["values"]) for tree in trees.state["trees"]],

@@ -18,7 +18,7 @@ from calibrant.sample.sql.dialects import Dialect
 from calibrant.sample.sql.search import as_double, bin_of, by_segment, indented, one_line
 
 DIALECTS = tuple(dialects.DIALECTS)
-"""The engines that SQL can be written for."""
+"""The engines for which SQL can be written."""
 
 SEARCHES = ("case", "join")
 """How the piece of a score is found."""
@@ -141,7 +141,7 @@ def to_sql(
 
 
 def _check_segment(table: Table, segment: str | Sequence[str] | None) -> None:
-    """A column of segments is named where there are segments, and only there."""
+    """Require a segment column exactly if there are segments."""
     if table.is_segmented and segment is None:
         raise InvalidTypeError(
             "segment",
@@ -243,14 +243,14 @@ def _of_steps(table: Table, steps: Steps, output: str, spelling: Dialect, column
         curve = on_curve(table.lines, spelling, score, *found)
         return [
             f"CASE WHEN {found[0]} IS NOT NULL THEN {curve} END"
-        ]  # a limit that is clipped ignores NULL
+        ]  # clipping a limit would ignore NULL
     return looked_up(
         [on_curve(table.lines, spelling, score, *row) for row in zip(*texts, strict=True)]
     )
 
 
 def _literals(table: Table, output: str, spelling: Dialect) -> list[str]:
-    """The text of an output in each region."""
+    """The SQL text of an output in each region."""
     if output == "region":
         return [str(region) for region in table.region_numbers]
     if output == "set":

@@ -1,7 +1,7 @@
 """A table as SQL that joins rows with a small table of pieces.
 
-The pieces of a curve have one line each. What is the same for many of them, such as the limits of a
-bin, is in a second table, of bins.
+Each piece of a curve has its own line. Values that many pieces share, such as the limits of a bin,
+are in a second table, of bins.
 """
 
 import math
@@ -24,16 +24,16 @@ _LIMITS = ("lower", "upper")
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """A statement in two parts, around what is selected.
+    """The parts of a statement before and after the selected columns.
 
     Attributes
     ----------
     pieces : list of str
-        The lines before SELECT, which write the pieces down.
+        The lines before SELECT, which define the pieces.
     columns : dict
-        From an output to its expression.
+        The expression of each output.
     condition : list of str
-        The lines after FROM, which say which piece a row belongs to.
+        The lines after FROM, which determine the piece of a row.
     """
 
     pieces: list[str]
@@ -49,10 +49,10 @@ def joined_with_pieces(
     segment: str | None,
     taken: Sequence[str],
 ) -> Join:
-    """Return the parts of the statement; `taken` are names that the pieces must not have.
+    """Return the parts of the statement; `taken` holds names that the pieces must not use.
 
-    A piece has a score if low <= score < high. Both are numbers, so that no score that is missing,
-    NaN or infinite has a piece, also where NaN is sorted above all numbers.
+    A score belongs to a piece if low <= score < high. Both ends are numbers, so a score that is
+    missing, NaN or infinite has no piece, even where NaN sorts above all numbers.
     """
     held = {name.lower() for name in taken}
     on_line = _line_heads(table, chosen)
@@ -89,7 +89,7 @@ def joined_with_pieces(
 
 
 class _Bins:
-    """What several pieces of a curve have in common, each written once and numbered."""
+    """Values that several pieces of a curve share, each written once and numbered."""
 
     def __init__(self, table: Table, heads: Sequence[str], spelling: Dialect) -> None:
         self._texts = _texts(table, heads, spelling)
@@ -104,7 +104,7 @@ class _Bins:
         return [str(number)]
 
     def rows(self) -> list[list[str]]:
-        """The bins of all pieces that were numbered."""
+        """The bins of all numbered pieces."""
         return [[str(number), *texts] for texts, number in self._numbers.items()]
 
 
@@ -124,7 +124,7 @@ def _of_piece(spelling: Dialect, name: str) -> str:
 
 
 def _line_heads(table: Table, chosen: Mapping[str, str]) -> list[str]:
-    """The columns of a curve's line, where one is asked for."""
+    """The columns of a curve's line, if one is requested."""
     if table.lines is None or not {"calibrated", *_LIMITS} & chosen.keys():
         return []
     if table.lines.beta:
@@ -133,7 +133,7 @@ def _line_heads(table: Table, chosen: Mapping[str, str]) -> list[str]:
 
 
 def _starts_low(table: Table, lines: Lines) -> bool:
-    """Whether each line starts at the low end of its piece, or is level and any start will do."""
+    """Whether each line starts at the low end of its piece, or is flat, so that any start will do."""
     for steps in table.steps:
         lows = [steps.low, *steps.cuts.tolist()]
         highs = [*steps.cuts.tolist(), steps.high]
@@ -147,7 +147,7 @@ def _starts_low(table: Table, lines: Lines) -> bool:
 def _rows(
     table: Table, steps: Steps, texts: Sequence[Sequence[str]], spelling: Dialect
 ) -> list[list[str]]:
-    """The pieces of one segment; neighbours that differ in nothing are one."""
+    """The pieces of one segment; identical neighbours are merged."""
     starts = [None] * len(texts) if table.lines is None else table.lines.start.tolist()
     cuts, regions = steps.runs(list(zip(map(tuple, texts), starts, strict=True)))
     lows = [steps.low, *cuts]
@@ -161,7 +161,7 @@ def _rows(
 
 
 def _segment(steps: Steps, spelling: Dialect) -> str:
-    """The segment of a piece; NULL for all that are not named."""
+    """The segment of a piece; NULL for all segments that are not named."""
     if not isinstance(steps.segment, str | int | float):
         return "NULL"
     return (
@@ -172,13 +172,13 @@ def _segment(steps: Steps, spelling: Dialect) -> str:
 
 
 def _texts(table: Table, heads: Sequence[str], spelling: Dialect) -> list[tuple[str, ...]]:
-    """What the columns hold in each region."""
+    """The column values of each region."""
     columns = [_column_texts(table, head, spelling) for head in heads]
     return list(zip(*columns, strict=True)) if heads else [()] * table.calibrated.size
 
 
 def _column_texts(table: Table, head: str, spelling: Dialect) -> list[str]:
-    """What a column holds, region by region."""
+    """The values of one column, by region."""
     if head == "region":
         return [str(number) for number in table.region_numbers]
     if head == "set":
@@ -205,11 +205,11 @@ def _expression(
     curve = on_curve(table.lines, spelling, as_double(spelling, score), value, slope, start, offset)
     if offset is None and not table.lines.logit:
         return curve
-    return f"CASE WHEN {value} IS NOT NULL THEN {curve} END"  # what is clipped ignores NULL
+    return f"CASE WHEN {value} IS NOT NULL THEN {curve} END"  # clipping would ignore NULL
 
 
 def _conditions(table: Table, spelling: Dialect, score: str, segment: str | None) -> list[str]:
-    """What has to hold for a row and its piece."""
+    """The conditions under which a row matches its piece."""
     number = as_double(spelling, score)
     conditions = [spelling.guard.format(score)] if spelling.guard else []
     conditions += [
@@ -230,14 +230,14 @@ def _conditions(table: Table, spelling: Dialect, score: str, segment: str | None
     literals = [
         spelling.text(one) if isinstance(one, str) else spelling.literal(one) for one in named
     ]
-    rest = f"{own} IS NULL AND {column} NOT IN ({', '.join(literals)})"  # which is not true of NULL
+    rest = f"{own} IS NULL AND {column} NOT IN ({', '.join(literals)})"  # not true for NULL
     return [*conditions, f"({column} = {own} OR ({rest}))"]
 
 
 def _written(
     spelling: Dialect, name: str, heads: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> list[str]:
-    """The pieces as a table in the statement itself."""
+    """The pieces as a table inside the statement."""
     columns = [spelling.name(head) for head in heads]
     listed = [f"({', '.join(row)})" for row in rows]
     before = f"{spelling.name(name)} ({', '.join(columns)}) AS ("

@@ -10,10 +10,10 @@ from calibrant.params.rules import OPEN_UNIT
 
 
 class Exportable(Protocol):
-    """What gives its own table: every calibrator of scores, a Threshold, a MonotoneBand."""
+    """An object with its own table: every score calibrator, a Threshold, a MonotoneBand."""
 
     def _table(self, coverage: float) -> Table:
-        """The answers as a table, with sets of that coverage; raise if there is none."""
+        """The outputs as a table, with sets of that coverage; raise an error if there is no table."""
 
 
 def export_table(calibrator: Exportable, *, coverage: float = 0.95) -> Table:

@@ -1,6 +1,6 @@
-"""The command `calibrant`: audit, fit, apply, verify, export and more, on files of any size.
+"""The `calibrant` command: audit, fit, apply, verify, export and more, on files of any size.
 
-Each command is one module. It imports nothing heavy until it runs, so `--help` is fast.
+Each command is a module. It imports nothing heavy until it runs, so `--help` is fast.
 """
 
 import sys
@@ -11,7 +11,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line and leave with its exit code.
+    """Run the command line and exit with its exit code.
 
     0: done. 1: done, and the answer is no (--check, --require-epsilon, verify). 2: wrong usage or
     bad input. 3: verify could not check everything. 130: stopped by Ctrl-C.

@@ -1,4 +1,4 @@
-"""The group of all commands. Each is imported only when it is needed."""
+"""The group of all commands. Each is imported only when needed."""
 
 import os
 import signal
@@ -48,20 +48,20 @@ More: calibrant --help, calibrant fit --help."""  # noqa: E501
 
 
 class LazyGroup(click.Group):
-    """Imports a command when it is needed, and prints errors in one line."""
+    """Imports a command when needed, and prints each error on one line."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All commands, in the order of first use."""
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the command's module."""
+        """Import the module of the command."""
         if cmd_name not in _COMMANDS:
             return None
         return import_module(f"calibrant.cli.{cmd_name.replace('-', '_')}").command  # type: ignore[no-any-return]
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        """Find the command, or name the nearest one."""
+        """Find the command, or suggest the nearest one."""
         name = args[0]
         if name not in _COMMANDS:
             near = did_you_mean(name, _COMMANDS)
@@ -70,7 +70,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. A closed pipe is no failure, as it would be for click."""
+        """Run the command. Unlike in click, a closed pipe is not a failure."""
         try:
             with _own_warnings():
                 return super().invoke(ctx)
@@ -80,7 +80,7 @@ class LazyGroup(click.Group):
     def main(  # type: ignore[override]
         self, args: Sequence[str] | None = None, prog_name: str | None = "calibrant", **extra: Any
     ) -> Any:
-        """Run, say in one line what went wrong, and leave with an exit code."""
+        """Run, report an error on one line, and exit with an exit code."""
         given = list(sys.argv[1:] if args is None else args)
         debug = "--debug" in given or os.environ.get("CALIBRANT_DEBUG", "") not in ("", "0")
         before = None
@@ -119,9 +119,9 @@ class LazyGroup(click.Group):
 
 @contextmanager
 def _own_warnings() -> Iterator[None]:
-    """Say calibrant's own warnings in the words of the command line.
+    """Print calibrant's own warnings in the terms of the command line.
 
-    Others are shown as Python shows them.
+    Other warnings are shown as Python shows them.
     """
     with warnings.catch_warnings():
         usual = warnings.showwarning

@@ -1,5 +1,5 @@
 """What `verify` compares: values that must be equal, and numbers that another machine may round
-otherwise.
+differently.
 """
 
 import math
@@ -12,10 +12,10 @@ from calibrant.text.sentences import shown
 if TYPE_CHECKING:
     from calibrant.params.rules import Rule
 
-# far more than the last bits in which kernels of linear algebra and libraries of functions differ
+# far larger than the differences in the last bits between linear algebra kernels and math libraries
 _RELATIVE = 1e-9
 _ABSOLUTE = (
-    1e-12  # of probabilities: a difference of two that are nearly equal keeps their rounding
+    1e-12  # for probabilities: a difference of two nearly equal ones keeps their rounding error
 )
 _ON_SCORES = (
     "knots",
@@ -37,7 +37,7 @@ _ON_SCORES = (
 at any scale.
 """
 _OF_ANY_SCALE = ("slope", "temperature", "false_alarms")
-"""Entries that have no natural scale, so that only their ratio counts."""
+"""Entries without a natural scale, for which only the ratio matters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,11 @@ class Check:
 
 
 def close(one: Any, other: Any, name: str = "") -> bool:
-    """Whether two plain values are the same, up to the rounding of numbers.
+    """Whether two plain values are equal up to rounding.
 
-    Of probabilities, limits and what else was computed, the last bits may differ between machines;
-    1e-9 of the number itself and 1e-12 are allowed. What is a score must be equal: scores may be of
-    any scale, and are only copied.
+    The last bits of probabilities, limits and other computed numbers may differ between machines; a
+    relative 1e-9 and an absolute 1e-12 are allowed. Scores must be equal: they may have any scale,
+    and are only copied.
 
     >>> close({"left": 0.3}, {"left": 0.3 + 1e-13}), close({"knots": [1e-11]},
     ...     {"knots": [1e-11 + 1e-20]})
@@ -64,7 +64,7 @@ def close(one: Any, other: Any, name: str = "") -> bool:
 
 
 def difference(one: Any, other: Any, name: str = "") -> str | None:
-    """The name of the first entry in which two plain values differ; None if they are the same.
+    """The name of the first entry in which two plain values differ; None if they are equal.
 
     >>> difference({"curve": {"name": "beta", "left": [0.1]}}, {"curve": {"name": "beta",
     ...     "left": [0.2]}})
@@ -112,7 +112,7 @@ def _near(one: float, other: float, name: str) -> bool:
 class SameData:
     """Whether the rows are those of the file.
 
-    `differs` is "rows" for other rows, "order" for the same rows in another order, and None where
+    `differs` is "rows" for other rows, "order" for the same rows in another order, and None if
     neither is known.
     """
 
@@ -121,14 +121,14 @@ class SameData:
 
 
 def same_number(name: str, here: int, saved: Any, *notes: str) -> Check:
-    """Compare a number with that of the model file."""
+    """Compare a number with the one in the model file."""
     same = type(saved) is int and here == saved
     other = "" if same else f"; the model file has {shown(saved)}"
     return Check(name, same, "; ".join((f"{here:,}{other}", *notes)))
 
 
 def same_data(model: Any, data: Any) -> SameData:
-    """Compare the rows, and their order, with what the file says of them."""
+    """Compare the rows and their order with what the file says about them."""
     from calibrant.sample.fingerprint import fingerprint
 
     seen = fingerprint(data, ordered=True)
@@ -173,7 +173,7 @@ def same_data(model: Any, data: Any) -> SameData:
 
 
 def _types(model: Any, data: Any) -> list[Check]:
-    """Columns of ids or groups of another type, whose rows may be drawn otherwise."""
+    """Check columns of ids or groups for another type, with which other rows may be drawn."""
     checks = []
     for part in ("id", "group"):
         known = model.provenance.get(f"{part}_type")
@@ -189,7 +189,7 @@ def _types(model: Any, data: Any) -> list[Check]:
 
 
 def in_other_order(checks: Iterable[Check]) -> list[Check]:
-    """The same checks, where what differs may differ because of the order of the rows."""
+    """The same checks, for the case that differences may be due to the order of the rows."""
     why = (
         "not checked: rows are drawn by position, and these are in a different order; give them "
         "in the same order as in fit, or fit with --id"
@@ -215,9 +215,10 @@ def fault_of(settings: Mapping[str, Any], rules: Mapping[str, "Rule[Any]"]) -> s
 
 
 def undecided(settings: Mapping[str, Any], data: Any, of_draw: Iterable[str]) -> str:
-    """A note on settings that made no difference on these rows, so that no rows can confirm them.
+    """A note on settings that made no difference on these rows, so that the rows cannot confirm
+    them.
 
-    `of_draw` are those of a draw, where nothing was drawn.
+    `of_draw` are the settings of a draw, if nothing was drawn.
     """
     idle = [*of_draw, *(["skip_missing"] if data.facts(drawn=False).skipped == 0 else [])]
     names = [name for name in idle if name in settings]
@@ -225,9 +226,9 @@ def undecided(settings: Mapping[str, Any], data: Any, of_draw: Iterable[str]) ->
 
 
 def on_provenance(model: Any, given: Mapping[str, Any]) -> list[Check]:
-    """What the file says of its origin, which no rows can confirm.
+    """What the file says about its origin, which no rows can confirm.
 
-    And columns that were named anew.
+    Also columns that were renamed.
     """
     known = {"rows", "groups", "fingerprint", "order", "settings", "id_type", "group_type"}
     told = [*sorted(set(model.provenance) - known), "created_by"]

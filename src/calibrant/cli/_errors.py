@@ -21,11 +21,11 @@ _MEANT = {
     "positive": "--pos-label",
     "target": "--label",
 }
-"""Options that people try, and those that do what they mean."""
+"""Options that people try, and the options that do what they mean."""
 
 
 class Stopped(BaseException):
-    """The system asks the process to end. Files that are not complete are removed on the way out."""
+    """The system asks the process to end. Incomplete files are removed on the way out."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -37,7 +37,7 @@ class ReaderGone(BaseException):
 
 
 class RefusedError(CalibrantError):
-    """Something that only the command line refuses, such as an output file that exists."""
+    """Something that only the command line rejects, such as an existing output file."""
 
 
 def told(error: BaseException) -> tuple[str, int]:
@@ -87,8 +87,8 @@ def _see(error: click.UsageError) -> str:
 
 
 def _no_such_option(error: click.NoSuchOption) -> str:
-    """The options that begin with the same word, all of them: the nearest may be the opposite of
-    what was meant.
+    """List all options that begin with the same word: the nearest may be the opposite of what was
+    meant.
     """
     params = [] if error.ctx is None else error.ctx.command.params
     every = [name for param in params for name in param.opts]

@@ -1,4 +1,4 @@
-"""Lines of predictions and labels, as they come: from a file that grows, or from a pipe."""
+"""Read lines of predictions and labels as they arrive, from a growing file or a pipe."""
 
 import hashlib
 import json
@@ -14,16 +14,16 @@ from typing import Any, BinaryIO
 from calibrant.cli._errors import RefusedError, message_of
 from calibrant.errors import CalibrantError, StoreError
 
-_HEAD = 256  # bytes at the beginning that a file is known by
+_HEAD = 256  # leading bytes that identify a file
 _BATCH = 1000
-_KEY = 30  # characters
-_PAUSE = 0.5  # seconds between looks at a file
+_KEY = 30  # in characters
+_PAUSE = 0.5  # seconds between checks of a file
 _ADVICE = "--id, --score and --label name the fields; without them they are named as in fit"
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The fields of a line."""
+    """The field names of a line."""
 
     id: str
     score: str
@@ -35,7 +35,7 @@ class Fields:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of the input: its number, where it ends, and what it says."""
+    """A line of the input: its number, where it ends, and its content."""
 
     number: int
     end: int
@@ -52,7 +52,7 @@ class EventFile:
         self._offset = 0
         self._number = 0
         self.has_times: bool | None = None
-        """Whether lines have times, as the first one has or has not."""
+        """Whether lines have times, as determined by the first one."""
 
     def _opened(self) -> BinaryIO:
         return Path(self.path).open("rb")
@@ -64,12 +64,12 @@ class EventFile:
 
     @property
     def key(self) -> str:
-        """Under which name a store keeps how far this file was read."""
+        """The name under which a store records how far this file was read."""
         name = "-" if self.is_pipe else str(Path(self.path).resolve())
         return hashlib.sha256(name.encode()).hexdigest()[:_KEY]
 
     def head(self) -> str:
-        """What the file is known by: a hash of its first line."""
+        """A hash of the first line, which identifies the file."""
         if self.is_pipe:
             return ""
         with Path(self.path).open("rb") as file:
@@ -78,7 +78,7 @@ class EventFile:
         return hashlib.sha256(first).hexdigest() if whole else ""
 
     def place_after(self, line: Line) -> dict[str, Any]:
-        """What a store keeps, so that the next run goes on after this line."""
+        """What a store records, so that the next run continues after this line."""
         return {
             "offset": line.end,
             "line": line.number,
@@ -99,10 +99,11 @@ class EventFile:
         return self._offset
 
     def batches(self, *, follow: bool) -> Iterator[list[Line]]:
-        """Some lines at a time; none where there is nothing new.
+        """Yield some lines at a time; none if there is nothing new.
 
-        With `follow`, wait for more at the end of a file, and go on with a new file of that name.
-        Half a line is left for later. Lines before one that cannot be read are given first.
+        With `follow`, wait for more at the end of a file, and continue with a new file of that
+        name. An incomplete line is left for later. Lines before an unreadable one are yielded
+        first.
         """
         while True:
             lines, error = self._read_some(follow=follow)
@@ -119,7 +120,7 @@ class EventFile:
                 yield []
 
     def _read_some(self, *, follow: bool) -> tuple[list[Line], RefusedError | None]:
-        """Lines that are there now, and what is wrong with the one after them."""
+        """The lines available now, and what is wrong with the line after them."""
         lines: list[Line] = []
         while len(lines) < _BATCH:
             text = self._stream.readline()
@@ -138,8 +139,8 @@ class EventFile:
         return lines, None
 
     def _reopened(self) -> bool:
-        """Whether the file was replaced or cut off, as logs are each night; then the new one is
-        open.
+        """Whether the file was replaced or truncated, as logs are each night; if so, open the new
+        one.
         """
         try:
             now = Path(self.path).stat()
@@ -160,7 +161,7 @@ class EventFile:
 
 
 def _parsed(text: bytes) -> Mapping[str, Any] | None:
-    """The JSON object of a line; None if it is none."""
+    """The JSON object of a line; None if it is not one."""
     try:
         found = json.loads(text)
     except ValueError:
@@ -169,9 +170,9 @@ def _parsed(text: bytes) -> Mapping[str, Any] | None:
 
 
 def take_lines(monitor: Any, events: EventFile, lines: Sequence[Line], fields: Fields) -> None:
-    """Hand in lines, and keep how far the input was read, in one transaction.
+    """Submit lines, and record how far the input was read, in one transaction.
 
-    If one of them cannot be taken, those before it are kept, and the error names it.
+    If one of them cannot be accepted, the lines before it are kept, and the error names it.
     """
     try:
         _take_together(monitor, events, lines, fields)
@@ -201,8 +202,8 @@ def _take_alone(monitor: Any, events: EventFile, line: Line, fields: Fields) -> 
 
 
 def _check_times(events: EventFile, content: Mapping[str, Any], fields: Fields) -> None:
-    """All lines have times, or none: a line of now between those of last year would end all days
-    up to now.
+    """Require that all lines have times, or none: a line without a time counts as now, and among
+    last year's lines it would end all days up to now.
     """
     has_time = any(content.get(name) is not None for name in (fields.at, fields.labelled_at))
     if events.has_times is None:
@@ -214,10 +215,11 @@ def _check_times(events: EventFile, content: Mapping[str, Any], fields: Fields) 
 
 
 def hand_in(monitor: Any, records: Sequence[Mapping[str, Any]], fields: Fields) -> None:
-    """Hand lines to a monitor: predictions and labels of each day together, day by day.
+    """Submit lines to a monitor: the predictions and labels of each day together, day by day.
 
-    A line with a score is a prediction, and one with a label is a label. One with both is complete,
-    such as a row of an archive: the time of its label is ahead of the next line and moves no clock.
+    A line with a score is a prediction, and a line with a label is a label. A line with both is
+    complete, such as a row of an archive: the time of its label is ahead of the next line and does
+    not move the clock.
     """
     for record in records:
         has_score = record.get(fields.score) is not None
@@ -238,7 +240,7 @@ def hand_in(monitor: Any, records: Sequence[Mapping[str, Any]], fields: Fields) 
 def _by_day(
     records: Sequence[Mapping[str, Any]], fields: Fields, maturity: float
 ) -> Iterator[Sequence[Mapping[str, Any]]]:
-    """Lines in their order, apart where the clock of the store may end a day or a row may mature."""
+    """Lines in order, split where the store's clock may end a day or a row may mature."""
     import numpy as np
 
     from calibrant.monitor.late_labels import days_of
@@ -256,7 +258,7 @@ def _by_day(
 
 
 def _clock_time(record: Mapping[str, Any], fields: Fields) -> Any:
-    """The time that a line tells: of its prediction, or of its label if it has no score."""
+    """The time of a line: of its prediction, or of its label if it has no score."""
     at = record.get(fields.at)
     if record.get(fields.score) is not None:
         return at
@@ -265,7 +267,7 @@ def _clock_time(record: Mapping[str, Any], fields: Fields) -> Any:
 
 
 def _times(records: Sequence[Mapping[str, Any]], *names: str) -> list[Any] | None:
-    """The first of these fields that a line has; None if no line has a time."""
+    """For each line, the first of these fields that it has; None if no line has a time."""
     found = [
         next((record[name] for name in names if record.get(name) is not None), None)
         for record in records

@@ -1,4 +1,4 @@
-"""What `calibrant fit` has fitted: saved, shown, as JSON and as a report."""
+"""The result of `calibrant fit`: saved, shown, as JSON and as a report."""
 
 import shlex
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from calibrant.text.numbers import rows, upper
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A fitted calibrator, and what there is to say of its rows."""
+    """A fitted calibrator, and the notes on its rows."""
 
     method: str
     calibrator: Any
@@ -25,9 +25,9 @@ class Fitted:
     n_skipped: int
     signs: list[dict[str, Any]]
     on_rows: tuple[str, ...]
-    """Notes on the rows that were fitted; shown with --quiet, too."""
+    """Notes on the fitted rows; shown even with --quiet."""
     advice: tuple[str, ...]
-    """Further notes: on options, scores and times that may not be what was meant."""
+    """Further notes, on options, scores and times that may be mistakes."""
 
     @property
     def guarantee(self) -> Any:
@@ -39,12 +39,12 @@ class Fitted:
 
 
 def _model_file(options: dict[str, Any]) -> str | None:
-    """Where the model is saved, if it is."""
+    """Where the model is saved, if anywhere."""
     return next((path for path in options["output"] if not is_page(path)), None)
 
 
 def _report_file(options: dict[str, Any]) -> str | None:
-    """Where the report is written, if it is."""
+    """Where the report is written, if anywhere."""
     return next((path for path in options["output"] if is_page(path)), None)
 
 
@@ -100,7 +100,7 @@ def is_reached(guarantee: Any, wanted: float | None) -> bool | None:
 
 
 def fit_json(fitted: Fitted, reached: bool | None, options: dict[str, Any]) -> dict[str, Any]:
-    """What was fitted as plain values; documented on the page of the command line."""
+    """The result as plain values; documented on the command-line page."""
     return {
         "command": "fit",
         "model": _model_file(options),
@@ -120,7 +120,7 @@ def fit_json(fitted: Fitted, reached: bool | None, options: dict[str, Any]) -> d
 
 
 def show_fit(fitted: Fitted, reached: bool | None, options: dict[str, Any]) -> None:
-    """The guarantee, what it assumes, and where the model is."""
+    """Show the guarantee, its assumptions, and where the model is."""
     show_guarantee(fitted.calibrator, notes=fitted.on_rows if is_quiet() else fitted.notes)
     _show_rest(fitted.guarantee, fitted.provenance["rows"])
     show_signs(fitted.signs)
@@ -131,7 +131,7 @@ def show_fit(fitted: Fitted, reached: bool | None, options: dict[str, Any]) -> N
 
 
 def _show_not_reached(calibrator: Any, wanted: float) -> None:
-    """Why the required epsilon was not reached, and how many rows would do."""
+    """Show why the required epsilon was not reached, and how many rows would suffice."""
     found = "nothing is guaranteed"
     needed = ""
     if _has_epsilon(calibrator.guarantee_):
@@ -141,7 +141,7 @@ def _show_not_reached(calibrator: Any, wanted: float) -> None:
 
 
 def _show_file(calibrator: Any, options: dict[str, Any]) -> None:
-    """Where the model was saved, and what can be done with it."""
+    """Show where the model was saved, and what can be done with it."""
     report = _report_file(options)
     if report is not None:
         saved(report)
@@ -156,7 +156,7 @@ def _show_file(calibrator: Any, options: dict[str, Any]) -> None:
 
 
 def _show_rest(guarantee: Any, n_rows: int) -> None:
-    """Why the rows of the table do not add up to all rows, where rows lie on bin edges."""
+    """Explain why the rows of the table do not add up to all rows, if rows lie on bin edges."""
     from calibrant.guarantee.statement import Edges
 
     said = getattr(guarantee, "statement", None)
@@ -171,9 +171,9 @@ def _show_rest(guarantee: Any, n_rows: int) -> None:
 
 
 def _rows_needed(calibrator: Any, wanted: float) -> str:
-    """With how many rows, and which method, the required epsilon is sure to be reached.
+    """The number of rows and the method with which the required epsilon is certain to be reached.
 
-    Empty if that is not known.
+    Empty if unknown.
     """
     from calibrant import plan
     from calibrant.errors import CalibrantError
@@ -190,7 +190,7 @@ def _rows_needed(calibrator: Any, wanted: float) -> str:
     n_bins = len(guarantee.regions)
     try:
         n = plan(epsilon=wanted, n_bins=n_bins, confidence_level=guarantee.confidence_level).n
-    except CalibrantError:  # as a required epsilon of 0
+    except CalibrantError:  # for example a required epsilon of 0
         return ""
     enough = f"{rows(n)} would be enough, whatever their labels, if no scores are tied"
     return f" With --method binning --bins {n_bins}, {enough}."

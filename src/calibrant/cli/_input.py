@@ -33,7 +33,7 @@ _USUAL_NAMES = {
     ),
     "label": ("label", "y", "target", "outcome", "class", "y_true", "actual", "truth"),
 }
-_MOST_COLUMNS = 15  # that an error lists
+_MOST_COLUMNS = 15  # listed in an error
 _SUFFIXES = {"parquet": ".parquet", "csv": ".csv", "json": ".jsonl", "ipc": ".arrow"}
 
 
@@ -54,7 +54,7 @@ class Files:
         return [path.name for path in find_files(self.paths)]
 
     def format(self) -> str:
-        """The one format of all files."""
+        """The common format of all files."""
         from calibrant.sample.sources.files import common_format, find_files
 
         return common_format(find_files(self.paths), self.file_format)
@@ -70,7 +70,7 @@ class Files:
     ) -> "ArrowData":
         """Scored data, with columns in their roles.
 
-        Without a row they are refused, unless `with_rows` is False.
+        Data without rows are rejected, unless `with_rows` is False.
         """
         from calibrant.params.rules import thread_count
         from calibrant.sample.sources.files import from_files
@@ -106,7 +106,7 @@ def _columns(roles: Mapping[str, str | None]) -> "Columns":
 
 
 def _is_empty(data: "ArrowData") -> bool:
-    """Whether there is no row; reads no further than to the first."""
+    """Whether there are no rows; reads no further than the first."""
     if data.known_rows() is not None:
         return data.known_rows() == 0
     batches = (batch for part in data.parts for batch, _ in part.batches([data.columns.score]))
@@ -115,7 +115,7 @@ def _is_empty(data: "ArrowData") -> bool:
 
 @contextmanager
 def files(options: Mapping[str, Any]) -> Iterator[Files]:
-    """The files that were named. Standard input is kept in a temporary file."""
+    """The files named on the command line. Standard input is stored in a temporary file."""
     paths = list(options["data"])
     file_format = options["file_format"]
     how = {"threads": options["threads"], "quiet": options["quiet"]}
@@ -135,7 +135,7 @@ def files(options: Mapping[str, Any]) -> Iterator[Files]:
 def labelled(
     options: Mapping[str, Any], *more: str
 ) -> Iterator[tuple[Files, "ArrowData", dict[str, Any]]]:
-    """The files, their rows with scores, labels and more columns, and the parameters `pos_label`
+    """The files, their rows with scores, labels and further columns, and the parameters `pos_label`
     and `classes`.
     """
     parts = ("score", "label", *more)
@@ -150,14 +150,14 @@ def labelled(
 
 
 def sample_of(data: "ArrowData", options: Mapping[str, Any]) -> tuple[int, "Draw | None"]:
-    """How many rows there are, and how to draw a sample where there are more than --most-rows."""
+    """The number of rows, and how to draw a sample if there are more than --most-rows."""
     most = options["most_rows"]
     n_rows = sum(data.sizes().values())
     return n_rows, data.draw(most / n_rows, options["random_state"]) if n_rows > most else None
 
 
 def _spool(folder: "Path", file_format: str | None) -> "Path":
-    """Write standard input to a file whose name ends in its format."""
+    """Write standard input to a file whose suffix is its format."""
     import shutil
 
     from calibrant.sample.sources.file_kind import sniff
@@ -189,9 +189,9 @@ def _spool(folder: "Path", file_format: str | None) -> "Path":
 
 
 def with_defaults(source: Files, given: dict[str, str | None]) -> dict[str, str | None]:
-    """Columns by role; `score` and `label` are columns of these names unless others are given.
+    """Columns by role; `score` and `label` default to the columns with these names.
 
-    Where there is none, or more than one in upper and lower case, an error lists the columns.
+    If there is no such column, or several that differ in case, an error lists the columns.
     """
     from calibrant.sample.sources.files import schema_of
 
@@ -218,7 +218,7 @@ def with_defaults(source: Files, given: dict[str, str | None]) -> dict[str, str 
 
 
 def _of_that_name(names: Sequence[str], part: str) -> str | None:
-    """The one column that is called by its role, in upper or lower case."""
+    """The only column named after its role, ignoring case."""
     found = [name for name in names if name.lower() == part]
     return found[0] if len(found) == 1 else None
 
@@ -240,7 +240,7 @@ def _kind(kind: Any) -> str:
 
 
 def _label_of(text: str, kind: Any, option: str) -> bool | int | float | str:
-    """A label that was typed, as a value of the column's type."""
+    """A typed label, as a value of the column's type."""
     try:
         if pa.types.is_boolean(kind):
             return {"true": True, "1": True, "false": False, "0": False}[text.strip().lower()]
@@ -255,7 +255,7 @@ def _label_of(text: str, kind: Any, option: str) -> bool | int | float | str:
 
 
 def typed_segments(data: "ArrowData", names: Sequence[str]) -> tuple[Any, ...]:
-    """Segments that were typed, as values of their column."""
+    """Typed segments, as values of their column."""
     kind = data.schema.field(data.columns.segment).type
     return tuple(_label_of(name, kind, "--keep-segment") for name in names)
 
@@ -263,7 +263,7 @@ def typed_segments(data: "ArrowData", names: Sequence[str]) -> tuple[Any, ...]:
 def _class_parameters(
     data: "ArrowData", pos_label: str | None, classes: str | None
 ) -> dict[str, Any]:
-    """Labels that were typed, as the parameters `pos_label` and `classes`."""
+    """Typed labels, as the parameters `pos_label` and `classes`."""
     kind = data.schema.field(data.columns.label).type
     parts = None if classes is None else [part.strip() for part in classes.split(",")]
     if parts is not None and len(parts) != 2:

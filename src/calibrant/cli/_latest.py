@@ -11,7 +11,7 @@ from calibrant.text.numbers import rows
 if TYPE_CHECKING:
     from calibrant.sample.sources.arrow import ArrowData
 
-DEFAULT_SIZE = 0.25  # of the rows, as in CalibratedClassifier
+DEFAULT_SIZE = 0.25  # share of the rows, as in CalibratedClassifier
 _LARGE_GROUPS = (
     "; groups with many rows are more often among the most recent, and the guarantee is about such"
     " groups"
@@ -21,9 +21,9 @@ _LARGE_GROUPS = (
 def latest(data: "ArrowData", time: str | None, size: float | None) -> tuple["ArrowData", str]:
     """Return the most recent rows, in memory, and a sentence that says which they are.
 
-    Rows of one moment stay together. A group comes as late as its last row, and stays whole. So
-    groups with many rows are more often among the most recent. Without a column of times, the last
-    rows of the data are the most recent.
+    Rows with the same time stay together. A group is dated by its last row and stays whole, so
+    groups with many rows are more often among the most recent. Without a time column, the last rows
+    of the data are the most recent.
     """
     import numpy as np
 

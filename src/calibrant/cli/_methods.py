@@ -18,15 +18,14 @@ BINS = Declared("calibrators.regions.parameters", "BinParameters")
 VALUE = Declared("calibrators.regions.parameters", "ValueParameters")
 WORK = Declared("calibrators.regions.parameters", "LabelParameters")
 STATED = Declared("calibrators.regions.stated", "Stated")
-"""What every calibrator with regions takes, and what its fit is told of the data."""
+"""What every calibrator with regions takes, and what its `fit` is told about the data."""
 
 
 class _Method(NamedTuple):
-    """A calibrator by name, parameters that are fixed, and what of it the method does not offer.
+    """A calibrator by name, its fixed parameters, and what the method does not offer.
 
-    The settings that a method takes are the parameters of its calibrator; whether it takes
-    segments, groups and weights is in the signature of `fit`. Both are read there, and written
-    nowhere else.
+    The settings of a method are the parameters of its calibrator; whether it takes segments, groups
+    and weights is in the signature of `fit`. Both are read from there, and written nowhere else.
     """
 
     calibrator: str
@@ -41,7 +40,7 @@ _STATED = (
     *_BY_SHIFT,
     "score_range",
     "weight_bound",
-)  # of the data, so that fit is told
+)  # about the data, and passed to fit
 _OF_SEGMENTS = ("min_rows", "keep_segments")
 _SETTINGS = (
     "bins",
@@ -74,7 +73,7 @@ PARAMETERS = {
     "min_rows": "segment_rule",
     "seed": "random_state",
 }
-"""The parameter that a setting is, where it has another name."""
+"""The parameter of a setting, if it has another name."""
 
 
 def _kind(method: str) -> Any:
@@ -95,7 +94,7 @@ def settings_taken(method: str) -> tuple[str, ...]:
 
 
 def methods_with(column: str) -> tuple[str, ...]:
-    """The methods whose calibrator can be fitted with such a column: "segments", "groups" or
+    """The methods whose calibrator can be fitted with this column: "segments", "groups" or
     "importance_weight".
     """
     found = []
@@ -131,25 +130,25 @@ class Settings:
     calibration_size: float | None = None
 
     def saved(self) -> dict[str, Any]:
-        """As plain JSON values, with the rule by which rows are drawn now."""
+        """As plain JSON values, with the current rule for drawing rows."""
         from calibrant.sample.draw import DRAW_RULE
 
         return {**asdict(self), "draw": DRAW_RULE}
 
     def check(self, segment: str | None = None, group: str | None = None) -> None:
-        """Refuse options that the method does not have, rather than ignore them."""
+        """Reject options that the method does not have, rather than ignore them."""
         self._check_options()
         self._check_method(segment, group)
         self._check_together(group)
         self._check_needed(segment, group)
 
     def _check_options(self) -> None:
-        """Refuse settings of other methods."""
+        """Reject settings of other methods."""
         default = Settings()
         taken = (
             *settings_taken(self.method),
             "seed",
-        )  # a seed decides nothing where nothing is drawn
+        )  # a seed has no effect if nothing is drawn
         for name in sorted(set(_SETTINGS).difference(taken)):
             if getattr(self, name) != getattr(default, name):
                 option = in_options(
@@ -159,7 +158,9 @@ class Settings:
                 raise RefusedError(option, rule)
 
     def _check_method(self, segment: str | None, group: str | None) -> None:
-        """Refuse segments, groups, weights or sampling by label that the method cannot take."""
+        """Reject segments, groups, weights or sampling by label if the method does not support
+        them.
+        """
         uses = []
         if segment is not None:
             uses.append(("--segment", methods_with("segments")))
@@ -176,7 +177,7 @@ class Settings:
                 raise RefusedError(option, rule, got=f"--method {self.method}")
 
     def _check_together(self, group: str | None) -> None:
-        """Refuse options that exclude each other."""
+        """Reject options that exclude each other."""
         by_label = self._by_label_option
         if self.by_label and self.weighted:
             advice = "multiply the weights instead"
@@ -193,7 +194,7 @@ class Settings:
             raise RefusedError("--interval", rule)
 
     def _check_needed(self, segment: str | None, group: str | None) -> None:
-        """Refuse options without the one that they belong to."""
+        """Reject options without the option they depend on."""
         segmented = segment is not None
         grouped = group is not None
         held_out = self.holdout is not None
@@ -225,7 +226,7 @@ class Settings:
 
     @property
     def by_label(self) -> bool:
-        """Whether rows were sampled by their label, which the calibrator undoes."""
+        """Whether rows were sampled by their label, which the calibrator corrects."""
         return self.target_prior is not None or self.sampling_rates is not None
 
     def _takes(self) -> tuple[str, ...]:
@@ -259,7 +260,7 @@ class Settings:
         return kind(**{**fixed, **chosen, "pos_label": pos_label})
 
     def stated(self) -> dict[str, Any]:
-        """What fit is told of the data."""
+        """What `fit` is told about the data."""
         given = {part: getattr(self, part) for part in self._takes() if part in _STATED}
         return {part: value for part, value in given.items() if value is not None}
 

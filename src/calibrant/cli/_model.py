@@ -1,4 +1,4 @@
-"""Model files, as the commands use them."""
+"""Model files, as used by the commands."""
 
 import os
 import sys
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 class DamagedError(RefusedError):
-    """The file is, or was, a model file, and cannot be read."""
+    """The file is, or was, a model file, but cannot be read."""
 
 
 def read_model(path: str, *, exported: bool = False, threshold: bool = False) -> "Model":
     """Read a model file; - is standard input. Errors name the file.
 
-    To be exported it may hold anything; with `threshold` also thresholds.
+    For export it may hold anything; with `threshold`, also thresholds.
     """
     from calibrant.answers.model_file import load_model
     from calibrant.answers.model_text import NotAModelError
@@ -59,7 +59,7 @@ def read_model(path: str, *, exported: bool = False, threshold: bool = False) ->
 
 
 def read_threshold(path: str) -> Any:
-    """Read a file of `calibrant threshold`."""
+    """Read a file written by `calibrant threshold`."""
     found = read_model(path, exported=True).calibrator
     if not hasattr(found, "refer"):
         raise RefusedError(
@@ -71,11 +71,11 @@ def read_threshold(path: str) -> Any:
 
 
 _RENAMED: dict[str, str] = {"split": "pilot"}
-"""From the name of a setting in older files to its name now."""
+"""From the old name of a setting to its current name."""
 
 
 def settings_of(model: "Model") -> Mapping[str, Any]:
-    """The settings that `fit` has saved; empty for a model that was saved in another way."""
+    """The settings saved by `fit`; empty for a model that was saved in another way."""
     settings = model.provenance.get("settings")
     if not isinstance(settings, Mapping):
         return {}
@@ -83,7 +83,7 @@ def settings_of(model: "Model") -> Mapping[str, Any]:
 
 
 def check_columns(model: "Model", columns: Mapping[str, str | None]) -> None:
-    """Refuse a model of other columns than those that are read."""
+    """Reject a model whose columns differ from those that are read."""
     for part in ("score", "label", "segment"):
         known = model.columns.get(part)
         given = columns.get(part)
@@ -93,7 +93,7 @@ def check_columns(model: "Model", columns: Mapping[str, str | None]) -> None:
 
 
 def check_classes(model: "Model", classes: "Classes") -> None:
-    """Refuse a model of other classes, or one whose positive class is the other."""
+    """Reject a model with other classes, or with the other class as the positive one."""
     calibrator = model.calibrator
     known = calibrator.classes_.tolist()
     given = classes.labels.tolist()
@@ -110,7 +110,7 @@ def check_classes(model: "Model", classes: "Classes") -> None:
 
 
 def check_scale(calibrator: Any, data: Any) -> None:
-    """Refuse scores of another scale than those that the model was fitted on."""
+    """Reject scores on another scale than those that the model was fitted on."""
     from calibrant.sample.reach import Reach, familiar_limits
 
     if beyond := calibrator.count_out_of_range(data):
@@ -163,7 +163,7 @@ def columns_for(
 def rows_for(
     model: "Model", source: "Files", options: Mapping[str, Any], **how: Any
 ) -> "ArrowData":
-    """The rows that a model is applied to: columns in their roles, and scores of the model's scale."""
+    """The rows that a model is applied to: columns in their roles, and scores on the model's scale."""
     columns = columns_for(model, source, options, "score", "segment")
     data = source.scored(columns, types=text_types(model, segment=columns["segment"]), **how)
     if not options["allow_out_of_range"] and hasattr(model.calibrator, "score_range_seen_"):
@@ -172,7 +172,7 @@ def rows_for(
 
 
 def _labels_and_segments(fitted: Any) -> dict[str, Any]:
-    """The labels and the segments that a calibrator, or a threshold, knows."""
+    """The labels and segments that a calibrator or a threshold knows."""
     if hasattr(fitted, "cuts"):
         of_cuts = [cut.segment for cut in fitted.cuts if cut.segment is not None]
         return {"label": [fitted.positive_label], "segment": of_cuts}
@@ -181,8 +181,8 @@ def _labels_and_segments(fitted: Any) -> dict[str, Any]:
 
 
 def text_types(model: "Model", **columns: str | None) -> dict[str, Any]:
-    """Arrow types of label and segment columns that are read from text: those of the model's labels
-    and segments.
+    """Arrow types for label and segment columns read from text: the types of the model's labels and
+    segments.
     """
     kinds = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
     known = _labels_and_segments(model.calibrator)

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share."""
+"""Arguments and options shared by several commands."""
 
 from collections.abc import Callable, Mapping
 from inspect import cleandoc
@@ -35,7 +35,9 @@ def together(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:
 
 
 class Documented(click.Command):
-    """A command whose docstring is its help. The section of examples comes last, printed as it is."""
+    """A command whose docstring is its help. The Examples section comes last and is printed
+    verbatim.
+    """
 
     def __init__(self, name: str | None, **settings: Any) -> None:
         documented = cleandoc(settings.pop("help") or _NO_HELP)
@@ -45,13 +47,13 @@ class Documented(click.Command):
         )
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command, unless it would write over what it reads."""
+        """Run the command, unless it would overwrite its input."""
         check_apart(self.params, ctx.params)
         return super().invoke(ctx)
 
 
 def command(short_help: str) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a command of a function."""
+    """Turn a function into a command."""
     return click.command(cls=Documented, short_help=short_help)
 
 
@@ -61,7 +63,7 @@ def column(name: str, text: str) -> Callable[[Command], Command]:
 
 
 def group_size(declared: Declared, text: str) -> Callable[[Command], Command]:
-    """The option --max-group-size, with what a command does without it."""
+    """The option --max-group-size, with a text on what a command does without it."""
     said = f"Count a group as at most N rows{text}"
     return declared.option("max_group_size", said, metavar="N")
 
@@ -190,7 +192,7 @@ common = together(
 
 
 def check_bounds(options: Mapping[str, Any]) -> None:
-    """Refuse a bound without the column that it is about."""
+    """Reject a bound without the column it applies to."""
     for name, column in (("max_group_size", "group"), ("weight_bound", "weight")):
         if options[name] is not None and options[column] is None:
             raise RefusedError(
@@ -199,7 +201,7 @@ def check_bounds(options: Mapping[str, Any]) -> None:
 
 
 def output(text: str, metavar: str = "FILE", **settings: Any) -> Callable[[Command], Command]:
-    """Where to write."""
+    """The option for the output file."""
     return click.option(
         "-o", "--output", metavar=metavar, type=OutputPath(allow_dash=True), help=text, **settings
     )
@@ -212,12 +214,12 @@ def confidence(declared: Declared) -> Callable[[Command], Command]:
 
 
 def bins(declared: Declared, text: str) -> Callable[[Command], Command]:
-    """How many bins."""
+    """The number of bins."""
     return declared.option("n_bins", text, metavar="N|auto")
 
 
 def seed(declared: Declared) -> Callable[[Command], Command]:
-    """The seed of what is drawn."""
+    """The seed of random draws."""
     return declared.option("random_state", "Seed of random draws.")
 
 
@@ -227,7 +229,7 @@ def coverage(declared: Declared) -> Callable[[Command], Command]:
 
 
 def pilot(declared: Declared) -> Callable[[Command], Command]:
-    """The rows that only cut bins."""
+    """The pilot rows, which only cut bins."""
     text = (
         "Fraction or number of pilot rows, used only to cut bins; none: every row cuts and counts."
         f" Default: {declared.default('pilot')}, depending on ties."

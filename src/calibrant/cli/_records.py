@@ -1,9 +1,9 @@
 """Columns of files whose rows may be nested: CSV, Parquet, Arrow, JSON lines, Inspect logs and
 promptfoo results.
 
-Inspect writes a log as JSON with a list of samples, or as a zip archive (.eval) with a JSON file
-for each sample. promptfoo writes JSON with a list of results. Both are read by their format alone.
-A field inside another is named with dots, such as scores.judge.value.
+Inspect writes a log as JSON with a list of samples, or as a zip archive (.eval) with one JSON file
+per sample. promptfoo writes JSON with a list of results. Both are recognised by their format alone.
+A nested field is named with dots, such as scores.judge.value.
 """
 
 import json
@@ -16,7 +16,7 @@ from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import Files
 from calibrant.text.sentences import did_you_mean
 
-_MOST_NAMES = 15  # that an error lists
+_MOST_NAMES = 15  # listed in an error
 _DEEPEST = 4
 _TRUTH = {"true": True, "false": False, "": None}
 _ABSENT = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>")
@@ -26,9 +26,9 @@ Record = Mapping[str, Any]
 
 
 def read_columns(source: Files, wanted: Mapping[str, str | None]) -> dict[str, list[Any]]:
-    """Columns by role, all of one length, in the order of the files.
+    """Columns by role, all of the same length, in file order.
 
-    None where a row has no such field.
+    None where a row lacks the field.
     """
     from calibrant.sample.sources.files import find_files
 
@@ -60,7 +60,7 @@ def _columns_of(path: Path, source: Files, named: Mapping[str, str]) -> dict[str
 def _table_columns(path: Path, kind: str, named: Mapping[str, str]) -> dict[str, list[Any]]:
     """Columns of CSV, Parquet and Arrow files.
 
-    Those may hold records, whose fields are named with dots.
+    They may contain records, whose fields are named with dots.
     """
     from calibrant.sample.batch import Columns
     from calibrant.sample.sources.file_kind import check_kind
@@ -91,7 +91,7 @@ def _table_columns(path: Path, kind: str, named: Mapping[str, str]) -> dict[str,
 
 
 def _from_text(texts: Sequence[str]) -> list[Any]:
-    """A column of text as truth values or numbers, if all of its entries are.
+    """A text column as truth values or numbers, if all of its entries are.
 
     An empty entry is None.
 
@@ -132,7 +132,7 @@ def value_of(record: Any, name: str) -> Any:
 
 
 def _records_of(path: Path) -> list[Record]:
-    """The rows of a JSON file: one object a line, a list of objects, an Inspect log or promptfoo
+    """The rows of a JSON file: one object per line, a list of objects, an Inspect log or promptfoo
     results.
     """
     from calibrant._optional import pa
@@ -178,8 +178,8 @@ def _promptfoo_row(row: Record) -> Record:
     """A result with two more fields: `human`, the manual rating, and `judge`, the verdict without
     it.
 
-    A manual rating is one of the component results, with an assertion of the type "human". It
-    overrides `success`, so that `success` of rated results is no verdict of the judge.
+    A manual rating is one of the component results, with an assertion of type "human". It overrides
+    `success`, so `success` is not the judge's verdict for rated results.
     """
     graded = row.get("gradingResult") or {}
     parts = [part for part in graded.get("componentResults") or [] if isinstance(part, Mapping)]
@@ -191,7 +191,7 @@ def _promptfoo_row(row: Record) -> Record:
 
 
 def _inspect_archive(path: Path) -> Iterator[Record]:
-    """The samples of an Inspect log that is a zip archive."""
+    """The samples of an Inspect log in a zip archive."""
     try:
         with zipfile.ZipFile(path) as archive:
             names = sorted(
@@ -247,7 +247,7 @@ def _check_fields(records: Sequence[Record], named: Mapping[str, str]) -> None:
 
 
 def _has(record: Any, name: str) -> bool:
-    """Whether a record has the field, which may be null."""
+    """Whether a record has the field, even if it is null."""
     if isinstance(record, Mapping) and name in record:
         return True
     head, _, rest = name.partition(".")
@@ -257,7 +257,7 @@ def _has(record: Any, name: str) -> bool:
 
 
 def _field_names(records: Sequence[Record]) -> list[str]:
-    """Names of plain fields, with dots, in the order in which they are met."""
+    """Names of plain fields, with dots, in order of first occurrence."""
     found: dict[str, None] = {}
 
     def walk(value: Any, prefix: str, depth: int) -> None:

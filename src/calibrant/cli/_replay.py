@@ -1,4 +1,4 @@
-"""`calibrant demo --watch`: a year of flights, replayed with labels that come a week late."""
+"""`calibrant demo --watch`: a year of flights, replayed with labels that arrive a week late."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,9 +17,9 @@ _YEAR = 2013
 
 
 def split_days(flights: Any) -> tuple[Any, Any]:
-    """Flights of a random half of the days, and those of the other days.
+    """Flights of a random half of the days, and flights of the other days.
 
-    Flights of one day share the weather, so days are what is independent. Calibration has its own
+    Flights of one day share the weather, so the independent units are days. Calibration has its own
     days.
     """
     days = flights["month"] * 100 + flights["day"]
@@ -32,7 +32,7 @@ def split_days(flights: Any) -> tuple[Any, Any]:
 def replay(
     store: Path, calibrator: Any, months: dict[str, Any], n_reference: int
 ) -> "dict[str, MonitorSnapshot]":
-    """Hand in flights day by day, and each label a week later; a snapshot after each month."""
+    """Submit flights day by day, and each label a week later; take a snapshot after each month."""
     from calibrant.monitor import Monitor
 
     store.unlink(missing_ok=True)
@@ -54,7 +54,7 @@ def replay(
 
 
 def _one_month(monitor: Any, flights: Any) -> None:
-    """The flights of a month: predictions on their day, labels a week later, in the order of time."""
+    """Submit the flights of a month in time order: predictions on their day, labels a week later."""
     waiting: list[tuple[float, list[str], Any]] = []
     last = 0.0
     for (month, day), part in flights.groupby(["month", "day"]):
@@ -76,7 +76,7 @@ def _hand_in(monitor: Any, at: float, ids: list[str], outcomes: Any) -> None:
 
 
 def summary_of(found: "dict[str, MonitorSnapshot]") -> list[dict[str, Any]]:
-    """One line for each month."""
+    """One entry for each month."""
     return [
         {
             "month": name,
@@ -90,7 +90,7 @@ def summary_of(found: "dict[str, MonitorSnapshot]") -> list[dict[str, Any]]:
 
 
 def calibrated_on(flights: Any) -> Any:
-    """The calibrator that is watched: bins, fitted to the flights of its own days."""
+    """The monitored calibrator: bins, fitted to the flights of its own days."""
     from calibrant import BinningCalibrator
 
     return BinningCalibrator(15, pos_label=LATE).fit(flights["score"], flights["outcome"])

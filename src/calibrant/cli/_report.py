@@ -27,12 +27,12 @@ _PASSWORD = re.compile(r"(://[^/@\s:]*):\S*@")
 
 
 def is_page(path: str | None) -> bool:
-    """Whether the name of a file asks for a report, which is a web page."""
+    """Whether a file name asks for a report, which is a web page."""
     return path is not None and path.lower().endswith(_PAGES)
 
 
 def check_report(options: Mapping[str, Any]) -> None:
-    """Refuse an output file that is no web page, or cannot be written to."""
+    """Reject an output file that is not a web page or cannot be written."""
     output = options["output"]
     if output is None:
         return
@@ -63,7 +63,7 @@ def write_report(
 
 
 def _made(found: "Result", facts: Mapping[str, Any], context: click.Context) -> "Made":
-    """The command that runs, its options, and what to do next as commands."""
+    """The command being run, its options, and what to do next as commands."""
     from calibrant.draw.report.next_steps import steps_as_commands
     from calibrant.draw.report.page import Made
 
@@ -77,7 +77,7 @@ def _made(found: "Result", facts: Mapping[str, Any], context: click.Context) -> 
 
 
 def _options(context: click.Context) -> Iterator[tuple[str, str]]:
-    """The options that decide the answer, with their values, and which of them are defaults."""
+    """The options that affect the answer, with their values, and which of them are defaults."""
     for parameter in context.command.params:
         name = parameter.name or ""
         value = context.params.get(name)
@@ -92,7 +92,7 @@ def _options(context: click.Context) -> Iterator[tuple[str, str]]:
 
 
 def _is_idle(parameter: click.Option, context: click.Context) -> bool:
-    """Whether an option goes with another, as its help says, that was not given."""
+    """Whether an option has no effect, because the option that its help names was not given."""
     found = re.match(r"With --([a-z-]+)", parameter.help or "")
     return found is not None and not context.params.get(found[1].replace("-", "_"))
 
@@ -104,7 +104,7 @@ def _listed(value: object) -> str:
 
 
 def _shareable(text: str) -> str:
-    """The text, with *** for the password of a database, and characters that can be written.
+    """The text, with *** for a database password, and printable characters only.
 
     >>> _shareable("--store postgresql://me:p@ss@host/db")
     '--store postgresql://me:***@host/db'
@@ -115,8 +115,8 @@ def _shareable(text: str) -> str:
 
 
 def _places(options: Mapping[str, Any]) -> dict[str, str]:
-    """What commands that go on from here name: the data, their columns, the model file, and what
-    a monitor reads and writes.
+    """The placeholders for follow-up commands: the data, their columns, the model file, and what a
+    monitor reads and writes.
     """
     data = [name for name in options.get("data") or () if name != STANDARD_INPUT]
     files = shlex.join(data or ["scores.csv"])
@@ -143,7 +143,7 @@ def _models(options: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _typed_columns(options: Mapping[str, Any]) -> Iterator[str]:
-    """The options that name columns and classes, as they were typed."""
+    """The options that name columns and classes, as typed."""
     for name in _COLUMNS:
         value = options.get(name)
         if isinstance(value, str):
@@ -152,7 +152,7 @@ def _typed_columns(options: Mapping[str, Any]) -> Iterator[str]:
 
 
 def facts_of(source: Any, **more: str) -> dict[str, str]:
-    """The files, and more."""
+    """The files, and further facts."""
     return {"files": shown_names(source.names), **more}
 
 

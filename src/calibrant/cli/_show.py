@@ -1,4 +1,4 @@
-"""Any result on a terminal, and as JSON: one function for each, whatever the command."""
+"""Show any result on a terminal or as JSON, whatever the command."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -23,14 +23,15 @@ def show(
     always: bool = False,
     bold: bool = True,
 ) -> None:
-    """The answer in short, its sentence and explanation, the tables, the assumptions and the notes.
+    """Show the short answer, the result's sentence and explanation, its tables, assumptions and
+    notes.
 
-    `notes` are further ones.
+    `notes` are additional notes.
 
-    `sentence` stands in place of the result's own, such as the answer to a question that was asked
-    of the result, and `short` in place of the plain words for it. `brief` leaves the plain words,
-    tables and assumptions out, for a result that is not the answer itself. With --quiet the plain
-    words are left out, and the result's own notes, unless they belong to the answer, `always`.
+    `sentence` replaces the result's own, for example by the answer to a question about the result,
+    and `short` replaces its plain words. `brief` omits the plain words, tables and assumptions, for
+    a result that is not the answer itself. --quiet omits the plain words, and the result's own
+    notes unless they belong to the answer (`always`).
     """
     from calibrant.draw.report.in_short import in_short
 
@@ -67,27 +68,27 @@ def _show_tables(result: Result) -> None:
 
 
 def result_json(result: Result, words: PlainText = in_options) -> dict[str, Any]:
-    """What `--json` prints of a result: `to_dict`, with parameters written as options."""
+    """What `--json` prints for a result: `to_dict`, with parameters written as options."""
     found: dict[str, Any] = rendered(result.to_dict(), words)
     return found
 
 
 def show_guarantee(calibrator: "ScoreCalibrator", **how: Any) -> None:
-    """What is guaranteed of a calibrator; `how` as for `show`."""
+    """Show a calibrator's guarantee; `how` as for `show`."""
     show(calibrator.guarantee_, words=_words_for(calibrator), always=True, **how)
 
 
 def guarantee_json(calibrator: "ScoreCalibrator") -> dict[str, Any]:
-    """What is guaranteed of a calibrator, as plain values."""
+    """A calibrator's guarantee as plain values."""
     return result_json(calibrator.guarantee_, _words_for(calibrator))
 
 
 def _words_for(calibrator: "ScoreCalibrator") -> PlainText:
-    """How settings are written in what is said of a calibrator."""
+    """How settings are written in texts about a calibrator."""
 
     def for_other_method(setting: Setting) -> str:
-        """Its own pilot rows fit the curve and cut no bin, so that pilot rows are advice for the
-        other method.
+        """Write settings for the binning method: this method's own pilot rows fit the curve and cut
+        no bin, so advice on pilot rows is about binning.
         """
         return f"{'--method binning ' if setting.parameter == 'pilot' else ''}{in_options(setting)}"
 

@@ -1,7 +1,7 @@
-"""Options made from the signatures of the library: their names, kinds, defaults and choices.
+"""Options made from the library's signatures: their names, types, defaults and choices.
 
-Signatures are read from the source, which is not run: importing the library takes a second, and
-`--help` must not. Where there is no source, as in a frozen program, the library is imported.
+Signatures are read from the source without running it: importing the library takes a second, which
+is too slow for `--help`. If there is no source, as in a frozen program, the library is imported.
 """
 
 import ast
@@ -21,12 +21,12 @@ from calibrant.cli._words import option_of
 Command = TypeVar("Command", bound=Callable[..., Any])
 REQUIRED: Final = inspect.Parameter.empty
 """The default of a parameter that has none."""
-_NONE = "none"  # how None is written, where it is not the default
+_NONE = "none"  # how None is written, if it is not the default
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter as its signature declares it: the annotation as text, and the default."""
+    """A parameter as declared in its signature: the annotation as text, and the default."""
 
     kind: str
     default: Any
@@ -35,7 +35,7 @@ class Parameter:
 def number_or(
     *words: str, rule: str, fractions: bool = False
 ) -> Callable[[str], int | float | str]:
-    """A whole number, perhaps a fraction, or one of these words."""
+    """A type for a whole number, possibly a fraction, or one of these words."""
 
     def parse(text: str) -> int | float | str:
         try:
@@ -67,15 +67,15 @@ _KINDS: dict[str, Any] = {
     "FoldChoice": int,
     "Seed": click.IntRange(min=0),
 }
-"""What an option takes, by the annotation of the parameter. None in it means that the option may be
-left out.
+"""The type of an option, by the annotation of its parameter. None in it means that the option may
+be omitted.
 """
 
 
 class Declared:
-    """The parameters of a function or a class of the library, and the options made from them.
+    """The parameters of a function or class of the library, and the options made from them.
 
-    click hands each option to the command by the name of its parameter.
+    click passes each option to the command under the name of its parameter.
     """
 
     def __init__(self, module: str, name: str) -> None:
@@ -96,19 +96,19 @@ class Declared:
         choices: tuple[str, ...] | None = None,
         **settings: Any,
     ) -> Callable[[Command], Command]:
-        """Make an option of a parameter: its name, what it takes, and its default.
+        """Make an option from a parameter: its name, type and default.
 
         Parameters
         ----------
         parameter : str
-            The name of the parameter. Options of other names are in `_words`.
+            The name of the parameter. Options with other names are in `_words`.
         text : str, optional
             The help.
         choices : tuple of str, optional
-            The words that it takes, for a parameter that is one of several words.
+            The allowed words, for a parameter that takes one of several words.
         **settings
             Settings of `click.option`, such as ``metavar``. ``default=None`` is for an option whose
-            default is in the help: where it is left out, so is the argument.
+            default is in the help: if it is omitted, so is the argument.
         """
         declared = self._parameters[parameter]
         if choices is not None:
@@ -118,7 +118,7 @@ class Declared:
         return click.option(option_of(parameter), parameter, help=text, **made)
 
     def arguments(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments that the options give. What was left out keeps the library's default."""
+        """The arguments given by the options. Omitted ones keep the library's default."""
         given = {name: options[name] for name in self.made}
         return {
             name: None if value == _NONE else value
@@ -128,7 +128,7 @@ class Declared:
 
 
 def _settings_of(declared: Parameter, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What click is told of a parameter, besides what is given."""
+    """The settings for click that follow from a parameter, besides those given."""
     if declared.kind == "bool":
         return {"is_flag": True}
     made: dict[str, Any] = {}
@@ -150,7 +150,7 @@ def parameters_of(module: str, name: str) -> dict[str, Parameter]:
 
 
 def words_of(module: str, name: str) -> tuple[str, ...]:
-    """The words of a constant: a tuple of them, a dictionary by them, or a word alone."""
+    """The words in a constant: a tuple of words, the keys of a dictionary, or a single word."""
     try:
         found = ast.literal_eval(_assigned(module, name))
     except OSError:
@@ -159,7 +159,7 @@ def words_of(module: str, name: str) -> tuple[str, ...]:
 
 
 def interval_names(*, planned: bool = False) -> tuple[str, ...]:
-    """The names of all interval methods, or of those that `plan` has a bound for."""
+    """The names of all interval methods, or of those for which `plan` has a bound."""
     try:
         table = _assigned("limits.methods", "METHODS")
     except OSError:
@@ -176,7 +176,7 @@ def interval_names(*, planned: bool = False) -> tuple[str, ...]:
 
 
 def read_parameters(module: str, name: str) -> dict[str, Parameter]:
-    """The parameters that the source declares. Raises OSError where there is no source."""
+    """The parameters declared in the source. Raises OSError if there is no source."""
     found: Any = _source(module)
     for part in name.split("."):
         found = _defined(found, part)
@@ -206,7 +206,7 @@ def _source(module: str) -> ast.Module:
 
 
 def _defined(where: Any, name: str) -> Any:
-    """The function or class of a name."""
+    """The function or class with this name."""
     kinds = (ast.FunctionDef, ast.ClassDef)
     return next(part for part in where.body if isinstance(part, kinds) and part.name == name)
 

@@ -1,4 +1,4 @@
-"""Signs that rows are grouped, for commands that assume that they are not."""
+"""Signs that rows are grouped, for commands that assume they are not."""
 
 import shlex
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ _TIMES = (
 def signs_of(
     data: Any, labels: Mapping[str, Any], options: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """What a look at the first rows finds, as plain values; nothing where groups were named."""
+    """The signs found in the first rows, as plain values; none if groups were named."""
     if options.get("group") is not None:
         return []
     from calibrant.assess.check.group_signs import group_signs
@@ -40,13 +40,13 @@ def texts_of(signs: list[dict[str, Any]]) -> list[str]:
 
 
 def show_signs(signs: list[dict[str, Any]]) -> None:
-    """Each sign as a warning on standard error."""
+    """Print each sign as a warning on standard error."""
     for text in texts_of(signs):
         warn(text)
 
 
 def on_first_rows(data: Any, labels: Mapping[str, Any]) -> list[str]:
-    """Notes on the first rows: if high scores go with the other class."""
+    """Notes on the first rows: whether high scores go with the other class."""
     import numpy as np
 
     from calibrant.assess.check.group_signs import labelled_rows
@@ -58,16 +58,14 @@ def on_first_rows(data: Any, labels: Mapping[str, Any]) -> list[str]:
         return []
     try:
         seen = labelled_rows(table, data, **labels)
-    except CalibrantError:  # such as one class among the first rows
+    except CalibrantError:  # for example, only one class among the first rows
         return []
     scores = np.asarray(seen.scores, dtype=np.float64)
     return _on_direction(scores, seen.codes, seen.known)
 
 
 def on_time(data: Any, options: Mapping[str, Any]) -> list[str]:
-    """A note where the data have a column of times, as nothing here tests whether rows changed over
-    time.
-    """
+    """A note if the data have a time column, because nothing here tests for changes over time."""
     time = options.get("time") or _time_column(data)
     if time is None:
         return []
@@ -76,7 +74,7 @@ def on_time(data: Any, options: Mapping[str, Any]) -> list[str]:
 
 
 def _time_column(data: Any) -> str | None:
-    """The first column of dates, or one that is called like a time.
+    """The first date column, or a column named like a time.
 
     None if every such column has another role.
     """
@@ -87,7 +85,7 @@ def _time_column(data: Any) -> str | None:
 
 
 def _on_direction(scores: Any, codes: Any, known: Any) -> list[str]:
-    """A note where high scores go with the other class, by five standard deviations."""
+    """A note if high scores go with the other class, by five standard deviations."""
     import math
 
     from calibrant.assess.metrics.auc import delong

@@ -1,4 +1,4 @@
-"""Output files: where they may be, and which format their names ask for."""
+"""Output files: where they may be, and which format their names imply."""
 
 import os
 import sys
@@ -24,11 +24,11 @@ class OutputPath(click.Path):
 
 
 def check_apart(parameters: Iterable[click.Parameter], values: Mapping[str, Any]) -> None:
-    """Refuse an output that is one of the inputs, by whatever name: a link or another way to it is
+    """Reject an output that is one of the inputs, under any name: a link or another path to it is
     the same file.
 
-    Every command is checked here before it runs, by the types of its parameters, so that none can
-    forget one.
+    This runs before every command and uses the types of its parameters, so no command can forget a
+    check.
     """
     paths: dict[type, list[tuple[str, str]]] = {InputPath: [], OutputPath: []}
     for parameter in parameters:
@@ -46,7 +46,7 @@ def check_apart(parameters: Iterable[click.Parameter], values: Mapping[str, Any]
 
 
 def _files_of(entry: str) -> list[Any]:
-    """The files that an argument names; none where it names none, which is an error elsewhere."""
+    """The files that an argument names; empty if there are none, which is an error elsewhere."""
     from calibrant.errors import CalibrantError
     from calibrant.sample.sources.files import find_files
 
@@ -64,19 +64,19 @@ def _files_of(entry: str) -> list[Any]:
 def _same_file(path: Any, output: str) -> bool:
     try:
         return os.path.samefile(path, output)
-    except (OSError, ValueError):  # there is no such file yet
+    except (OSError, ValueError):  # the file does not exist yet
         return False
 
 
 def check_target(options: Mapping[str, Any]) -> None:
-    """Refuse an output path that cannot be written to, before any work is done."""
+    """Reject an output path that cannot be written, before any work is done."""
     from calibrant._file import check_place
 
     check_place(options["output"], overwrite=options["overwrite"])
 
 
 def kind_of(output: str) -> tuple[str, str | None]:
-    """Format and compression that a name asks for; - is CSV."""
+    """Format and compression that a name implies; - is CSV."""
     from pathlib import Path
 
     from calibrant.sample.sources.file_kind import COMPRESSIONS, format_of
@@ -96,7 +96,7 @@ def kind_of(output: str) -> tuple[str, str | None]:
 
 
 def check_escaping(options: Mapping[str, Any], kind: str | None) -> None:
-    """Refuse --escape-formulas for an output that no spreadsheet reads as text.
+    """Reject --escape-formulas for an output that no spreadsheet reads as text.
 
     `kind` is its format, if it has one.
     """

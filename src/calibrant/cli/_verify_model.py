@@ -1,5 +1,5 @@
-"""`calibrant verify` for calibrators: fit again from the rows, and compare all that was learned and
-said.
+"""`calibrant verify` for calibrators: refit from the rows, and compare everything that was learned
+and stated.
 """
 
 from dataclasses import asdict, fields, replace
@@ -23,7 +23,7 @@ PROOF = (
     "sentence",
     "settings",
 )
-"""What a guarantee consists of."""
+"""The parts of a guarantee."""
 _SAID = ("notes", "is_proved", "confidence_level", "method", "theorem", "assumptions")
 _OF_ROWS = (
     "method",
@@ -34,13 +34,13 @@ _OF_ROWS = (
     "calibration_size",
     "weighted",
 )
-"""Settings that are no parameters: they choose the calibrator, the draw and the rows, as `verify`
+"""Settings that are not parameters: they choose the calibrator, the draw and the rows, as `verify`
 does.
 """
 
 
 def recomputed(model: Any, data: Any) -> tuple[Any, list[Check]]:
-    """The model fitted again, where it can be, and what was compared with it.
+    """The refitted model, if it can be refitted, and the comparisons with it.
 
     The parameters are those of the saved calibrator. Only the seed is taken from the settings.
     """
@@ -99,7 +99,9 @@ def recomputed(model: Any, data: Any) -> tuple[Any, list[Check]]:
 
 
 def _without_regions(model: Any, data: Any) -> tuple[Any, list[Check]]:
-    """The same for a calibrator whose statement is about subgroups, not regions of a score."""
+    """The refitted model and comparisons for a calibrator whose statement is about subgroups, not
+    regions of a score.
+    """
     from calibrant.errors import InvalidTypeError, InvalidValueError
 
     calibrator = model.calibrator
@@ -146,12 +148,12 @@ def _without_regions(model: Any, data: Any) -> tuple[Any, list[Check]]:
 
 
 def _column(guarantee: dict[str, Any], name: str) -> list[Any]:
-    """An entry of every region."""
+    """One entry of every region."""
     return [region[name] for region in guarantee["regions"]]
 
 
 def _why_not(model: Any, data: Any) -> str | None:
-    """Why a model cannot be fitted again from these rows; None where it can be."""
+    """Why a model cannot be refitted from these rows; None if it can."""
     from calibrant.sample.draw import DRAW_RULE
 
     calibrator = model.calibrator
@@ -168,7 +170,7 @@ def _why_not(model: Any, data: Any) -> str | None:
 
 
 def _other_regions(model: Any, data: Any, again: Any, labels: dict[str, Any]) -> list[Check]:
-    """What can be said where the data cut other regions than those of the file."""
+    """What can be said if the data cut other regions than those in the file."""
     calibrator = model.calibrator
     by_command = bool(settings_of(model))
     if calibrator.guarantee_.draws_rows:
@@ -199,7 +201,7 @@ def _by_position(data: Any) -> str:
 def unchecked(
     first: str, why: str = "this needs the same regions, cut by the same rows"
 ) -> list[Check]:
-    """All parts of the guarantee from this one on, but for the settings."""
+    """All parts of the guarantee from this one on, except for the settings."""
     return [Check(name, None, f"not checked: {why}") for name in PROOF[PROOF.index(first) : -1]]
 
 
@@ -231,7 +233,7 @@ def _same_counts(calibrator: Any, tally: Any) -> list[Check]:
 
 
 def _same_guarantee(model: Any, again: Any) -> list[Check]:
-    """Epsilon, and the limits with all else that was learned."""
+    """Compare epsilon, the limits and everything else that was learned."""
     calibrator = model.calibrator
     said = guarantee_json(calibrator)
     found = guarantee_json(again)
@@ -257,7 +259,7 @@ def _same_guarantee(model: Any, again: Any) -> list[Check]:
 
 
 def _same_range(calibrator: Any, again: Any) -> Check:
-    """The smallest and the largest score of the fit, beyond which scores are refused."""
+    """Compare the smallest and the largest score of the fit, beyond which scores are rejected."""
     said = calibrator.score_range_seen_
     found = again.score_range_seen_
     if said is None:
@@ -272,8 +274,8 @@ def _same_range(calibrator: Any, again: Any) -> Check:
 
 
 def _same_sentence(model: Any, again: Any) -> Check:
-    """Whether the words follow from the rows: those derived from the model, and those that the file
-    holds.
+    """Check that the texts follow from the rows: those derived from the model, and those in the
+    file.
     """
     from calibrant._version import __version__
 
@@ -301,7 +303,7 @@ def _same_sentence(model: Any, again: Any) -> Check:
 
 
 def _same_settings(model: Any, data: Any) -> Check:
-    """Whether the settings that the file shows are those that its calibrator was made with."""
+    """Whether the settings in the file are those with which its calibrator was made."""
     from calibrant.errors import CalibrantError
 
     if "settings" not in model.provenance:
@@ -345,7 +347,7 @@ def _made(settings: Settings, model: Any) -> Any:
 
 
 def _as_made(told: Any, made: Any, facts: dict[str, Any], model: Any, data: Any) -> Check:
-    """Compare a calibrator made by the settings with the one in the file, parameter by parameter."""
+    """Compare a calibrator made from the settings with the one in the file, parameter by parameter."""
     from calibrant.calibrators.regions.stated import Stated
 
     calibrator = model.calibrator
@@ -376,7 +378,7 @@ def _as_made(told: Any, made: Any, facts: dict[str, Any], model: Any, data: Any)
 
 
 def _plain(value: Any) -> Any:
-    """A parameter as it is compared: whole numbers and floats alike."""
+    """A parameter in the form in which it is compared: ints become floats."""
     if isinstance(value, list | tuple):
         return [_plain(entry) for entry in value]
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value

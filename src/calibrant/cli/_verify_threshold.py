@@ -11,7 +11,7 @@ from calibrant.text.numbers import counted
 from calibrant.text.sentences import shown
 
 THRESHOLD_PROOF = ("thresholds", "counts", "limits", "sentence", "settings")
-"""What a guarantee of thresholds consists of."""
+"""The parts of a guarantee for thresholds."""
 SETTINGS = ("method", "start", "pilot", "max_group_size", "weight_bound")
 """Settings of `calibrant threshold` that are not in its result."""
 _CHOSEN = ("segment", "target", "level", "threshold", "reason", "labels_needed")
@@ -20,7 +20,7 @@ _SHARES = ("selected", "precision", "recall", "specificity", "npv", "false_alarm
 
 
 def found_again(model: Any, data: Any) -> tuple[Any, list[Check]]:
-    """The thresholds found again, where they can be, and what was compared with them."""
+    """The thresholds found again, if possible, and the comparisons with them."""
     from calibrant import threshold
     from calibrant.errors import CalibrantError
 
@@ -48,7 +48,7 @@ def found_again(model: Any, data: Any) -> tuple[Any, list[Check]]:
 
 
 def _why_not(saved: Any, settings: Mapping[str, Any], data: Any) -> str | None:
-    """Why thresholds cannot be found again from these rows; None where they can be."""
+    """Why thresholds cannot be found again from these rows; None if they can."""
     from calibrant.sample.draw import DRAW_RULE
 
     if settings and settings.get("draw") != DRAW_RULE:
@@ -63,7 +63,7 @@ def _why_not(saved: Any, settings: Mapping[str, Any], data: Any) -> str | None:
 
 
 def _arguments(saved: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of `threshold` that the file says were used."""
+    """The arguments of `threshold` that were used, according to the file."""
     targets = {cut.target: cut.level for cut in saved.cuts}
     given = {name: settings[name] for name in SETTINGS if settings.get(name) is not None}
     if not settings:
@@ -79,7 +79,7 @@ def _unchecked(why: str) -> list[Check]:
 
 
 def _compared(saved: Any, again: Any) -> list[Check]:
-    """Thresholds, counts and limits, of all targets and segments."""
+    """Compare thresholds, counts and limits for all targets and segments."""
     said = asdict(saved)
     found = asdict(again)
     thresholds = [_picked(part["cuts"], _CHOSEN) for part in (said, found)]
@@ -104,7 +104,7 @@ def _picked(cuts: list[dict[str, Any]], names: tuple[str, ...]) -> list[dict[str
 
 
 def _number(value: Any) -> Any:
-    """A share in which what is not a number is None, so that it can be compared."""
+    """A share with NaN replaced by None, so that it can be compared."""
     if isinstance(value, dict):
         return {name: None if entry != entry else entry for name, entry in value.items()}
     return value
@@ -121,7 +121,7 @@ def _check(name: str, said_and_found: list[Any], text: str) -> Check:
 
 
 def _same_sentence(model: Any, again: Any) -> Check:
-    """The words that follow from the rows, and those that the file holds in two places."""
+    """Compare the texts that follow from the rows with those that the file holds in two places."""
     from calibrant._version import __version__
 
     said = replace(model.calibrator, read=())
@@ -144,7 +144,7 @@ def _same_sentence(model: Any, again: Any) -> Check:
 
 
 def _same_settings(model: Any, data: Any, again: Any) -> Check:
-    """Settings of the right kind, which find the same thresholds."""
+    """Check that settings have the right types and find the same thresholds."""
     if "settings" not in model.provenance:
         return Check(
             "settings", True, "the file has none; the default settings find the same thresholds"

@@ -1,13 +1,13 @@
-"""How the library's parameters are called on the command line.
+"""Names of the library's parameters on the command line.
 
 Errors and guarantees carry the names of parameters as data (`calibrant.text.sentences.Setting`).
-Here each name is an option, or a plain noun where no option stands behind it. Nothing else of a
-message is touched.
+Here each name becomes an option, or a plain noun if there is no option. Nothing else in a message
+changes.
 """
 
 from calibrant.text.sentences import Setting
 
-_OPTIONS = {  # of the same name
+_OPTIONS = {  # with the same name
     "at_least",
     "base_rate",
     "classes",
@@ -77,7 +77,7 @@ _OTHERS = {
 
 
 def option_of(parameter: str) -> str:
-    """The option that a parameter of the library is.
+    """The option for a parameter of the library.
 
     >>> option_of("n_bins"), option_of("weight_bound")
     ('--bins', '--weight-bound')
@@ -86,7 +86,7 @@ def option_of(parameter: str) -> str:
 
 
 def in_options(setting: Setting) -> str:
-    """A setting as it is written on the command line.
+    """A setting as written on the command line.
 
     >>> [in_options(Setting(*pair)) for pair in (("n_bins", 10), ("classes", (0, 1)),
     ...     ("overwrite", True))]

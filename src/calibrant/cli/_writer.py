@@ -1,8 +1,7 @@
-"""Writes record batches to Parquet, Arrow, CSV with no more quotes than it needs, and JSON lines.
+"""Write record batches to Parquet, Arrow, minimally quoted CSV, and JSON lines.
 
-Arrow's own CSV writer puts quotes around all text, and it has none for JSON. So cells are made
-column by column and joined row by row; the bytes of the joined texts, one behind the other, are the
-file.
+Arrow's CSV writer puts quotes around all text, and Arrow has no JSON writer. So cells are formatted
+column by column and joined row by row; the concatenated bytes of the joined texts are the file.
 """
 
 import json
@@ -26,12 +25,13 @@ from calibrant.text.numbers import plain
 def opened(
     output: str, schema: Any, data: Any, *, overwrite: bool, escape: bool = False
 ) -> Iterator[Callable[[Any], object]]:
-    """Yield a function that writes a record batch to a file, complete or absent.
+    """Yield a function that writes record batches to a file, which in the end is complete or
+    absent.
 
     - is standard output.
 
-    CSV has the delimiter of the `data` that were read. With `escape`, text in CSV that a
-    spreadsheet would run as a formula gets a ' in front.
+    CSV uses the delimiter of the `data` that were read. With `escape`, CSV text that a spreadsheet
+    would run as a formula gets a leading '.
     """
     kind, packing = kind_of(output)
     mark = "\t" if ".tsv" in Path(output).name else getattr(data, "delimiter", ",")
@@ -63,12 +63,12 @@ def opened(
 
 
 def _write_harmless(data: Any) -> None:
-    """Write to a terminal, which other people's text must not steer."""
+    """Write to a terminal, without control characters from untrusted text."""
     sys.stdout.write(harmless(bytes(data).decode()))
 
 
 def csv_header(names: list[str], mark: str, *, escape: bool = False) -> bytes:
-    """The first line."""
+    """The header line."""
     special = ('"', mark, "\n", "\r")
     if escape:
         names = [formulas.escaped(name) for name in names]
@@ -87,7 +87,7 @@ def csv_bytes(batch: Any, mark: str, *, escape: bool = False) -> Any:
 
 
 def json_bytes(batch: Any) -> Any:
-    """The batch as JSON objects, one on each line; what JSON has no number for is null."""
+    """The batch as JSON objects, one per line; numbers that JSON lacks become null."""
     if not batch.num_rows:
         return b""
     cells = []
@@ -102,7 +102,7 @@ def _text(value: str) -> Any:
 
 
 def _joined(cells: list[Any], mark: str, start: str, end: str) -> Any:
-    """Rows of cells as one run of bytes."""
+    """Rows of cells as one sequence of bytes."""
     lines = pc.binary_join_element_wise(*cells, _text(mark))
     whole = pc.binary_join_element_wise(_text(start), lines, _text(end), _text(""))
     ends = memoryview(whole.buffers()[1]).cast("q")
@@ -156,8 +156,7 @@ def _json_cells(column: Any) -> Any:
     if pa.types.is_floating(kind):
         wide = column.cast(pa.float64())
         known = pc.if_else(pc.is_finite(wide), wide, pa.scalar(None, pa.float64()))
-        # a whole number keeps its point, so that a reader does not take the column for one of whole
-        # numbers
+        # keep the decimal point of a whole number, so that readers do not infer an integer column
         texts = pc.replace_substring_regex(known.cast(pa.large_string()), r"^(-?[0-9]+)$", r"\1.0")
         return texts.fill_null("null")
     if _is_text(kind) or pa.types.is_dictionary(kind):

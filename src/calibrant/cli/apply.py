@@ -104,7 +104,7 @@ def command(**options: Any) -> None:
 
 
 class _Seen:
-    """What was written: all rows, those left empty, and those whose interval is 0 to 1."""
+    """Counts of the output: all rows, rows left empty, and rows whose interval is 0 to 1."""
 
     def __init__(self, prefix: str, first: str) -> None:
         self.prefix = prefix
@@ -112,7 +112,7 @@ class _Seen:
         self.rows = self.refused = self.unknown = 0
 
     def copy(self, reader: Any, write: Callable[[Any], object]) -> None:
-        """Write all batches, and count."""
+        """Write all batches and count rows."""
         lower, upper = (f"{self.prefix}{name}" for name in ("lower", "upper"))
         for batch in reader:
             write(batch)

@@ -141,25 +141,25 @@ def command(**options: Any) -> int:
 
 
 def _is_off(audit: Any) -> bool:
-    """Whether an error is proved: of all rows, of a segment, or of a subgroup."""
+    """Whether an error is proved: for all rows, for a segment, or for a subgroup."""
     subgroups = audit.by_attributes
     return audit.worst is not None or (subgroups is not None and subgroups.is_any_off)
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The audit, and what else was asked of the same rows."""
+    """The audit, and what else was requested for the same rows."""
 
     audit: Any
     period: str | None
-    """What the segments are called if they are periods of time; None if they are not."""
+    """What the segments are called if they are time periods; None if they are not."""
     signs: list[dict[str, Any]]
     validation: Any
-    """The table of validators, with --full."""
+    """The validation table, with --full."""
 
 
 def _check_options(options: dict[str, Any]) -> None:
-    """Refuse options that do not go together."""
+    """Reject options that do not go together."""
     for name in ("model", "mark"):
         if options["output"] is None and options[name] is not None:
             raise RefusedError(f"--{name}", "go with -o audit.html, as the report shows it")
@@ -173,7 +173,7 @@ def _check_options(options: dict[str, Any]) -> None:
 
 
 def _find(model: Any, options: dict[str, Any]) -> _Found:
-    """Audit the rows of the files, and write the report if there is one."""
+    """Audit the rows of the files, and write the report if requested."""
     with labelled(options, "segment", "group", "weight") as (source, data, labels):
         if model is not None:
             check_columns(model, data.columns.named)
@@ -189,7 +189,7 @@ def _find(model: Any, options: dict[str, Any]) -> _Found:
 def _audit_over_time(
     data: Any, labels: dict[str, Any], options: dict[str, Any]
 ) -> tuple[Any, str | None]:
-    """The audit, of each period too where there is a column of times; and what a period is."""
+    """The audit, by period too if there is a time column, and what a period is."""
     if options["time"] is None:
         return _audit(data, data, labels, options), None
     dated, period = _by_period(data, labels, options["time"])
@@ -200,7 +200,7 @@ def _audit_over_time(
 
 
 def _json(found: _Found, model: Any, options: dict[str, Any]) -> dict[str, Any]:
-    """What was found as plain values; documented on the page of the command line."""
+    """The findings as plain values; documented on the command-line page."""
     return {
         "command": "audit",
         "report": options["output"],
@@ -212,7 +212,7 @@ def _json(found: _Found, model: Any, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _show(found: _Found, model: Any, options: dict[str, Any]) -> None:
-    """The audit, then what else was asked for, and which file was written."""
+    """Show the audit, then what else was requested, and which file was written."""
     show(found.audit)
     show_signs(found.signs)
     if found.validation is not None:
@@ -232,7 +232,7 @@ def _audit(data: Any, rows: Any, labels: dict[str, Any], options: dict[str, Any]
     from calibrant.sample.fingerprint import reach_of
 
     try:
-        # the band takes rows for independent
+        # the band assumes independent rows
         alone = options["group"] is None and options["weight"] is None
         return audit(
             rows,
@@ -248,7 +248,7 @@ def _audit(data: Any, rows: Any, labels: dict[str, Any], options: dict[str, Any]
 
 
 def _attributes_of(data: Any, options: dict[str, Any], *, in_place: bool) -> Any:
-    """The attributes, if there are any: by name where the data themselves are audited."""
+    """The attributes, if any; by name if the data themselves are audited."""
     if not options["attribute"]:
         return None
     from calibrant.sample.columns import column_of
@@ -260,15 +260,15 @@ def _attributes_of(data: Any, options: dict[str, Any], *, in_place: bool) -> Any
 
 
 def _bounds(options: dict[str, Any]) -> dict[str, Any]:
-    """What bounds groups or weights, where there are any."""
+    """Bounds on groups or weights, if there are any."""
     beside = {"max_group_size": "group", "weight_bound": "weight"}
     return {name: options[name] for name, column in beside.items() if options[column] is not None}
 
 
 def _by_period(data: Any, labels: dict[str, Any], time: str) -> tuple[Any, str | None]:
-    """The rows in memory, with their months as segments, or their segments by month.
+    """The rows in memory, with months as segments, or with their segments by month.
 
-    And what a period is.
+    Also what a period is.
     """
     import numpy as np
 
@@ -288,7 +288,7 @@ def _by_period(data: Any, labels: dict[str, Any], time: str) -> tuple[Any, str |
 
 
 def _validated(source: Any, data: Any, labels: dict[str, Any], options: dict[str, Any]) -> Any:
-    """The table of validators, from a random sample where there are very many rows."""
+    """The validation table, from a random sample if there are very many rows."""
     from calibrant import validation_table
 
     roles = {"score": data.columns.score, "label": data.columns.label, "segment": options["grade"]}
@@ -304,7 +304,7 @@ def _validated(source: Any, data: Any, labels: dict[str, Any], options: dict[str
 
 def event_facts(found: Any, label: str, positive: object) -> dict[str, str]:
     """The event and its rate."""
-    rate = float(found.table.rate[0])  # the first region is that of all rows
+    rate = float(found.table.rate[0])  # the first region is all rows
     return {
         "event": f"{label} = {positive}",
         "rate of the event": f"{nearest(rate)}, in {rows(found.n_rows)}",
@@ -320,7 +320,7 @@ def _write_report(
     options: dict[str, Any],
     model: Any,
 ) -> None:
-    """Write the report, with the guarantee of the model and the thresholds to mark, if any."""
+    """Write the report, with the model's guarantee and the thresholds to mark, if any."""
     from calibrant.cells.partition import Partition
     from calibrant.sample.fingerprint import fingerprint
 

@@ -1,4 +1,4 @@
-"""`calibrant check`: are the rows i.i.d., as every guarantee assumes."""
+"""`calibrant check`: test whether the rows are i.i.d., as every guarantee assumes."""
 
 import shlex
 from typing import Any
@@ -83,7 +83,7 @@ def command(**options: Any) -> int:
 
 
 def _words_for(time: str | None) -> PlainText:
-    """How advice is written: as commands and options; `time` is the column of times."""
+    """How advice is written: as commands and options; `time` is the time column."""
 
     def said(setting: Setting) -> str:
         if setting.parameter != "holdout":

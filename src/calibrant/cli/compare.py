@@ -97,7 +97,7 @@ def _compare(sample: Any, labels: dict[str, Any], options: dict[str, Any]) -> An
 
 
 def _contenders(options: dict[str, Any], *, probabilities: bool) -> dict[str, Any]:
-    """One calibrator per method; two methods take only probabilities."""
+    """One calibrator per method; two methods accept only probabilities."""
     left_out: tuple[str, ...] = (
         ("uniform",) if probabilities else ("uniform", "temperature", "beta")
     )

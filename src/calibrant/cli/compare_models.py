@@ -1,4 +1,4 @@
-"""`calibrant compare-models`: which model is better, on the same rows."""
+"""`calibrant compare-models`: which model is better on the same rows."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -72,10 +72,10 @@ def command(**options: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """The rows that are compared: the scores of each model, and the rest as in the first sample."""
+    """The compared rows: the scores of each model, and everything else from the first sample."""
 
     n_rows: int
-    """Of the files; those that are compared may be a sample."""
+    """Rows in the files; the compared rows may be a sample."""
     scores: dict[str, Any]
     first: Any
     n_skipped: int
@@ -85,7 +85,7 @@ class _Rows:
     labels: dict[str, Any]
 
     def units(self) -> dict[str, Any]:
-        """What is independent, and how much it counts."""
+        """The independent units, and how much each counts."""
         groups = self.first.groups
         return {
             "importance_weight": self.first.weights,
@@ -94,7 +94,7 @@ class _Rows:
 
 
 def _check_names(names: tuple[str, ...]) -> None:
-    """Refuse fewer than two columns of scores, or the same column twice."""
+    """Reject fewer than two score columns, or the same column twice."""
     if len(names) < 2:
         got = "none" if not names else f"only {names[0]!r}"
         raise RefusedError("--score", "be given once for each of at least two models", got=got)
@@ -105,7 +105,7 @@ def _check_names(names: tuple[str, ...]) -> None:
 
 
 def _read(options: dict[str, Any]) -> _Rows:
-    """Read the scores of each model, of the same rows."""
+    """Read the scores of each model for the same rows."""
     names = options["score"]
     with labelled(options | {"score": names[0]}, "group", "weight") as (source, data, labels):
         n_rows, draw = sample_of(data, options)
@@ -166,7 +166,7 @@ def _write_report(found: Any, read: _Rows, options: dict[str, Any]) -> None:
 
 
 def _json(found: Any, read: _Rows, options: dict[str, Any]) -> dict[str, Any]:
-    """The comparison as plain values; documented on the page of the command line."""
+    """The comparison as plain values; documented on the command-line page."""
     return {
         "command": "compare-models",
         **result_json(found),
@@ -178,7 +178,7 @@ def _json(found: Any, read: _Rows, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _show(found: Any, read: _Rows, options: dict[str, Any]) -> None:
-    """The comparison, and which file was written."""
+    """Show the comparison, and which file was written."""
     show(found, notes=read.notes)
     show_signs(read.signs)
     if options["output"] is not None:

@@ -1,4 +1,4 @@
-"""`calibrant completion`: completion for a shell."""
+"""`calibrant completion`: shell completion."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`calibrant decide`: act, do not act, or cannot tell, from a model file and what errors cost."""
+"""`calibrant decide`: act, do not act, or cannot tell, from a model file and the costs of errors."""
 
 from contextlib import nullcontext
 from typing import Any
@@ -94,7 +94,7 @@ def command(**options: Any) -> None:
 def _copied(reader: Any, data: Any, options: dict[str, Any], n_regions: int) -> tuple[Any, int]:
     """Write the rows if an output file was given.
 
-    Return the count of each region, and of rows in none.
+    Return the number of rows in each region, and in no region.
     """
     import numpy as np
 

@@ -1,6 +1,4 @@
-"""`calibrant demo`: train, audit, calibrate, judge and report, on real data that come with a
-package.
-"""
+"""`calibrant demo`: train, audit, calibrate, judge and report, on real data from a package."""
 
 import sys
 import time
@@ -90,7 +88,7 @@ def command(output: str, trees: int, watch: bool, as_json: bool, **_: Any) -> No
 
 @dataclass(frozen=True, slots=True)
 class _Demo:
-    """What was found about the flights, and the files that it was written to."""
+    """The findings about the flights, and the files they were written to."""
 
     paths: dict[str, str]
     picture: str | None
@@ -106,7 +104,7 @@ class _Demo:
 
     @property
     def kept(self) -> dict[str, int]:
-        """In how many regions the guarantee was kept, on held-out flights and in December."""
+        """The number of regions in which the guarantee held, on held-out flights and in December."""
         rows = {"held_out": self.held_out, "december": self.december}
         return {name: _kept(self.calibrator, one) for name, one in rows.items()}
 
@@ -142,7 +140,7 @@ def _calibrated(folder: Path, model: Any, flights: Any) -> _Demo:
 
 
 def _json(found: _Demo) -> dict[str, Any]:
-    """What was found as plain values; documented on the page of the command line."""
+    """The findings as plain values; documented on the command-line page."""
     return {
         "command": "demo",
         **found.paths,
@@ -155,7 +153,9 @@ def _json(found: _Demo) -> dict[str, Any]:
 
 
 def _show(found: _Demo, folder: Path) -> None:
-    """Before and after calibration, whether the guarantee holds, decisions, and what is next."""
+    """Show results before and after calibration, whether the guarantee holds, decisions, and next
+    steps.
+    """
     _head("Before: what is proved about the model's own scores")
     show(found.before)
     _head("After: what is guaranteed")
@@ -170,7 +170,7 @@ def _show(found: _Demo, folder: Path) -> None:
 
 
 def _watch(folder: Path, model: Any, flights: Any, *, as_json: bool) -> None:
-    """Watch the model in July to September, which it is calibrated on, and in December."""
+    """Monitor the model in July to September, the months it is calibrated on, and in December."""
     from calibrant.cli._flights import scored_flights
     from calibrant.cli._replay import calibrated_on, replay, split_days, summary_of
     from calibrant.cli.watch import write_drift_report
@@ -218,7 +218,7 @@ def _watch(folder: Path, model: Any, flights: Any, *, as_json: bool) -> None:
 def _show_kept(
     kept: int, kept_december: int, n_regions: int, n_held_out: int, after: "Audit"
 ) -> None:
-    """In how many regions the guarantee held, on held-out flights and in December."""
+    """Show in how many regions the guarantee held, on held-out flights and in December."""
     _head("Does the guarantee hold?")
     paragraph(
         f"On {n_held_out:,} held-out flights, the confidence interval of the observed rate meets"
@@ -233,7 +233,7 @@ def _show_kept(
 
 
 def _show_next(paths: dict[str, str], folder: Path) -> None:
-    """Commands that go on from here."""
+    """Show commands to continue with."""
     say()
     say("Next, with the same scores:")
     say(
@@ -250,7 +250,7 @@ def _show_next(paths: dict[str, str], folder: Path) -> None:
 
 @contextmanager
 def _step(text: str) -> Iterator[None]:
-    """Show what is going on, and how long it took."""
+    """Show what is being done, and how long it took."""
     start = time.perf_counter()
     if is_quiet() or not sys.stderr.isatty():
         yield
@@ -267,7 +267,9 @@ def _head(text: str) -> None:
 
 
 def _kept(calibrator: "BinningCalibrator", rows: Any) -> int:
-    """In how many regions the confidence interval of the observed rate meets the guaranteed one."""
+    """The number of regions where the confidence interval of the observed rate meets the guaranteed
+    one.
+    """
     from calibrant.assess.metrics.reliability import reliability_table
 
     seen = reliability_table(
@@ -308,7 +310,7 @@ def _write_csv(rows: Any, path: str) -> None:
 
 
 def _fit(paths: dict[str, str]) -> tuple["BinningCalibrator", str]:
-    """Fit and save, as `calibrant fit` does; the calibrator, and the fingerprint of its rows."""
+    """Fit and save, as `calibrant fit` does; return the calibrator and the fingerprint of its rows."""
     from calibrant.answers.model_file import save_model
 
     settings = Settings(bins=N_BINS, confidence=CONFIDENCE)
@@ -358,7 +360,7 @@ def _report(
 
 
 def _picture(folder: Path, calibrator: Any, held_out: Any, december: Any) -> str | None:
-    """Draw what was guaranteed and what was observed, where matplotlib is installed."""
+    """Draw the guarantee and the observations, if matplotlib is installed."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

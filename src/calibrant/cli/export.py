@@ -1,4 +1,4 @@
-"""`calibrant export`: the model as SQL, as ONNX, or as Python that needs nothing installed."""
+"""`calibrant export`: the model as SQL, as ONNX, or as Python without dependencies."""
 
 from typing import Any
 
@@ -76,7 +76,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
 
 
 def _check_options(ctx: click.Context, options: dict[str, Any], output: str | None) -> None:
-    """Refuse options that the target needs and that are missing, or that it does not have."""
+    """Reject missing options that the target needs, and options that it does not have."""
     target = options["target"]
     if target == "sql" and options["dialect"] is None:
         raise click.UsageError(f"--to sql needs --dialect: one of {', '.join(DIALECTS)}", ctx)
@@ -89,7 +89,7 @@ def _check_options(ctx: click.Context, options: dict[str, Any], output: str | No
 
 
 def _content(options: dict[str, Any]) -> str | bytes:
-    """The exported model; an error names a calibrator by the option that made it."""
+    """The exported model; errors name a calibrator by the option that made it."""
     model = read_model(options["model"], exported=True)
     try:
         return _exported(model, options)

@@ -29,7 +29,7 @@ from calibrant.cli._target import check_target
 from calibrant.text.numbers import rows
 
 (_EXACT,) = words_of("calibrators.regions.parameters", "EXACT")
-_FEW_ROWS = 10  # per bin: fewer rows that cut the bins are probably a mistake
+_FEW_ROWS = 10  # per bin: fewer pilot rows are probably a mistake
 
 
 @option.command("Calibrate, with a guarantee.")
@@ -133,7 +133,7 @@ def command(**options: Any) -> int:
 
 
 def _settings_of(options: dict[str, Any]) -> Settings:
-    """The settings of the calibrator that the options ask for."""
+    """The calibrator settings requested by the options."""
     given = {
         **options,
         "method": options["method"] or _default_method(options),
@@ -155,7 +155,7 @@ def _default_method(options: dict[str, Any]) -> str:
 
 
 def _check_output(options: dict[str, Any]) -> None:
-    """Refuse two files of one kind, and files that cannot be written to."""
+    """Reject two files of the same kind, and files that cannot be written."""
     outputs = options["output"]
     for kind, name in ((True, "report"), (False, "model file")):
         given = [path for path in outputs if is_page(path) is kind]
@@ -167,7 +167,7 @@ def _check_output(options: dict[str, Any]) -> None:
 
 
 def _fit(settings: Settings, options: dict[str, Any]) -> Fitted:
-    """Fit a calibrator to the rows of the files, and note what is particular about them."""
+    """Fit a calibrator to the rows of the files, and note what is unusual about them."""
     recent: tuple[str, ...] = ()
     with labelled(options, "segment", "weight", "id", "group") as (source, data, labels):
         dated = on_time(data, options)
@@ -200,7 +200,7 @@ def _fit(settings: Settings, options: dict[str, Any]) -> Fitted:
 
 
 def _on_pilot(settings: Settings, calibrator: Any) -> list[str]:
-    """A note on a small number of rows that may have been meant as a fraction."""
+    """A note on a small number of pilot rows that may have been meant as a fraction."""
     pilot = settings.pilot
     if not isinstance(pilot, int) or pilot >= _FEW_ROWS * calibrator.partition_.n_regions:
         return []
@@ -226,7 +226,7 @@ def _on_scores(settings: Settings, reach: Any) -> list[str]:
 def provenance_of(
     source: Any, data: Any, settings: Mapping[str, Any]
 ) -> tuple[dict[str, Any], Any]:
-    """Where the model comes from, without a word about the machine; and the range of the scores."""
+    """The origin of the model, with nothing about the machine; and the range of the scores."""
     from calibrant._version import __version__
     from calibrant.sample.fingerprint import fingerprint
 

@@ -135,7 +135,7 @@ def command(**options: Any) -> int:
 
 
 def _in_short(found: Any, verdict: str | None) -> str | None:
-    """The answer to the gate in plain words."""
+    """The gate's answer in plain words."""
     from calibrant.draw.report.in_short import in_short
 
     said = in_short(found)
@@ -145,10 +145,10 @@ def _in_short(found: Any, verdict: str | None) -> str | None:
 
 
 def judged(found: Any, at_least: float | None) -> tuple[str | None, str, int | None]:
-    """The verdict of the gate, the answer in one sentence, and about how many more labels would
-    decide.
+    """The gate's verdict, the answer in one sentence, and about how many more labels would decide
+    it.
 
-    A draw that was not at random proves nothing: the gate is then not decided.
+    A draw that was not random proves nothing: the gate is then undecided.
     """
     if at_least is None:
         return None, found.sentence, None
@@ -175,7 +175,7 @@ def judged(found: Any, at_least: float | None) -> tuple[str | None, str, int | N
 
 
 def _typed(text: str | None, labels: list[Any]) -> Any:
-    """The positive label that was typed, as a value of the labels' type."""
+    """The typed positive label, as a value of the labels' type."""
     if text is None:
         return None
     example = next((label for label in labels if label not in (None, "") and label == label), "")

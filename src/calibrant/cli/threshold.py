@@ -98,7 +98,7 @@ def command(**options: Any) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The thresholds, and what there is to say of the rows they come from."""
+    """The thresholds, and the notes on the rows they come from."""
 
     threshold: Any
     n_skipped: int
@@ -112,7 +112,7 @@ class _Found:
 
 
 def _check_output(options: dict[str, Any]) -> None:
-    """Refuse an output file that is neither a model file nor a report, or cannot be written to."""
+    """Reject an output file that is neither a model file nor a report, or cannot be written."""
     output = options["output"]
     if output is None:
         return
@@ -156,7 +156,7 @@ def _threshold(data: Any, labels: dict[str, Any], options: dict[str, Any]) -> An
 def _provenance(
     source: Any, data: Any, labels: dict[str, Any], options: dict[str, Any]
 ) -> dict[str, Any]:
-    """Where the thresholds come from: what `calibrant verify` needs to find them again."""
+    """The origin of the thresholds: what `calibrant verify` needs to find them again."""
     from calibrant.cli._verify_threshold import SETTINGS
     from calibrant.cli.fit import provenance_of
     from calibrant.sample.draw import DRAW_RULE
@@ -199,7 +199,7 @@ def _save(found: _Found, columns: Any, provenance: dict[str, Any], options: dict
 
 
 def _write_report(found: _Found, source: Any, data: Any, options: dict[str, Any]) -> None:
-    """The report, with curves from a random sample where there are very many rows."""
+    """Write the report, with curves from a random sample if there are very many rows."""
     import numpy as np
 
     from calibrant.draw.report.pages import Beside
@@ -232,7 +232,7 @@ def _write_report(found: _Found, source: Any, data: Any, options: dict[str, Any]
 
 
 def _json(found: _Found, options: dict[str, Any]) -> dict[str, Any]:
-    """The thresholds as plain values; documented on the page of the command line."""
+    """The thresholds as plain values; documented on the command-line page."""
     return {
         "command": "threshold",
         "output": options["output"],
@@ -243,7 +243,7 @@ def _json(found: _Found, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _show(found: _Found, options: dict[str, Any]) -> None:
-    """The thresholds, what there is to say of the rows, and which file was written."""
+    """Show the thresholds, the notes on the rows, and which file was written."""
     show(found.threshold, notes=found.notes)
     for text in found.warnings:
         warn(text)
@@ -254,5 +254,5 @@ def _show(found: _Found, options: dict[str, Any]) -> None:
 
 
 def _selects_rows(threshold: Any) -> bool:
-    """Whether there is a segment with a score from which on rows are selected."""
+    """Whether some segment has a score from which on rows are selected."""
     return any(high < math.inf for _, high in threshold.ends.values())

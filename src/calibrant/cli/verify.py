@@ -84,7 +84,7 @@ def command(**options: Any) -> int:
 
 
 def _rows(model: Any, source: Any, columns: dict[str, Any], options: dict[str, Any]) -> Any:
-    """The rows that the model was made from, as its settings say."""
+    """The rows that the model was made from, according to its settings."""
     settings = settings_of(model)
     types = text_types(model, label=columns["label"], segment=columns["segment"])
     skip = options["skip_missing"] or settings.get("skip_missing") is True
@@ -101,9 +101,9 @@ def _print(
     again: Any = None,
     differs: str | None = None,
 ) -> int:
-    """The verdict and the checks.
+    """Print the verdict and the checks.
 
-    It stands only where every part of the guarantee was recomputed.
+    The guarantee stands only if every part of it was recomputed.
     """
     proof = PROOF if hasattr(getattr(model, "calibrator", None), "guarantee_") else THRESHOLD_PROOF
     found = {check.name: check.stands for check in checks}

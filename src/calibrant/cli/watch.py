@@ -1,5 +1,5 @@
-"""`calibrant watch`: predictions and labels as they come, and an alarm when the guarantee is in
-danger.
+"""`calibrant watch`: read predictions and labels as they arrive, and raise an alarm if the
+guarantee may no longer hold.
 """
 
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from calibrant.monitor import Monitor, MonitorSnapshot
 
 _MONITOR = Declared("monitor.durable", "Monitor.__init__")
-_OLD = 3  # days without an event that are told
+_OLD = 3  # days without an event before a warning
 
 
 @option.command("Watch a model in production.")
@@ -146,7 +146,7 @@ def _fields(columns: Any, options: dict[str, Any]) -> Fields:
 def _follow(
     monitor: "Monitor", events: EventFile, fields: Fields, *, once: bool, quiet: bool
 ) -> "MonitorSnapshot":
-    """Hand in what comes, and say when something happens."""
+    """Submit what arrives, and report when something happens."""
     skipped = events.resume(monitor.read_note(events.key))
     if skipped and not quiet:
         remark(f"goes on after {skipped:,} bytes that were read before")
@@ -169,7 +169,7 @@ def _follow(
 
 
 def _warn_if_old(found: "MonitorSnapshot") -> None:
-    """Say that nothing has come for days: without events there is no alarm either."""
+    """Warn if nothing has arrived for days: without events there is no alarm either."""
     if found.now is None:
         return
     age = datetime.now(UTC) - datetime.fromisoformat(found.now).replace(tzinfo=UTC)
@@ -187,7 +187,7 @@ def status(found: "MonitorSnapshot") -> str:
 
 
 def write_drift_report(found: "MonitorSnapshot", path: str, title: str) -> None:
-    """The report of drift, with epsilon over time."""
+    """Write the drift report, with epsilon over time."""
     facts = {
         "model": title,
         "until": found.now or "",

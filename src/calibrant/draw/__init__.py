@@ -1,1 +1,1 @@
-"""Figures and reports: they receive numbers and draw them; they compute nothing."""
+"""Figures and reports: they receive numbers and draw them, and compute nothing."""

@@ -1,4 +1,4 @@
-"""Where the axes of a reliability diagram end, and how they look."""
+"""Limits and appearance of the axes of a reliability diagram."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 STRIP = 0.18
-"""Height of the strip of the histogram, as a share of the range of rates."""
+"""Height of the histogram strip, as a share of the range of rates."""
 _MARGIN = 0.02
 
 
 def logit_limits(
     tables: Sequence[ReliabilityTable], guarantee: Guarantee | None
 ) -> tuple[float, float]:
-    """Return the ends of both axes on the logit scale: a little beyond every score and rate that is
-    not 0 or 1.
+    """Return the ends of both axes on the logit scale: slightly beyond every score and rate other
+    than 0 and 1.
     """
     seen = [part[table.counts > 0] for table in tables for part in (table.mean_score, table.rate)]
     return logit_ends(np.concatenate(seen if guarantee is None else [*seen, guarantee.value]))
@@ -31,7 +31,7 @@ def logit_limits(
 def score_limits(
     tables: Sequence[ReliabilityTable], bounds: FloatArray | None
 ) -> tuple[float, float]:
-    """Return where the axis of scores begins and ends."""
+    """Return the limits of the score axis."""
     seen = [table.histogram_edges for table in tables]
     values = np.concatenate(seen if bounds is None else [*seen, bounds[np.isfinite(bounds)]])
     if not values.size or (values.min() >= 0.0 and values.max() <= 1.0):
@@ -40,7 +40,7 @@ def score_limits(
 
 
 def highest_rate(tables: Sequence[ReliabilityTable | Guarantee]) -> float:
-    """Return where the axis of rates ends: at 1, or lower where every limit is small."""
+    """Return the upper end of the rate axis: 1, or lower if every limit is small."""
     highest = max(float(table.upper[table.counts > 0].max(initial=0.0)) for table in tables)
     return 1.0 if highest == 0.0 or highest > 0.5 else 1.1 * highest
 
@@ -54,7 +54,7 @@ def has_marks_at_upper_left(tables: Sequence[ReliabilityTable], left: float, rig
 def set_limits(
     ax: "Axes", left: float, right: float, top: float, *, strip: bool, logit: bool
 ) -> None:
-    """Let both axes end there, with room below for the histogram where there is a strip."""
+    """Set the limits of both axes, with room below for the histogram if there is a strip."""
     if logit:
         ax.set_xscale("logit")
         ax.set_yscale("logit")

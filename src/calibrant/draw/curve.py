@@ -6,7 +6,7 @@ import numpy as np
 
 from calibrant._typing import FloatArray, IntArray
 
-_POINTS = 400  # more would not be distinct on a screen
+_POINTS = 400  # more could not be told apart on a screen
 
 
 class Predicts(Protocol):
@@ -20,11 +20,11 @@ def predicted_curve(
     calibrator: Predicts, bounds: FloatArray, left: float, right: float
 ) -> FloatArray | None:
     """Scores and predictions from left to right, as columns; None for a calibrator that predicts
-    one value in each region, which is drawn as steps.
+    one value per region, which is drawn as steps.
 
-    It begins and ends with the scores that the calibrator was fitted on, and within the outer
-    bounds, beyond which it takes no scores. Both sides of each edge are among the scores, so that a
-    jump is drawn where it is.
+    The curve is limited to the scores that the calibrator was fitted on, and to the outer bounds,
+    beyond which it accepts no scores. Both sides of each edge are included, so that a jump is drawn
+    at the right place.
     """
     left, right = _seen(calibrator, left, right)
     left = max(left, float(bounds.min()))
@@ -42,10 +42,10 @@ def predicted_curve(
 
 
 def predicted_ends(calibrator: Predicts, bounds: FloatArray) -> FloatArray | None:
-    """What is predicted at both ends of each region, the smaller first; None if all regions have
-    one value.
+    """The predictions at both ends of each region, the smaller first; None if every region has one
+    value.
 
-    The outer regions end with the scores that the calibrator was fitted on.
+    The outer regions end at the extreme scores that the calibrator was fitted on.
     """
     finite = bounds[np.isfinite(bounds)]
     left, right = _seen(calibrator, -np.inf, np.inf)
@@ -63,7 +63,9 @@ def predicted_ends(calibrator: Predicts, bounds: FloatArray) -> FloatArray | Non
 
 
 def _seen(calibrator: Predicts, left: float, right: float) -> tuple[float, float]:
-    """Where the calibrator saw scores, within left and right; beyond it a prediction would warn."""
+    """The range of scores that the calibrator saw, within left and right; a prediction beyond it
+    would warn.
+    """
     seen = getattr(calibrator, "score_range_seen_", None)
     if seen is None:
         return left, right
@@ -71,7 +73,7 @@ def _seen(calibrator: Predicts, left: float, right: float) -> tuple[float, float
 
 
 def _regions_of(scores: FloatArray, bounds: FloatArray) -> IntArray:
-    """The region whose inside holds each score; -1 for a score that is an edge."""
+    """The region whose interior contains each score; -1 for a score on an edge."""
     place = np.searchsorted(bounds[:, 0], scores, side="left") - 1
     held = (place >= 0) & (scores < bounds[np.maximum(place, 0), 1])
     return np.where(held, place, -1)

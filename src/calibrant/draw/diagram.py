@@ -1,4 +1,4 @@
-"""The parts of a reliability diagram, drawn on axes of matplotlib."""
+"""The parts of a reliability diagram, drawn on matplotlib axes."""
 
 from __future__ import annotations
 
@@ -36,27 +36,27 @@ _SPANS: dict[str, Any] = {
 
 
 class Display:
-    """A plot: its axes, and their figure."""
+    """A plot: its axes and figure."""
 
     ax_: Axes
     figure_: Figure | SubFigure | None
 
     def _begin(self, ax: Axes | None, width: float, height: float) -> Axes:
-        """Draw on these axes, or on those of a new figure."""
+        """Use these axes, or those of a new figure."""
         self.ax_ = new_axes(width, height) if ax is None else ax
         self.figure_ = self.ax_.figure
         return self.ax_
 
 
 def new_axes(width: float, height: float) -> Axes:
-    """Axes in a new figure of pyplot, or an error that says how to install matplotlib."""
+    """Axes in a new pyplot figure, or an error that says how to install matplotlib."""
     plt = needed("matplotlib.pyplot", "plot", "plots are drawn")
     axes: Axes = plt.subplots(figsize=(width, height), layout="constrained")[1]
     return axes
 
 
 def panel_below(ax: Axes) -> Axes:
-    """Axes below these, in the place that both share."""
+    """New axes below these, which share their space."""
     place = ax.get_subplotspec()
     if place is None:
         return ax.inset_axes((0.0, -0.55, 1.0, 0.35))
@@ -66,12 +66,12 @@ def panel_below(ax: Axes) -> Axes:
 
 
 def without_frame(ax: Axes) -> None:
-    """Leave only the axes at the left and at the bottom."""
+    """Keep only the left and bottom spines."""
     ax.spines[["top", "right"]].set_visible(False)
 
 
 def draw_diagonal(ax: Axes, left: float, right: float, scale: str) -> None:
-    """The line on which rate and score agree, where scores are probabilities."""
+    """Draw the line where rate and score agree, if scores are probabilities."""
     if left >= 0.0 and right <= 1.0:
         ends = [left, right] if scale == "logit" else [0, 1]
         ax.plot(
@@ -85,7 +85,7 @@ def draw_diagonal(ax: Axes, left: float, right: float, scale: str) -> None:
 
 
 def draw_legend(ax: Axes, *, below: bool) -> None:
-    """The legend, where it covers least or below the plot."""
+    """Draw the legend, where it covers least or below the plot."""
     place: dict[str, Any] = {"loc": "best"}
     if below:
         place = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.12)}
@@ -93,9 +93,9 @@ def draw_legend(ax: Axes, *, below: bool) -> None:
 
 
 def draw_thresholds(ax: Axes, thresholds: Threshold | Mapping[str, float]) -> None:
-    """Lines at thresholds, named in the legend.
+    """Draw lines at thresholds, named in the legend.
 
-    Of a Threshold also what happens to the rows on both sides.
+    For a Threshold, also mark what happens to the rows on either side.
     """
     marks = dict(thresholds) if isinstance(thresholds, Mapping) else named_cuts(thresholds.cuts)
     left, right = ax.get_xlim()
@@ -123,8 +123,8 @@ def draw_model(
     floor: float | None,
     shift: float,
 ) -> None:
-    """The rates of one of several models: a line of its own, with its own markers, and whiskers
-    beside each other.
+    """Draw the rates of one of several models, with its own line and markers, and whiskers side by
+    side.
     """
     style = style_of(number)
     seen = table.counts > 0
@@ -148,9 +148,9 @@ def draw_model(
 
 
 def _whiskers(table: ReliabilityTable, seen: BoolArray, floor: float | None) -> FloatArray:
-    """From each rate to its lower and to its upper limit.
+    """Distances from each rate to its lower and its upper limit.
 
-    On the logit scale limits of 0 and 1 are cut off.
+    On the logit scale, limits of 0 and 1 are clipped.
     """
     low = table.lower[seen]
     high = table.upper[seen]
@@ -162,7 +162,9 @@ def _whiskers(table: ReliabilityTable, seen: BoolArray, floor: float | None) -> 
 
 
 def draw_band(ax: Axes, band: MonotoneBand, left: float, right: float) -> None:
-    """Limits at every score: a knot counts for its own score, so that both sides of it are drawn."""
+    """Draw limits at every score; the limits at a knot apply to its own score only, so both of its
+    sides are drawn.
+    """
     knots = np.clip(band.knots_, left, right)
     scores = np.unique(
         np.concatenate(
@@ -179,9 +181,9 @@ def draw_band(ax: Axes, band: MonotoneBand, left: float, right: float) -> None:
 def draw_guarantee(
     ax: Axes, guarantee: Guarantee, bounds: FloatArray, curve: FloatArray | None = None
 ) -> None:
-    """Bands, and in them the curve or a step for each region.
+    """Draw bands, and inside them the curve or a step for each region.
 
-    A region of a single score value, which has no width, becomes a whisker.
+    A region of a single score value has no width and becomes a whisker.
     """
     low, high = bounds.T
     wide = high > low
@@ -229,7 +231,7 @@ def draw_guarantee(
 def draw_observed(
     ax: Axes, observed: ReliabilityTable, name: str | None, floor: float | None
 ) -> None:
-    """Points with whiskers, one for each bin that has rows."""
+    """Draw points with whiskers, one for each bin with rows."""
     seen = observed.counts > 0
     rate = observed.rate[seen]
     prefix = "observed rate" if name is None else f"{name}: observed rate"
@@ -250,7 +252,7 @@ def draw_observed(
 
 
 def draw_strip(ax: Axes, observed: ReliabilityTable, top: float) -> None:
-    """A histogram of the scores, below the line of rate 0 and on its own scale."""
+    """Draw a histogram of the scores, below rate 0 and on its own scale."""
     heights = observed.histogram * (top * (STRIP - 0.06) / observed.histogram.max())
     edges = observed.histogram_edges
     ax.bar(

@@ -1,8 +1,7 @@
 """The second panel of a reliability diagram: observed minus predicted, spaced by rows.
 
-Where scores crowd in a corner, rates and scores lie on top of each other and of the diagonal. Their
-difference does not, and if bins stand side by side with the width of their share of the rows, none
-is hidden behind another.
+If scores crowd in a corner, rates and scores overlap each other and the diagonal. Their differences
+do not, and with bins side by side, each as wide as its share of the rows, none is hidden.
 """
 
 from __future__ import annotations
@@ -28,10 +27,11 @@ _TICKS = 5
 
 
 def scores_crowd(middles: FloatArray, counts: IntArray, low: float, high: float) -> bool:
-    """Whether three quarters of the rows have scores in one fifth of the axis, at an end of it.
+    """Whether three quarters of the rows have scores within one fifth of the axis, at one end of
+    it.
 
-    It is a rule on scores alone, not on labels: a panel that appears when rates look wrong would
-    choose what is shown by what was found.
+    The rule uses scores only, not labels: a panel that appears when rates look wrong would select
+    what is shown by what was found.
 
     >>> scores_crowd(np.array([0.05, 0.5, 0.9]), np.array([80, 10, 10]), 0.0, 1.0)
     True
@@ -47,14 +47,14 @@ def scores_crowd(middles: FloatArray, counts: IntArray, low: float, high: float)
 
 
 def table_crowds(table: ReliabilityTable, low: float, high: float) -> bool:
-    """Whether the scores of a table crowd at an end of the axis."""
+    """Whether the scores of a table crowd at one end of the axis."""
     edges = table.histogram_edges
     return scores_crowd((edges[:-1] + edges[1:]) / 2, table.histogram, low, high)
 
 
 @dataclass(frozen=True, slots=True)
 class BinDifferences:
-    """Rate minus prediction of each bin that has rows, from the lowest score to the highest.
+    """Rate minus prediction for each bin with rows, from the lowest score to the highest.
 
     Attributes
     ----------
@@ -63,8 +63,9 @@ class BinDifferences:
     score : float array
         Mean score, or prediction, of the bin.
     value, lower, upper : float arrays
-        Observed rate minus prediction, and the limits of the true rate minus the prediction. They
-        hold for all bins at once if the limits of the rates do: the prediction is a fixed number.
+        Observed rate minus prediction, and limits on the true rate minus the prediction. They hold
+        for all bins at once if the limits on the rates do, because the prediction is a fixed
+        number.
     """
 
     begin: FloatArray
@@ -76,7 +77,7 @@ class BinDifferences:
 
     @property
     def middle(self) -> FloatArray:
-        """Where the bin stands."""
+        """The position of the bin."""
         return (self.begin + self.end) / 2
 
 
@@ -87,7 +88,7 @@ def differences_from(
     lower: FloatArray,
     upper: FloatArray,
 ) -> BinDifferences:
-    """BinDifferences of bins in any order; those without rows are left out."""
+    """BinDifferences for bins in any order, without empty bins."""
     seen = np.flatnonzero(counts > 0)
     order = seen[np.argsort(predicted[seen], kind="stable")]
     share = np.cumsum(counts[order]) / max(int(counts[order].sum()), 1)
@@ -105,9 +106,9 @@ def differences_from(
 def table_differences(
     table: ReliabilityTable, guarantee: Guarantee | None = None
 ) -> BinDifferences:
-    """Observed rate minus mean score, or minus what a guarantee of the same bins is about.
+    """Observed rate minus mean score, or minus the values of a guarantee for the same bins.
 
-    With a guarantee the bins stand where its own do: side by side with those, by its rows.
+    With a guarantee, bins are placed by its row counts, next to its own.
     """
     if guarantee is None:
         return differences_from(
@@ -117,7 +118,7 @@ def table_differences(
 
 
 def guarantee_differences(guarantee: Guarantee) -> BinDifferences:
-    """Limits of the true rate minus the prediction, around 0."""
+    """Limits on the true rate minus the prediction, around 0."""
     value = guarantee.value
     return differences_from(guarantee.counts, value, value, guarantee.lower, guarantee.upper)
 
@@ -125,7 +126,7 @@ def guarantee_differences(guarantee: Guarantee) -> BinDifferences:
 def draw_differences(
     ax: Axes, observed: Sequence[BinDifferences], guaranteed: BinDifferences | None
 ) -> None:
-    """The panel: bands of what is guaranteed, and observed differences with their limits."""
+    """Draw the panel: bands of what is guaranteed, and observed differences with their limits."""
     ax.axhline(0.0, color=QUIET, linewidth=1, linestyle=(0, (4, 3)))
     if guaranteed is not None:
         height = guaranteed.upper - guaranteed.lower
@@ -157,7 +158,7 @@ def draw_differences(
 
 
 def _label(ax: Axes, shown: BinDifferences | None) -> None:
-    """Name the axes; scores stand below the rows that have them."""
+    """Label the axes; each score is shown below the rows that have it."""
     ax.set_xlim(-0.01, 1.01)
     ax.set_xlabel("score, spaced by rows")
     ax.set_ylabel("rate minus prediction")

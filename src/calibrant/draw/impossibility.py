@@ -1,6 +1,4 @@
-"""The impossibility result as a plot: real errors against what a reliability diagram shows and what
-is guaranteed.
-"""
+"""The impossibility result as a plot: true errors, errors in a reliability diagram, and guarantees."""
 
 from typing import TYPE_CHECKING
 

@@ -1,5 +1,5 @@
-"""Decision curves of several models in one figure, with bands for all thresholds at once, drawn by
-matplotlib.
+"""Decision curves of several models in one matplotlib figure, with simultaneous bands over all
+thresholds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reliability diagrams with simultaneous intervals, drawn by matplotlib."""
+"""Reliability diagrams with simultaneous intervals, drawn with matplotlib."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A reliability diagram, drawn from its numbers by matplotlib."""
+"""A reliability diagram, drawn from its numbers with matplotlib."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ class ReliabilityPlot(Display):
         without_frame(self.difference_ax_)
 
     def _draw_guaranteed(self, left: float, right: float) -> None:
-        """The bands behind the rates: of a monotone rate, and of the calibrator."""
+        """Draw the bands behind the rates: for a monotone rate, and for the calibrator."""
         if self.band is not None and not self.band.is_refuted_:
             draw_band(self.ax_, self.band, left, right)
         if self.guarantee is not None and self.bounds is not None:
@@ -184,7 +184,9 @@ class ReliabilityPlot(Display):
             draw_guarantee(self.ax_, self.guarantee, bounds, self.curve)
 
     def _draw_rates(self, left: float, right: float, logit: bool) -> None:
-        """The observed rates; those of several models side by side, except on the logit scale."""
+        """Draw the observed rates; those of several models are side by side, except on the logit
+        scale.
+        """
         floor = left if logit else None
         if self.observed is not None:
             draw_observed(self.ax_, self.observed, self.name, floor)
@@ -195,7 +197,7 @@ class ReliabilityPlot(Display):
             draw_model(self.ax_, table, name, number, floor, shift)
 
     def _write_titles(self) -> None:
-        """The title, which says what the intervals of several models are, and those of the axes."""
+        """Set the axis labels and the title, which explains the intervals of several models."""
         if self.models and self.confidence_level is not None:
             said = f"intervals: {percent(self.confidence_level)}, all bins and models at once"
             self.ax_.set_title(said, fontsize="small", color=QUIET, loc="left")
@@ -208,7 +210,7 @@ class ReliabilityPlot(Display):
 
     @property
     def _drawn(self) -> list[ReliabilityTable | Guarantee]:
-        """All that is drawn with rates: what was observed, and what is guaranteed."""
+        """Everything with rates that is drawn: observations and the guarantee."""
         if self.guarantee is None:
             return list(self._observed)
         return [*self._observed, self.guarantee]

@@ -1,4 +1,4 @@
-"""Small reliability diagrams side by side, one for each segment."""
+"""Small reliability diagrams side by side, one per segment."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def segment_panels(
     scale: str,
     n_columns: int,
 ) -> list[ReliabilityDisplay]:
-    """A diagram for each segment, on one scale; all intervals hold at once."""
+    """A diagram for each segment, on a common scale; all intervals hold simultaneously."""
     tables = _tables(y, scores, segments, n_bins, confidence_level, pos_label)
     shown = [display(table) for table in tables.values()]
     plt = needed("matplotlib.pyplot", "plot", "plots are drawn")
@@ -75,7 +75,7 @@ def _tables(
     confidence_level: float,
     pos_label: Hashable,
 ) -> dict[str, ReliabilityTable]:
-    """The table of each segment, in the order of their names."""
+    """The table of each segment, in order of name."""
     names, number = segment_kinds(segments)
     labels = np.asarray(y)
     values = np.asarray(scores)

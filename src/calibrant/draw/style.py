@@ -1,5 +1,5 @@
-"""Colours, dashes and markers of every figure: one style for each model, distinct in colour and in
-grey.
+"""Colours, dashes and markers of every figure: one style per model, distinct in colour and in
+greyscale.
 """
 
 import math
@@ -40,8 +40,7 @@ class Style(NamedTuple):
     marker: str
 
 
-# Colours of the Okabe-Ito palette, which differ for every kind of colour vision, from dark to
-# light.
+# Colours of the Okabe-Ito palette, distinct for every kind of colour vision, from dark to light.
 STYLES = (
     Style("#0072B2", "-", "o"),
     Style("#D55E00", (0, (5, 2)), "^"),
@@ -54,7 +53,7 @@ GUARANTEED, OBSERVED, BAND = (style.color for style in STYLES[:3])
 
 
 def logit_ends(values: FloatArray) -> tuple[float, float]:
-    """Return the ends of both axes on the logit scale: a little beyond every value that is not 0 or
+    """Return the ends of both axes on the logit scale: slightly beyond every value other than 0 and
     1.
     """
     inside = values[(values > 0.0) & (values < 1.0)]
@@ -68,8 +67,8 @@ def logit_ends(values: FloatArray) -> tuple[float, float]:
 
 
 def logit_ticks(low: float, high: float, most: int = 8) -> list[float]:
-    """Return round numbers for the logit scale, the roundest first, at most about so many that they
-    do not touch.
+    """Return round numbers for the logit scale, the roundest first, at most about `most`, so that
+    they do not touch.
 
     >>> logit_ticks(0.02, 0.6), logit_ticks(0.0003, 0.9997)
     ([0.03, 0.1, 0.25, 0.5], [0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999])
@@ -83,12 +82,12 @@ def logit_ticks(low: float, high: float, most: int = 8) -> list[float]:
 
 
 def logit(value: float) -> float:
-    """The logarithm of the odds."""
+    """The log odds."""
     return math.log(value) - math.log1p(-value)
 
 
 def named_cuts(cuts: Iterable[Cut]) -> dict[str, float]:
-    """Return the thresholds that are proved, with what they are for."""
+    """Return the proved thresholds, by what they are for."""
     return {
         f"{cut.target} {cut.level:g}"
         + ("" if cut.segment is None else f", {cut.segment}"): cut.threshold
@@ -98,9 +97,9 @@ def named_cuts(cuts: Iterable[Cut]) -> dict[str, float]:
 
 
 def decided(found: Threshold, low: float, high: float) -> dict[str, tuple[float, float]]:
-    """Return between which scores rows are selected, and referred, within an axis.
+    """Return the score ranges in which rows are selected and referred, within an axis.
 
-    Nothing for several segments.
+    Empty for several segments.
     """
     if len(found.ends) != 1:
         return {}
@@ -111,5 +110,5 @@ def decided(found: Threshold, low: float, high: float) -> dict[str, tuple[float,
 
 
 def style_of(number: int) -> Style:
-    """The style of the model with this number, counted from 0."""
+    """The style of the model with this index."""
     return STYLES[number % len(STYLES)]

@@ -1,1 +1,1 @@
-"""What follows from the limits, in numbers and in plain English."""
+"""What follows from the limits, in numbers and in words."""

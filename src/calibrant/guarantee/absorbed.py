@@ -1,5 +1,5 @@
-"""Limits for bins that absorb a tied edge: a score value that was selected because it lies at a
-fixed rank.
+"""Limits for bins that absorb a tied edge: a score value that was selected because of its fixed
+rank.
 """
 
 import numpy as np
@@ -11,8 +11,8 @@ from calibrant.errors import InvalidValueError
 from calibrant.limits.binomial import lower_limit, sidak_levels, upper_limit
 from calibrant.limits.interval import Interval, Method
 
-ABSORBED_SHARE = 0.01  # of alpha: what the limits on absorbed shares may miss
-_ENOUGH = 20  # rows at an edge from which on their labels pay for one more interval
+ABSORBED_SHARE = 0.01  # share of alpha for the limits on absorbed shares
+_ENOUGH = 20  # rows at an edge from which on their labels justify one more interval
 
 
 def region_limits(
@@ -22,11 +22,11 @@ def region_limits(
     alpha: float,
     shares: FloatArray | None = None,
 ) -> Interval:
-    """Return limits on the rate of every region, which hold at once with probability at least 1 -
-    alpha.
+    """Return simultaneous limits on the rate of every region, which hold with probability at least
+    1 - alpha.
 
-    With `shares`, fixed before any counted label was seen and at most 1 in all, each region gets
-    its part of alpha, and the limits are exact binomial ones, for every method.
+    With `shares`, which were fixed before any counted label was seen and sum to at most 1, each
+    region gets its share of alpha, and the limits are exact binomial limits, whatever the method.
 
     Notes
     -----
@@ -38,7 +38,7 @@ def region_limits(
 
     Why: take any value a. Given w, its ties, and the number of rows in [a, w), the number of rows
     at a is binomial with probability p. That a has the fixed rank means that this number is at
-    least some s. So a selected value has more rows than the binomial law says, if anything, and the
+    least some s. So a selected value tends to have more rows than the binomial law says, and the
     limit is too small with probability at most d.
 
     The labels at v and between are independent given all these numbers, so their limits hold as if
@@ -46,9 +46,9 @@ def region_limits(
     the rate of the bin is at least min(l1, (1 - q) l1 + q l2) and at most max(u1, (1 - q) u1 + q
     u2).
 
-    Each of the ranks that were fixed beforehand gets an equal part of 1% of alpha as its d, tied
-    or not. At v the limits [0, 1] are free; from 20 rows on, which no label decides, their labels
-    get limits of their own.
+    Each rank that was fixed beforehand gets an equal part of 1% of alpha as its d, tied or not. At
+    v the limits [0, 1] cost nothing; with 20 rows or more, which does not depend on labels, the
+    labels at v get limits of their own.
     """
     share = absorbed_budget(partition, alpha)
     if not partition.has_absorbed:
@@ -69,7 +69,7 @@ def region_limits(
         np.concatenate([between.positives, at_edge.positives[own]]),
         tally.uncounted,
     )
-    if shares is not None:  # an edge has as much as a region in the mean
+    if shares is not None:  # an edge gets the same share as an average region
         n_cells = tally.n_regions + int(own.sum())
         shares = np.append(shares * tally.n_regions, np.ones(int(own.sum()))) / n_cells
     limits = _limits(partition, cells, method, alpha - share, shares)
@@ -87,9 +87,9 @@ def region_limits(
 def _limits(
     partition: Partition, tally: Tally, method: Method, alpha: float, shares: FloatArray | None
 ) -> Interval:
-    """The method's limits; with shares w, exact binomial ones, each at 1 - (1 - alpha)^w.
+    """The method's limits; with shares w, exact binomial limits, each at level 1 - (1 - alpha)^w.
 
-    Given the counts, regions are independent, so that the product of all confidences is 1 - alpha.
+    Given the counts, regions are independent, so the product of all confidences is 1 - alpha.
     """
     if shares is None:
         return method(tally, alpha, partition)
@@ -101,7 +101,7 @@ def _limits(
 
 
 def rows_between(partition: Partition, tally: Tally) -> Tally:
-    """What was seen in each region without the edge that it absorbs."""
+    """The counts of each region without its absorbed edge."""
     if tally.absorbed is None:
         return tally
     bins = partition.as_bins()
@@ -114,9 +114,9 @@ def rows_between(partition: Partition, tally: Tally) -> Tally:
 
 
 def absorbed_shares(partition: Partition, alpha: float) -> FloatArray:
-    """Upper limits on the share that the absorbed edge has in each region; 0 without such an edge.
+    """Upper limits on the share of the absorbed edge in each region; 0 for a region without one.
 
-    They hold whenever the limits of `region_limits`, of the same alpha, do.
+    They hold whenever the limits of `region_limits` with the same alpha hold.
     """
     shares = np.zeros(partition.n_regions)
     if partition.has_absorbed:
@@ -130,12 +130,12 @@ def absorbed_shares(partition: Partition, alpha: float) -> FloatArray:
 
 
 def _n_ranks(partition: Partition) -> int:
-    """Ranks, fixed beforehand, whose values a bin absorbs if they are tied."""
+    """Number of ranks, fixed beforehand, whose values are absorbed by a bin if they are tied."""
     return sum(part.absorbing or 0 for part in partition.bins_by_segment.values())
 
 
 def absorbed_budget(partition: Partition, alpha: float) -> float:
-    """What the limits on absorbed shares may miss, in all."""
+    """The share of alpha for all limits on absorbed shares together."""
     return ABSORBED_SHARE * alpha if _n_ranks(partition) else 0.0
 
 
@@ -144,8 +144,8 @@ def _mixed(one: FloatArray, other: FloatArray, share: FloatArray) -> FloatArray:
 
 
 def _at_edges(partition: Partition) -> tuple[IntArray, IntArray]:
-    """Rows at each absorbed edge, and between it and the next edge, in the sample that the edges
-    come from.
+    """Rows at each absorbed edge, and rows between it and the next edge, in the sample that set the
+    edges.
     """
     at_edge = []
     between = []

@@ -1,4 +1,4 @@
-"""What is proved of several classes, each against the rest, at once."""
+"""What is proved for several classes at once, each against the rest."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass

@@ -1,6 +1,4 @@
-"""What is proved: limits for every region, the confidence that they hold, and the epsilon that
-follows.
-"""
+"""What is proved: limits for every region, their confidence level, and the epsilon that follows."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
@@ -34,9 +32,9 @@ _SENTENCE_MASSES = (
     0.95,
     0.9,
 )  # the first that lowers epsilon; the others only if epsilon is 1/2 or more
-_LITTLE = 0.25  # from this epsilon on a guarantee says little
+_LITTLE = 0.25  # from this epsilon on, a guarantee says little
 _SENTENCE_GAIN = (
-    0.9  # the sentence leaves regions out only when that lowers epsilon by a tenth or more
+    0.9  # the sentence leaves regions out only if that lowers epsilon by a tenth or more
 )
 
 
@@ -360,8 +358,8 @@ class Guarantee(Result):
                 return replace(partial, mass=mass)
         return self.restricted_to(1.0)
 
-    # How it is said. Texts are str in the words of Python users; `calibrant.text.sentences.render`
-    # says them in other words.
+    # The wording. Texts are str in the words of Python users; `calibrant.text.sentences.render`
+    # translates them for other tools.
 
     @property
     def theorem(self) -> str:

@@ -1,4 +1,4 @@
-"""Whether there is a guarantee: asked here alone."""
+"""The one place that decides whether an object is a guarantee."""
 
 from typing import TYPE_CHECKING
 
@@ -9,5 +9,5 @@ if TYPE_CHECKING:
 
 
 def is_guarantee(found: object) -> "TypeIs[Guarantee]":
-    """Whether limits are proved for each region; not so of a `NoGuarantee`, nor of None."""
+    """Whether limits are proved for each region; False for a `NoGuarantee` and for None."""
     return isinstance(found, Guarantee)

@@ -1,4 +1,4 @@
-"""What is said where nothing can be proved without assumptions on the data."""
+"""The result that replaces a guarantee where nothing can be proved without assumptions on the data."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -22,16 +22,17 @@ _NUMBERS = (
 
 @dataclass(frozen=True, slots=True, repr=False)
 class NoGuarantee(Result):
-    """What is said of a calibrator for which nothing can be proved without assumptions on the data.
+    """The statement about a calibrator for which nothing can be proved without assumptions on the
+    data.
 
     Attributes
     ----------
     reason : Text
         Why there is no guarantee.
     advice : Text
-        What to use for one.
+        What to use to get a guarantee.
     because : Text
-        More on the reason, for the details.
+        More about the reason, for the details.
     epsilon, is_proved, predictions_vary, is_rare
         As in a `Guarantee`: None, False, True and False.
     """
@@ -48,7 +49,7 @@ class NoGuarantee(Result):
     is_rare: ClassVar[bool] = False
 
     def of_rows(self, facts: RowFacts) -> Self:
-        """Return the same: nothing is claimed of any rows."""
+        """Return self: nothing is claimed about any rows."""
         return self
 
     @property
@@ -58,7 +59,7 @@ class NoGuarantee(Result):
 
     @property
     def explanation(self) -> str:
-        """More on the reason, and what to use for a guarantee."""
+        """More about the reason, and what to use to get a guarantee."""
         more = joined(self.because, ". ") if self.because else ""
         return words(joined(more, self.advice, "."))
 
@@ -68,5 +69,5 @@ class NoGuarantee(Result):
         return words(joined(self._opening, ": ", self.reason, ". ", self.explanation))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what is said as plain JSON values, under the names that a guarantee has."""
+        """Return the statement as plain JSON values, under the same names as in a guarantee."""
         return {**dict.fromkeys(_NUMBERS), **Result.to_dict(self), "read": [], "regions": []}

@@ -1,6 +1,4 @@
-"""Limits on how many times the prediction the true rate is: for rare events, where a distance says
-little.
-"""
+"""Limits on the ratio of true rate to prediction, for rare events, where a difference says little."""
 
 import numpy as np
 
@@ -11,9 +9,7 @@ RARE = 0.05
 """Average prediction below which relative limits are stated."""
 
 TELLING = 5.0
-"""A region's relative limits are worth a sentence if they lie within this factor of 1, on both
-sides.
-"""
+"""Relative limits of a region are worth stating if both lie within this factor of 1."""
 
 
 def relative_limits(
@@ -26,13 +22,13 @@ def relative_limits(
     rates : Interval
         Limits on the true rate.
     predictions : Interval
-        Limits on the average prediction; the prediction itself where it is known.
+        Limits on the average prediction; both equal to the prediction where it is known.
     errors : Interval, optional
-        Limits on the true rate less the average prediction.
+        Limits on the true rate minus the average prediction.
 
     Notes
     -----
-    The limits hold whenever the limits that they are made of do, so they take no part of the error
+    The limits hold whenever the limits they are computed from hold, so they use none of the error
     budget. Let r be the rate of a region and h > 0 its average prediction, with r in [l, u], h in
     [a, b] and r - h in [d, e]. Then
 
@@ -40,9 +36,9 @@ def relative_limits(
     - r / h = 1 + (r - h) / h is at least 1 + d / a if d < 0, and at least 1 + d / b otherwise; it
       is at most 1 + e / a if e > 0, and at most 1 + e / b otherwise.
 
-    The larger of both lower limits holds, and the smaller of both upper ones. Where they contradict
-    each other, one of the limits has missed, and the first pair is kept. Where a = 0 there is no
-    upper limit.
+    The larger of the two lower limits holds, and so does the smaller of the two upper limits. If
+    these contradict each other, one of the given limits has missed, and the first pair is kept.
+    Where a = 0 there is no upper limit.
 
     Examples
     --------
@@ -66,8 +62,8 @@ def relative_limits(
 
 
 def _ratio(numerator: FloatArray, denominator: FloatArray, otherwise: float) -> FloatArray:
-    """A ratio, or another number where the denominator is 0."""
+    """The ratio, or `otherwise` where the denominator is 0."""
     result = np.full(numerator.shape, otherwise)
-    with np.errstate(over="ignore"):  # by a number such as 1e-310
+    with np.errstate(over="ignore"):  # dividing by a number such as 1e-310
         np.divide(numerator, denominator, out=result, where=denominator > 0.0)
     return result

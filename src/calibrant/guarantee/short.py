@@ -1,6 +1,6 @@
 """The first sentence of a guarantee: what is proved, and on which assumption, in 35 words at most.
 
-What does not fit is left to the details (`calibrant.guarantee.words`).
+What does not fit goes into the details (`calibrant.guarantee.words`).
 """
 
 from typing import TYPE_CHECKING
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from calibrant.guarantee.guarantee import Guarantee
 
 MOST_WORDS = 35
-"""The most words of a first sentence."""
+"""Maximum number of words in a first sentence."""
 
 
 def short_sentence(guarantee: "Guarantee") -> Text:
-    """What is proved, with its assumption; or that nothing is, and why."""
+    """What is proved, with its assumption; or the reason why nothing is."""
     statement = guarantee.statement
     if statement.caveats:
         return not_proved(tuple(caveat.reason for caveat in statement.caveats))
@@ -31,8 +31,8 @@ def short_sentence(guarantee: "Guarantee") -> Text:
 def proved_sentence(guarantee: "Guarantee") -> str:
     """What is proved, with its assumption, whatever the caveats are.
 
-    Where that is too long, the class is not named, and then nothing is said of regions without
-    relative limits: the details say both.
+    If the sentence is too long, it does not name the class; if it still is, it leaves out the
+    regions without relative limits. The details include both.
     """
     opening = (
         f"With {percent(guarantee.confidence_level)} confidence,"
@@ -49,7 +49,7 @@ def proved_sentence(guarantee: "Guarantee") -> str:
 
 
 def not_proved(reasons: tuple[Text, ...], opening: str = "Nothing is proved") -> Text:
-    """Why nothing is proved, as far as that fits.
+    """Why nothing is proved: as many reasons as fit.
 
     >>> render(not_proved(("the weights were guessed", " ".join(["word"] * 40))))
     'Nothing is proved: the weights were guessed.'
@@ -64,19 +64,19 @@ def not_proved(reasons: tuple[Text, ...], opening: str = "Nothing is proved") ->
 
 
 def n_words(text: str) -> int:
-    """How many words a text has."""
+    """Number of words in a text."""
     return len(text.split())
 
 
 def event_of(guarantee: "Guarantee") -> str:
-    """What the rate is the rate of."""
+    """The event whose rate is meant."""
     if guarantee.statement.event is Event.CORRECT_PREDICTION:
         return " of correct predictions"
     return f" of class {guarantee.positive_label!r}"
 
 
 def noun_of(guarantee: "Guarantee") -> str:
-    """What a region is called."""
+    """The noun for a region."""
     statement = guarantee.statement
     plain = (
         statement.edges is not Edges.FUNCTION and not statement.n_segments and not statement.n_atoms
@@ -90,7 +90,7 @@ def prediction_of(guarantee: "Guarantee") -> str:
 
 
 def assumption_of(statement: Statement) -> str:
-    """What the sentence assumes of new rows."""
+    """The sentence's assumption about new rows."""
     whole = statement.groups is not None or statement.of_groups
     units = "groups" if whole else "rows"
     if statement.population is Population.STREAM:
@@ -131,7 +131,7 @@ def _claim(guarantee: "Guarantee", event: str, *, elsewhere: bool = True) -> str
 
 
 def telling_regions(guarantee: "Guarantee") -> BoolArray:
-    """The regions of which the sentence states relative limits: none, unless events are rare."""
+    """The regions whose relative limits the sentence states; none, unless events are rare."""
     if not guarantee.is_rare or not guarantee.stated.kept.all():
         return np.zeros(guarantee.value.size, dtype=bool)
     relative = guarantee.relative
@@ -139,7 +139,7 @@ def telling_regions(guarantee: "Guarantee") -> BoolArray:
 
 
 def rate_of(statement: Statement) -> str:
-    """Which rate it is about."""
+    """Which rate the sentence is about."""
     if statement.population in (Population.LABEL_SHIFT, Population.COVARIATE_SHIFT):
         return "the target population's rate"
     weighted = statement.groups is not None and statement.groups.max_weight is not None
@@ -149,7 +149,7 @@ def rate_of(statement: Statement) -> str:
 
 
 def counting_of(statement: Statement) -> str:
-    """How much a group counts, where rows have groups."""
+    """How much each group counts, if rows have groups."""
     if statement.of_groups:
         return ", groups counting equally,"
     groups = statement.groups

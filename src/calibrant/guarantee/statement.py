@@ -1,6 +1,6 @@
-"""The facts besides the numbers of a guarantee: what it is about, and what it assumes.
+"""The facts of a guarantee besides its numbers: what it is about, and what it assumes.
 
-They are fields, so that programs read them, and each tool says them in its own words
+They are fields, so that programs can read them and each tool can phrase them in its own words
 (`calibrant.guarantee.words`).
 """
 
@@ -32,14 +32,14 @@ class Edges(Enum):
 
 
 class Event(Enum):
-    """What the rate is the rate of."""
+    """The event whose rate is meant."""
 
     POSITIVE_CLASS = "the positive class"
     CORRECT_PREDICTION = "the predicted class being correct"
 
 
 class Claim(Enum):
-    """What is said of the predictions in a region."""
+    """What is claimed about the predictions in a region."""
 
     RATE = "the one predicted probability of a region is near its rate"
     AVERAGE = "the predicted probabilities of a region are on average near its rate"
@@ -58,7 +58,7 @@ UNWEIGHTED: Text = (
 
 @dataclass(frozen=True, slots=True)
 class Caveat:
-    """Why nothing is proved, and what must be true for the numbers to hold anyway."""
+    """Why nothing is proved, and what would have to be true for the numbers to hold anyway."""
 
     reason: Text
     supposition: Text = NO_DIFFERENCE
@@ -66,20 +66,20 @@ class Caveat:
 
 @dataclass(frozen=True, slots=True)
 class ImportanceWeights:
-    """What is known of importance weights.
+    """What is known about the importance weights.
 
     Attributes
     ----------
     known : bool
         Whether they were given, not estimated.
     bound : float
-        What no weight exceeds.
+        An upper bound on the weights.
     error : float
-        How far they may be from the density ratio, relatively.
+        Their largest relative distance from the density ratio.
     any_multiple : bool
-        Whether a multiple of the density ratio does as well.
+        Whether a multiple of the density ratio is allowed.
     in_order : bool
-        Whether limits depend on the order of the rows, as bets do.
+        Whether the limits depend on the order of the rows, as betting limits do.
     """
 
     known: bool
@@ -91,29 +91,28 @@ class ImportanceWeights:
 
 @dataclass(frozen=True, slots=True)
 class GroupFacts:
-    """What is to be said where rows have groups.
+    """The facts to state if rows have groups.
 
     Attributes
     ----------
     counted, aside : int
         Groups that were counted, and groups that were set aside.
     max_size : int
-        As how many rows a group counts in a region, at most.
+        The largest number of rows that a group can count as in a region.
     target : str
-        "rows" or "groups": what counts the same.
+        "rows" or "groups": the unit that counts equally.
     design_effect : float
-        How many times larger variances were than those of as many independent rows; NaN where that
-        is not known.
+        Ratio of the variances to those of as many independent rows; NaN if unknown.
     max_weight : float or None
-        Where rows have importance weights: by how much a group counts in a region, at most.
+        With importance weights: the largest weight of a group in a region.
     fixed : bool
-        Whether the regions were given, so that groups set aside did not cut them.
+        Whether the regions were given, and so not cut by groups set aside.
     above_cap : float
-        The share of rows, or of their weight, by which counted groups exceed what they count as.
+        The share of rows, or of their weight, beyond the cap of the counted groups.
     n_apart : int
-        Regions where the rate that counts all rows in full lies outside the limits.
+        Number of regions where the rate that counts all rows in full lies outside the limits.
     farthest : float
-        The largest difference, in such a region, between that rate and the rate that the limits are
+        The largest difference, in those regions, between that rate and the rate that the limits are
         for.
     """
 
@@ -131,7 +130,7 @@ class GroupFacts:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """The facts that belong to the numbers of a guarantee.
+    """The facts that go with the numbers of a guarantee.
 
     Attributes
     ----------
@@ -144,31 +143,30 @@ class Statement:
     event : Event
         What the rate is the rate of.
     claim : Claim
-        What is said of the predictions in a region.
+        What is claimed about the predictions in a region.
     weights : ImportanceWeights or None
-        What is known of the importance weights, where rows have them.
+        What is known about the importance weights, if rows have them.
     n_bins : int or None
-        How many bins were asked for, where a number was.
+        The number of bins requested, if one was.
     n_segments, n_atoms, n_absorbed, n_uncounted : int
         Segments; single score values that are regions of their own; tied edge values that are part
         of a bin; edge values that count in no region.
     looked, cutting : int
-        Rows that were looked at for ties and then left alone, and rows that cut bins because the
-        look found ties.
+        Pilot rows that were only checked for ties, and rows that cut bins because ties were found.
     caveats : tuple of Caveat
-        Why nothing is proved, where that is so.
+        Why nothing is proved, if so.
     assumed, notes : tuple of Text
         Further assumptions, and further notes.
     groups : GroupFacts or None
-        What is to be said of groups, where rows have them.
+        The facts to state about groups, if rows have them.
     of_groups : str
-        What is to be said where one row was drawn from each group.
+        The text for the case that one row was drawn from each group.
     falls : bool
-        Whether predictions fall as the score rises.
+        Whether predictions decrease as the score increases.
     to_do : Text
-        What to do about a region with too few rows, where that is not to use fewer bins.
+        What to do about a region with too few rows, if the remedy is not to use fewer bins.
     drawn_by_seed : bool
-        Whether draws depend on the seed alone, and not on the rows, as in files of earlier
+        Whether random draws depend on the seed alone and not on the rows, as in files of earlier
         releases.
     """
 
@@ -196,13 +194,13 @@ class Statement:
 
     @property
     def has_ties(self) -> bool:
-        """Whether ties among the scores made regions of single values."""
+        """Whether tied scores created regions of single values."""
         return self.n_atoms > 0 and self.edges is Edges.SAME_ROWS
 
     @property
     def uses_order(self) -> bool:
-        """Whether rows are drawn or bet on by place and seed, so that their order must not tell
-        scores and labels.
+        """Whether rows are drawn or bet on by position and seed, so that their order must not
+        depend on scores or labels.
         """
         if not self.drawn_by_seed:
             return False
@@ -220,7 +218,7 @@ class Statement:
         n_bins: int | None = None,
         theorem: str = "",
     ) -> Self:
-        """The facts that a partition knows.
+        """The facts that follow from a partition.
 
         `split` says that its edges come from other rows of the same sample.
         """

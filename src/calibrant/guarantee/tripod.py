@@ -1,5 +1,5 @@
-"""The paper's tripod: calibration, confidence intervals and prediction sets, and what leads from
-one to another.
+"""The paper's tripod: calibration, confidence intervals and prediction sets, and how each leads to
+the others.
 """
 
 from __future__ import annotations

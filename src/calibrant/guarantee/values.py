@@ -23,15 +23,15 @@ def region_values(
     limits: Interval,
     rows: tuple[FloatArray, FloatArray] | None = None,
 ) -> FloatArray:
-    """Return the predicted value of each region, of N rows with k positives.
+    """Return the predicted value of each region, which has N rows, k of them positive.
 
-    For weighted rows see `effective_rows`.
+    For weighted rows, see `effective_rows`.
 
     "jeffreys" is (k + 1/2) / (N + 1), the mean of Jeffreys' posterior: never exactly 0 or 1. "mean"
-    is k / N, and the middle of the interval where no row was seen. "midpoint" is the middle of the
-    interval. "monotone" is "jeffreys" where these values do not fall from one bin of a segment to
-    the next; bins that break the order share the mean of their values, weighted by N + 1 (isotonic
-    regression).
+    is k / N, or the midpoint of the interval if there are no rows. "midpoint" is the midpoint of
+    the interval. "monotone" is "jeffreys" where these values do not decrease from one bin of a
+    segment to the next; bins that break the order share the mean of their values, weighted by N + 1
+    (isotonic regression).
 
     >>> tally = Tally.from_counts([9, 9, 19], [4, 3, 10])
     >>> nothing_known = Interval(np.zeros(3), np.ones(3))
@@ -41,7 +41,7 @@ def region_values(
     array([0.4  , 0.4  , 0.525])
     """
     Choice(VALUES).check("value", value)
-    middle = limits.midpoint  # 1/2 where nothing was seen
+    middle = limits.midpoint  # 1/2 without rows
     if value == "midpoint":
         return middle
     counts, positives = effective_rows(tally) if rows is None else rows

@@ -1,4 +1,4 @@
-"""How a guarantee is said: functions that put its numbers and its facts into words.
+"""The wording of a guarantee: functions that put its numbers and facts into words.
 
 User data, such as class labels and names of segments, never pass through a template.
 """
@@ -29,8 +29,8 @@ OFF_BY = (
 
 
 def explanation(guarantee: "Guarantee") -> Text:
-    """What the first sentence leaves out: what else is proved, for which rows, and what to do where
-    that is little.
+    """What the first sentence leaves out: what else is proved, for which rows, and what to do if it
+    is little.
     """
     statement = guarantee.statement
     said = [*_unproved(guarantee), *_more(guarantee), *_on_averages(guarantee), _scope(guarantee)]
@@ -45,8 +45,8 @@ def explanation(guarantee: "Guarantee") -> Text:
 
 
 def _unproved(guarantee: "Guarantee") -> tuple[Text, ...]:
-    """Where nothing is proved: the reasons that did not fit, and what the numbers mean if these
-    make no difference.
+    """If nothing is proved: the reasons that did not fit, and what the numbers mean if those
+    reasons make no difference.
     """
     statement = guarantee.statement
     if not statement.caveats:
@@ -60,7 +60,7 @@ def _unproved(guarantee: "Guarantee") -> tuple[Text, ...]:
 
 
 def _more(guarantee: "Guarantee") -> tuple[str, ...]:
-    """What the first sentence leaves out of what is proved."""
+    """The proved statements that the first sentence leaves out."""
     stated = guarantee.stated
     number = len(guarantee.regions)
     every = f"all {counted(number, noun_of(guarantee))}"
@@ -81,7 +81,7 @@ def _more(guarantee: "Guarantee") -> tuple[str, ...]:
 
 
 def weakness(guarantee: "Guarantee") -> Text:
-    """How little is said, why, and what to do about it."""
+    """How weak the guarantee is, why, and what to do about it."""
     stated = guarantee.stated
     worst = int(np.where(stated.kept, guarantee.radius, -1.0).argmax())
     held = counted(int(guarantee.counts[worst]), "row") if guarantee.counts[worst] else "no rows"
@@ -93,7 +93,7 @@ def weakness(guarantee: "Guarantee") -> Text:
 
 
 def _on_averages(guarantee: "Guarantee") -> tuple[str, ...]:
-    """What is meant, and what is not, where predictions vary within a region."""
+    """What is and is not claimed if predictions vary within a region."""
     if guarantee.statement.claim is not Claim.AVERAGE:
         return ()
     average = upper(guarantee.average_epsilon)
@@ -187,9 +187,9 @@ def _group_scope(groups: GroupFacts, n_rows: int) -> str:
 
 
 def cap_matters(groups: GroupFacts) -> str:
-    """What to say where rates that count all rows in full lie outside the limits.
+    """What to say if rates that count all rows in full lie outside the limits.
 
-    Empty where none does.
+    Empty if none does.
     """
     if not groups.n_apart:
         return ""
@@ -204,7 +204,7 @@ def cap_matters(groups: GroupFacts) -> str:
 
 
 def _set_aside(statement: Statement) -> str:
-    """What was done with rows that are not counted, after a look for ties."""
+    """What was done with pilot rows that were checked for ties and not counted."""
     looked = (
         f"{counted(statement.looked, 'pilot row')} checked for ties, not counted"
         if statement.looked
@@ -237,12 +237,12 @@ def advice(guarantee: "Guarantee") -> Text:
 
 
 def caveat(statement: Statement) -> Text:
-    """Why nothing is proved; empty where something is."""
+    """Why nothing is proved; empty if something is."""
     return listed((caveat.reason for caveat in statement.caveats), "; and ")
 
 
 def supposition(statement: Statement) -> Text:
-    """What would have to be true for the numbers to hold in spite of the caveats."""
+    """What would have to be true for the numbers to hold despite the caveats."""
     return listed(dict.fromkeys(caveat.supposition for caveat in statement.caveats), " and ")
 
 
@@ -332,7 +332,7 @@ def _on_population(statement: Statement) -> tuple[str, ...]:
 
 
 def notes(guarantee: "Guarantee") -> tuple[Text, ...]:
-    """What a reader should know besides."""
+    """What else a reader should know."""
     statement = guarantee.statement
     counts = guarantee.counts
     stated: list[Text] = []
@@ -366,5 +366,5 @@ def notes(guarantee: "Guarantee") -> tuple[Text, ...]:
 
 
 def listed(texts: Iterable[Text], between: str) -> Text:
-    """Texts with another between them."""
+    """Join texts with `between` as the separator."""
     return joined(*(part for text in texts for part in (between, text)))[1:]

@@ -1,11 +1,11 @@
-"""The per-row work: finding a score's cell, counting, looking up, order statistics, and checking
-what came in.
+"""The per-row work: finding a score's cell, counting, table lookup, order statistics, and input
+checks.
 
-Every job is done with numpy. Four are also compiled by numba, the extra ``[fast]``. Through the
-public API they are 1.5 to 2.3 times as fast for scores that all differ (uniform, logits, float32),
-and 1.9 to 4.2 times for tied ones. Nanoseconds of processor time a row, 10^7 rows, one thread, the
-best of five turns taken one after the other on a busy machine, for uniform scores and for scores of
-two decimals (a copy of the array takes 1.3; predict of float32 scores takes 2.3 with numba):
+Everything runs with numpy. Four functions are also compiled by numba, the extra ``[fast]``. Through
+the public API they are 1.5 to 2.3 times as fast for scores that all differ (uniform, logits,
+float32), and 1.9 to 4.2 times for tied ones. Processor time in nanoseconds per row, for 10^7 rows,
+one thread, best of five alternating runs on a busy machine, for uniform scores and for scores with
+two decimals (a copy of the array takes 1.3; predict on float32 scores takes 2.3 with numba):
 
 ======================================  ====================  ============  ============
 job                                     through               numpy         numba
@@ -18,17 +18,18 @@ job                                     through               numpy         numb
 `encode`, `first_nonfinite`             every fit             numpy only
 ======================================  ====================  ============  ============
 
-numba is used where it is installed and the rows are many enough to repay loading it (about 0.4 s
-from its disk cache, 1 to 3 s the first time); it is imported at that moment and not before. Neither
-the implementation nor the number of threads ever changes a result.
+numba is used if it is installed and there are enough rows to repay loading it (about 0.4 s from its
+disk cache, 1 to 3 s the first time); it is imported only then. Neither the implementation nor the
+number of threads ever changes a result.
 
-The modules: `_chunks` (rows in pieces), `_grid` (from a score to its cell by arithmetic), `_numpy`
-and `_numba` (the same passes, twice), `_select` (order statistics, from these passes), `_curves`
-(values of a curve), `venn_abers`, `libraries` (arrays of torch and CuPy), `device` (work on a GPU).
+The modules: `_chunks` (rows in chunks), `_grid` (from a score to its cell by arithmetic), `_numpy`
+and `_numba` (two implementations of the same passes), `_select` (order statistics, from these
+passes), `_curves` (values of a curve), `venn_abers`, `libraries` (torch and CuPy arrays), `device`
+(work on a GPU).
 
-Scores are one-dimensional float64 or float32 arrays of any stride, finite and checked already
-unless `limits` are given; cuts are finite and strictly increasing. float32 scores are compared in
-float64.
+Scores are one-dimensional float64 or float32 arrays of any stride. They are finite and already
+checked, unless `limits` are given. Cuts are finite and strictly increasing. float32 scores are
+compared in float64.
 """
 
 from __future__ import annotations
@@ -67,16 +68,14 @@ __all__ = [
 
 Implementation: TypeAlias = Literal["numpy", "numba"] | None
 
-# Rows from which numba is used. Loading it takes about 0.4 s from its disk cache (1 to 3 s the
-# first time, to compile), once in a process; after that a fit takes 4 to 13 ns a row less.
+# Number of rows from which on numba is used. Loading it takes about 0.4 s from its disk cache (1 to
+# 3 s the first time, to compile), once per process; after that a fit takes 4 to 13 ns less per row.
 NUMBA_ROWS = 10_000_000
-# The same for a pass over batches by threads, which all wait for numba to load, and share what it
-# saves.
+# The threshold for a multithreaded pass over batches: all threads wait for numba to load, and they
+# share what it saves.
 PASS_ROWS = 10 * NUMBA_ROWS
-PLAIN_ROWS = (
-    8_000  # for fewer rows, a binary search for each is faster than building a look-up table
-)
-PLAIN_ROWS_A_CUT = 20  # the same for each cut: a table of many cuts takes longer to build
+PLAIN_ROWS = 8_000  # for fewer rows, a binary search per row is faster than building a lookup table
+PLAIN_ROWS_A_CUT = 20  # the same threshold per cut: a table of many cuts takes longer to build
 
 
 @lru_cache(maxsize=1)
@@ -87,9 +86,7 @@ def _numba_installed() -> bool:
 
 
 def uses_numba(size: int, least: int, implementation: Implementation) -> bool:
-    """Whether compiled loops should be used: as forced, or where numba is installed and there is
-    enough to do.
-    """
+    """Whether to use compiled loops: as forced, or if numba is installed and there is enough work."""
     return (
         implementation == "numba"
         if implementation is not None
@@ -98,7 +95,7 @@ def uses_numba(size: int, least: int, implementation: Implementation) -> bool:
 
 
 def _compiled(rows: int, implementation: Implementation) -> Any:
-    """The module of compiled kernels where it should be used, or None."""
+    """The module of compiled kernels if it should be used, else None."""
     if not uses_numba(rows, NUMBA_ROWS, implementation):
         return None
     from calibrant.kernels import _numba
@@ -109,7 +106,7 @@ def _compiled(rows: int, implementation: Implementation) -> Any:
 def _prepare(
     scores: NDArray[Any], cuts: FloatArray, implementation: Implementation, pass_rows: int = 0
 ) -> tuple[Any, CutKeys | None]:
-    """The module to use and the keys for it; without keys, it searches."""
+    """The module to use and its grid of keys; without a grid, the module uses binary search."""
     rows = scores.shape[0]
     compiled = _compiled(NUMBA_ROWS if pass_rows >= PASS_ROWS else rows, implementation)
     few = cuts.shape[0] <= _numpy.FEW_CUTS or rows < max(
@@ -175,7 +172,7 @@ def count(
     cuts : array of shape (m,)
         Strictly increasing.
     pass_rows : int, optional
-        Rows of the whole pass that this batch is part of, if known.
+        Total rows of the pass that this batch is part of, if known.
     threads : int
         Upper limit; more than one is used on large data only.
     implementation : {"numpy", "numba"}, optional
@@ -222,10 +219,10 @@ def look_up(
     cuts : array of shape (m,)
         Strictly increasing.
     table : array of shape (m + 1,) or (m + 1, k)
-        One entry, or one row, for each cell.
+        One entry or row per cell.
     limits : (float, float), optional
-        For scores that are not checked yet: raise `OutsideLimitsError` unless all are finite and
-        within these limits.
+        For scores not yet checked: raise `OutsideLimitsError` unless all are finite and within
+        these limits.
     threads : int
         Upper limit; more than one is used on large data only.
     implementation : {"numpy", "numba"}, optional
@@ -283,15 +280,15 @@ def follow(
     cuts : array of shape (m,)
         Strictly increasing.
     lines : array of shape (m + 1, 3) or (m + 1, 3 + k)
-        Of each cell where it begins, the value there, the slope, and k offsets.
+        For each cell: where it begins, the value there, the slope, and k offsets.
     limits, threads, implementation
         As in `look_up`.
 
     Returns
     -------
     array of shape (n,) or (n, k)
-        ``values_along(scores, assign(scores, cuts), lines)``, without the cells of all rows at
-        once.
+        ``values_along(scores, assign(scores, cuts), lines)``, without holding the cells of all rows
+        in memory.
 
     Examples
     --------
@@ -321,7 +318,7 @@ def order_statistics(
     threads: int = 1,
     implementation: Implementation = None,
 ) -> FloatArray:
-    """Scores of the given ranks, exactly, without a sort.
+    """The exact scores at the given ranks, without sorting.
 
     Parameters
     ----------

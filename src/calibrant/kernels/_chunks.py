@@ -1,7 +1,4 @@
-"""Rows in pieces, small ones that stay in the cache and large ones for threads.
-
-And checks of every row.
-"""
+"""Split rows into small chunks that fit the cache and large ones for threads; check every row."""
 
 from __future__ import annotations
 
@@ -16,8 +13,8 @@ from calibrant._typing import CodeArray
 
 Result = TypeVar("Result")
 
-# one megabyte of keys: larger pieces leave the cache, in smaller ones the calls themselves cost a
-# tenth
+# one megabyte of keys: larger chunks leave the cache; with smaller ones the calls themselves take a
+# tenth of the time
 CHUNK_ROWS = 1 << 17
 THREAD_ROWS = 10_000_000  # for fewer rows, one thread is as fast as two
 
@@ -35,13 +32,13 @@ def chunks(
     limits: Limits | None = None,
     kinds: Sequence[np.dtype[Any]] = (np.dtype(np.float64),),
 ) -> Iterator[tuple[int, int, NDArray[Any]]]:
-    """Yield (start, stop, scores[start:stop] as a contiguous array), in one reused buffer where
-    they are copied.
+    """Yield (start, stop, scores[start:stop] as a contiguous array), reusing one buffer where a
+    copy is needed.
 
-    Scores of other `kinds` become float64.
+    Scores with a dtype not in `kinds` become float64.
 
-    With limits, each chunk is checked before it is yielded: a chunk in the cache is checked in half
-    the time of a pass.
+    With limits, each chunk is checked before it is yielded: checking a chunk in the cache takes
+    half the time of a separate pass.
     """
     total = scores.shape[0]
     direct = scores.dtype in kinds and scores.flags.c_contiguous and scores.flags.aligned
@@ -58,10 +55,10 @@ def chunks(
 
 
 def inside(piece: NDArray[Any], low: float, high: float) -> bool:
-    """Whether all entries of an array that is not empty are finite and lie between the limits."""
+    """Whether all entries of a nonempty array are finite and within the limits."""
     if low == -np.inf and high == np.inf:
         return all_finite(piece)
-    # As Python floats: numpy would round the limits to float32 to compare them with float32 scores.
+    # Compare as Python floats: numpy would round the limits to float32 for float32 scores.
     smallest = float(piece.min())
     largest = float(piece.max())
     return low <= smallest and largest <= high and np.isfinite(smallest) and np.isfinite(largest)
@@ -69,7 +66,8 @@ def inside(piece: NDArray[Any], low: float, high: float) -> bool:
 
 def all_finite(piece: NDArray[Any]) -> bool:
     """Whether no entry is NaN or infinite."""
-    # A sum is the cheapest pass over doubles: it is finite unless an entry is not, or it overflows.
+    # A sum is the cheapest pass over doubles: it is finite unless an entry is not, or the sum
+    # overflows.
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(piece.sum()) or np.isfinite(piece).all())
 
@@ -77,7 +75,7 @@ def all_finite(piece: NDArray[Any]) -> bool:
 def over_threads(rows: int, threads: int, work: Callable[[slice], Result]) -> list[Result]:
     """Results of `work` on consecutive slices that cover `rows`, in order.
 
-    In one piece unless threads pay.
+    One slice, unless threads pay off.
     """
     pieces = threads if rows >= THREAD_ROWS else 1
     if pieces <= 1:
@@ -129,8 +127,8 @@ def encode(labels: NDArray[Any], negative: Any, positive: Any) -> tuple[CodeArra
         1 where the label equals `positive`. Shares memory with bool or uint8 labels that are 0 and
         1 already.
     first_bad : int
-        Index of the first label that is neither of the two, or -1. Where there is one, the codes
-        mean nothing.
+        Index of the first label that is neither of the two, or -1. If there is one, the codes are
+        meaningless.
 
     Examples
     --------

@@ -1,6 +1,4 @@
-"""The arithmetic of a curve that is straight in each cell: the same sum on every path, so the same
-bits.
-"""
+"""Evaluate a piecewise linear curve, with the same sum on every path and so the same bits."""
 
 from __future__ import annotations
 
@@ -13,9 +11,9 @@ from calibrant._typing import FloatArray, IndexArray
 from calibrant.kernels._chunks import CHUNK_ROWS
 
 LINE = 3
-"""Numbers of a line: where its cell begins, the value there, and the slope.
+"""Numbers that describe a line: where its cell begins, the value there, and the slope.
 
-What follows is added for limits.
+Any further columns are offsets for limits.
 """
 
 
@@ -28,13 +26,13 @@ def values_along(scores: NDArray[Any], cells: IndexArray, lines: FloatArray) -> 
     cells : array of shape (n,)
         The cell of each score.
     lines : array of shape (m, 3) or (m, 3 + k)
-        Of each cell where it begins, the value there, the slope, and k offsets.
+        For each cell: where it begins, the value there, the slope, and k offsets.
 
     Returns
     -------
     array of shape (n,), or (n, k)
-        ``value + slope * (score - start)``; with offsets, that and each of them, cut off at 0 and
-        1.
+        ``value + slope * (score - start)``; with offsets, its sum with each offset, clipped to [0,
+        1].
 
     Examples
     --------
@@ -50,13 +48,13 @@ def values_along(scores: NDArray[Any], cells: IndexArray, lines: FloatArray) -> 
 
 
 def shape_along(rows: int, lines: FloatArray) -> tuple[int, ...]:
-    """The shape of what `values_along` returns."""
+    """The shape of the result of `values_along`."""
     n_offsets = lines.shape[1] - LINE
     return (rows, n_offsets) if n_offsets else (rows,)
 
 
 class Along:
-    """Writes values, chunk by chunk, with buffers that are reused."""
+    """Writes values chunk by chunk, with reused buffers."""
 
     def __init__(self, lines: FloatArray, rows: int) -> None:
         self._columns = [np.ascontiguousarray(column) for column in lines.T]

@@ -1,10 +1,8 @@
-"""From a score to the few cuts it has to be compared with, by arithmetic instead of a binary
-search.
+"""From a score to the few cuts it must be compared with, by arithmetic instead of a binary search.
 
-A *key* is a whole number computed from a score by a function that never decreases. Where no cut
-shares a score's key, the key alone gives the cell; only scores that share their key with a cut are
-compared with it. Exactness needs nothing but monotonicity: if score >= cut then key(score) >=
-key(cut), with any rounding.
+A *key* is an integer computed from a score by a nondecreasing function. If no cut shares a score's
+key, the key alone gives the cell; only scores that share their key with a cut are compared with it.
+Exactness needs only monotonicity: if score >= cut then key(score) >= key(cut), with any rounding.
 """
 
 from __future__ import annotations
@@ -20,17 +18,17 @@ from calibrant._typing import FloatArray, IndexArray
 
 # kinds of keys
 POSITIVE_BITS = (
-    0  # from the top bits of the float: equal steps in each power of two; needs cuts >= 0
+    0  # from the top bits of the float: equal steps within each power of two; needs cuts >= 0
 )
 LINEAR = 1  # from equal steps between the outermost cuts
 
-MAGIC = 2.0**52  # added to a float below 2**51, it leaves the nearest whole number in the low bits
+MAGIC = 2.0**52  # added to a float below 2**51, it leaves the nearest integer in the low bits
 MAGIC_BITS = int(np.float64(MAGIC).view(np.int64))
 
-SAMPLE_ROWS = 2048  # that judge the grids: enough to see a share of 1% of the rows
-GOOD_SHARE = 1 / 64  # with fewer rows than this to compare, a faster key beats a finer one
+SAMPLE_ROWS = 2048  # rows used to choose a grid: enough to see a share of 1% of the rows
+GOOD_SHARE = 1 / 64  # if fewer rows than this must be compared, a faster key beats a finer one
 USELESS_SHARE = (
-    0.6  # with more rows than this in keys of three or more cuts, the keys cost more than they save
+    0.6  # with a larger share of rows in keys of three or more cuts, keys cost more than they save
 )
 
 
@@ -41,7 +39,7 @@ class CutKeys:
     Attributes
     ----------
     cuts : strictly increasing, finite, without negative zero
-    padded : the cuts and two infinities, so that `padded[first + 1]` always exists
+    padded : the cuts followed by two infinities, so that `padded[first + 1]` always exists
     first : for each key, how many cuts have a smaller key
     shared : for each key, whether a cut has it
     depth : the most cuts that any key has
@@ -69,7 +67,7 @@ class CutKeys:
     def keys(self, scores: FloatArray, out: IndexArray, work: FloatArray) -> IndexArray:
         """Write the keys of contiguous `scores` to `out`.
 
-        They may lie outside the grid and have to be clipped.
+        They may lie outside the grid and must then be clipped.
         """
         if self.kind == POSITIVE_BITS:
             np.right_shift(scores.view(np.int64), self.shift, out=out)
@@ -93,12 +91,12 @@ class CutKeys:
 
 
 def build(cuts: FloatArray, scores: NDArray[Any]) -> CutKeys | None:
-    """Choose the keys for these cuts that leave the fewest of these scores to be compared.
+    """Choose the keys that leave the fewest of these scores to be compared with cuts.
 
-    None if no keys help.
+    Return None if no keys help.
 
-    The choice looks at a sample of the scores. It changes the time taken, never a result. The kinds
-    of keys are tried fastest first, until few rows are left.
+    The choice is based on a sample of the scores. It affects the time taken, never the result.
+    Kinds of keys are tried fastest first, until few rows must be compared.
     """
     cuts = cuts + 0.0
     stride = max(1, scores.shape[0] // SAMPLE_ROWS)
@@ -116,13 +114,13 @@ def build(cuts: FloatArray, scores: NDArray[Any]) -> CutKeys | None:
                 grid.size - 1,
             )
             share = float(np.mean(grid.shared[keys])) if sample.shape[0] else 0.0
-            # Where every score ties with a cut, all grids share alike: then take the one whose keys
-            # hold fewer cuts.
+            # If every score ties with a cut, all grids have the same share: take the one with fewer
+            # cuts per key.
             if best is None or (share, grid.depth) < (best.share, best.depth):
                 best = replace(grid, share=share)
             if share <= GOOD_SHARE:
                 return best
-        # Ties with a cut stay ties on any grid: a finer one helps only where keys hold several
+        # Ties with a cut remain ties on any grid; a finer grid helps only if keys hold several
         # distinct cuts.
         if best is not None and best.depth <= 2:
             return best
@@ -139,8 +137,8 @@ def over_range(low: float, high: float, kind: int, size: int = 1 << 12) -> CutKe
 
 
 def _grid_size(n_cuts: int) -> int:
-    """Keys enough that few scores share one with a cut, and few enough that their tables stay in
-    the cache.
+    """Enough keys that few scores share one with a cut, and few enough that their tables fit in the
+    cache.
     """
     size = 1 << 12
     while size < 128 * n_cuts and size < 1 << 18:
@@ -154,12 +152,12 @@ def _try(cuts: FloatArray, kind: int, size: int) -> CutKeys | None:
 
 @lru_cache(maxsize=8)
 def _remembered(cut_bytes: bytes, kind: int, size: int) -> CutKeys | None:
-    """The grid, kept for the next batch: data that come in batches are counted over the same cuts
-    time and again.
+    """Return the grid, cached: data that come in batches are counted over the same cuts again and
+    again.
     """
     cuts = np.frombuffer(
         cut_bytes, dtype=np.float64
-    ).copy()  # writeable: numba compiles anew for what is not
+    ).copy()  # writeable: numba would compile again for read-only arrays
     low = float(cuts[0])
     high = float(cuts[-1])
     shift = 1
@@ -172,8 +170,8 @@ def _remembered(cut_bytes: bytes, kind: int, size: int) -> CutKeys | None:
             scale = (size - 3) / width if width > 0 else 0.0
         if not (0.0 < scale < np.inf) or not width < np.inf:
             return None
-        # One step of room on each side, so that what lies outside the cuts does not share the outer
-        # cuts' keys.
+        # Leave one step of room on each side, so that scores outside the cuts do not share the
+        # outer cuts' keys.
         low = low - 1.0 / scale
         high = high + 1.0 / scale
         if not (-np.inf < low < cuts[0] and cuts[-1] < high < np.inf):
@@ -184,10 +182,10 @@ def _remembered(cut_bytes: bytes, kind: int, size: int) -> CutKeys | None:
         bits = cuts.view(np.int64)
         first = int(bits[0])
         last = int(bits[-1])
-        # At least one bit is dropped: the lowest key minus the offset then stays within 64 bits.
+        # Drop at least one bit, so that the lowest key minus the offset fits in 64 bits.
         while (last >> shift) - (first >> shift) > size - 3:
             shift += 1
-        # Negative zero has the lowest key of all, which must then be zero's key too.
+        # Negative zero has the lowest key of all, which must then be the key of zero too.
         offset = max((first >> shift) - 1, 0)
     grid = CutKeys(
         cuts=cuts,

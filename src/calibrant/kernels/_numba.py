@@ -1,12 +1,11 @@
-"""The per-row work compiled: serial loops, without the interpreter's lock.
+"""The per-row work, compiled: serial loops that release the GIL.
 
-Importing this imports numba.
+Importing this module imports numba.
 
-The loops take contiguous scores of float64 or float32, in blocks that stay in the cache, and the
+The loops take contiguous float64 or float32 scores, in blocks that stay in the cache, and the
 numbers of a grid. A score's key gives the number of cuts with a smaller key. The one or two cuts
-that share the key are compared without a branch, which the processor would have to predict. All
-input arrays are contiguous read-only views, so that nothing is compiled again for writable or
-strided input.
+that share the key are compared without a branch, so the processor has nothing to predict. All input
+arrays are contiguous read-only views, so nothing is compiled again for writable or strided input.
 """
 
 from __future__ import annotations
@@ -22,15 +21,13 @@ from calibrant._typing import FloatArray, IntArray
 from calibrant.kernels._chunks import CHUNK_ROWS, Limits, OutsideLimitsError, chunks
 from calibrant.kernels._grid import MAGIC, POSITIVE_BITS, CutKeys
 
-BLOCK = (
-    1024  # rows whose keys are computed together, which the compiler turns into vector instructions
-)
-# histograms filled in turn: equal scores in a row would otherwise wait for each other's store
+BLOCK = 1024  # rows whose keys are computed together, so that the compiler can vectorise
+# histograms filled in turn: otherwise consecutive equal scores would wait for each other's store
 LANES = 2
 ONE = np.uint64(1)
 FINITE = (-float(np.finfo(np.float64).max), float(np.finfo(np.float64).max))
-# rows at a time where nothing is copied: enough that a call costs nothing, few enough that their
-# counts fit 32 bits
+# rows per call if nothing is copied: enough that the call overhead vanishes, few enough that counts
+# fit in 32 bits
 LARGEST_PIECE = 1 << 20
 
 _KINDS = (np.dtype(np.float64), np.dtype(np.float32))
@@ -40,22 +37,22 @@ def _compiled(function: Callable[..., Any]) -> Any:
     try:
         return numba.njit(nogil=True, cache=True, error_model="numpy")(function)
     except RuntimeError:
-        # Where no folder can be written to there is no cache, and each process compiles for itself.
+        # If no folder is writable there is no cache, and each process compiles for itself.
         return numba.njit(nogil=True, error_model="numpy")(function)
 
 
 @_compiled
 def _load(scores: Any, start: Any, numbers: Any, limits: Any, block: Any, keys: Any) -> Any:
-    """A block of scores as doubles, and their keys.
+    """Load a block of scores as doubles, and compute their keys.
 
-    Return how many there are, and whether all are in the limits.
+    Return how many there are, and whether all are within the limits.
     """
     kind, shift, offset, low, high, scale, top = numbers
     part = scores[start : start + BLOCK]
     rows = part.shape[0]
     inside = True
     if kind == POSITIVE_BITS:
-        # Without the mask the compiler has to guard against shifts of 64 bits and more.
+        # Without the mask the compiler has to guard against shifts by 64 bits or more.
         bits = block.view(np.int64)
         shift = shift & 63
         for row in range(rows):
@@ -74,7 +71,7 @@ def _load(scores: Any, start: Any, numbers: Any, limits: Any, block: Any, keys: 
 
 @_compiled
 def _count(scores: Any, labels: Any, numbers: Any, first: Any, padded: Any, totals: Any) -> None:
-    """Add up, for each cell and label, the rows."""
+    """Count the rows of each cell and label."""
     n_codes = np.uint64(totals.shape[0] // LANES)
     keys = np.empty(BLOCK, np.uint32)
     block = np.empty(BLOCK)
@@ -101,9 +98,9 @@ def _look_up(
     limits: Any,
     out: Any,
 ) -> Any:
-    """Value of each score's cell; stop and return False at a score outside the limits.
+    """Look up the value of each score's cell; stop and return False at a score outside the limits.
 
-    `alone`: no two cuts share.
+    `alone` says that no two cuts share a key.
     """
     keys = np.empty(BLOCK, np.uint32)
     block = np.empty(BLOCK)
@@ -128,7 +125,7 @@ def _look_up(
 
 @_compiled
 def _histogram(scores: Any, numbers: Any, totals: Any) -> None:
-    """Add up the rows of each key."""
+    """Count the rows of each key."""
     keys = np.empty(BLOCK, np.uint32)
     block = np.empty(BLOCK)
     for start in range(0, scores.shape[0], BLOCK):
@@ -139,7 +136,7 @@ def _histogram(scores: Any, numbers: Any, totals: Any) -> None:
 
 @_compiled
 def _extract(scores: Any, numbers: Any, marks: Any, kept: Any, found: Any) -> Any:
-    """Copy out the scores whose key is marked, with their marks, and return how many."""
+    """Copy out the scores whose keys are marked, with their marks; return how many."""
     keys = np.empty(BLOCK, np.uint32)
     block = np.empty(BLOCK)
     places = np.empty(BLOCK + 1, np.uint32)
@@ -168,7 +165,7 @@ def _numbers(grid: CutKeys) -> tuple[Any, ...]:
 
 
 def _pieces(scores: NDArray[Any], *others: NDArray[Any]) -> Iterator[tuple[slice, NDArray[Any]]]:
-    """Pieces of the scores: large ones where nothing has to be converted or copied."""
+    """Split the scores into pieces, large ones if nothing has to be converted or copied."""
     direct = all(array.flags.c_contiguous for array in (scores, *others))
     for start, stop, piece in chunks(scores, LARGEST_PIECE if direct else CHUNK_ROWS, kinds=_KINDS):
         yield slice(start, stop), _read_only(piece)
@@ -188,9 +185,9 @@ def look_up_into(
     out: NDArray[Any],
     limits: Limits | None,
 ) -> None:
-    """Write the table's entry for each score to `out`."""
+    """Write the table entry of each score to `out`."""
     low, high = limits or FINITE
-    ends = (max(low, FINITE[0]), min(high, FINITE[1]))  # no infinity is taken
+    ends = (max(low, FINITE[0]), min(high, FINITE[1]))  # infinities are rejected
     first = grid.first.astype(np.uint16)
     values = table.copy()
     for part, piece in _pieces(scores):
@@ -203,7 +200,7 @@ def look_up_into(
 def cells(
     scores: NDArray[Any], cuts: FloatArray, grid: CutKeys, limits: Limits | None = None
 ) -> Iterator[tuple[slice, IntArray]]:
-    """Chunks: which rows they are, and their cells, in a buffer that the next chunk overwrites."""
+    """Yield the rows of each chunk and their cells, in a buffer that the next chunk overwrites."""
     numbers = np.arange(cuts.shape[0] + 1)
     buffer = np.empty(min(scores.shape[0], CHUNK_ROWS), numbers.dtype)
     for start in range(0, scores.shape[0], CHUNK_ROWS):
@@ -234,7 +231,7 @@ def count(
 
 
 def histogram(scores: NDArray[Any], grid: CutKeys) -> IntArray:
-    """Rows with each key."""
+    """Number of rows with each key."""
     totals = np.zeros(grid.size, np.int64)
     for _, piece in _pieces(scores):
         part = np.zeros(grid.size, np.uint32)
@@ -246,7 +243,7 @@ def histogram(scores: NDArray[Any], grid: CutKeys) -> IntArray:
 def extract(
     scores: NDArray[Any], grid: CutKeys, marks: NDArray[np.uint16]
 ) -> tuple[FloatArray, NDArray[Any]]:
-    """Scores whose key is marked, and their marks."""
+    """The scores whose keys are marked, and their marks."""
     most = min(scores.shape[0], LARGEST_PIECE) + 1  # the loop also writes one row that is not kept
     kept = np.empty(most)
     found = np.empty(most, np.uint16)

@@ -1,6 +1,4 @@
-"""The per-row work with numpy alone: a few vectorised passes over each chunk, into buffers that are
-reused.
-"""
+"""The per-row work with numpy alone: a few vectorised passes over each chunk, with reused buffers."""
 
 from __future__ import annotations
 
@@ -16,17 +14,17 @@ from calibrant.kernels._grid import CutKeys
 
 SHARE_COMPARED = (
     1 / 8
-)  # with more rows than this to be compared, comparing all is faster than picking them out
-FEW_CUTS = 6  # so many comparisons of all rows are faster than keys
-PAIRED_CODES = 64  # up to so many codes, the table of all pairs stays in the cache
+)  # if more rows than this need comparing, comparing all is faster than selecting them
+FEW_CUTS = 6  # up to this many cuts, comparing all rows with each is faster than keys
+PAIRED_CODES = 64  # up to this many codes, the table of all pairs stays in the cache
 
 
 def cells(
     scores: NDArray[Any], cuts: FloatArray, grid: CutKeys | None, limits: Limits | None = None
 ) -> Iterator[tuple[slice, IndexArray]]:
-    """Chunks: which rows they are, and their cells, in a buffer that the next chunk overwrites."""
-    # neither a cell, nor a cell and a label as one number; small numbers leave the cache to the
-    # rows
+    """Yield the rows of each chunk and their cells, in a buffer that the next chunk overwrites."""
+    # a number that is neither a cell nor a combined cell and label; small dtypes leave the cache to
+    # the rows
     mark = 2 * cuts.shape[0] + 2
     buffer = np.empty(min(scores.shape[0], CHUNK_ROWS), np.min_scalar_type(mark))
     if grid is None:
@@ -59,8 +57,8 @@ def cells(
 def _keyed(
     scores: NDArray[Any], grid: CutKeys, limits: Limits | None = None
 ) -> Iterator[tuple[slice, FloatArray, IndexArray]]:
-    """Chunks: which rows they are, their scores, and the keys of these, in buffers that the next
-    chunk overwrites.
+    """Yield the rows of each chunk, their scores and their keys, in buffers that the next chunk
+    overwrites.
     """
     rows = min(scores.shape[0], CHUNK_ROWS)
     keys = np.empty(rows, np.intp)
@@ -86,7 +84,7 @@ def count(
 
 
 def _histogram(codes: IndexArray, size: int) -> IntArray:
-    """How many rows have each code; two rows are counted as one number if there are few codes."""
+    """Number of rows with each code; with few codes, two rows are counted as one number."""
     half = codes.shape[0] // 2
     if size > PAIRED_CODES or not half:
         return np.bincount(codes, minlength=size)
@@ -105,7 +103,7 @@ def look_up_into(
     out: NDArray[Any],
     limits: Limits | None,
 ) -> None:
-    """Write the table's row for each score to `out`."""
+    """Write the table row of each score to `out`."""
     if (
         grid is None
         or grid.share > SHARE_COMPARED
@@ -115,7 +113,7 @@ def look_up_into(
         for rows, found in cells(scores, cuts, grid, limits):
             table.take(found, axis=0, out=out[rows], mode="clip")
         return
-    # From key to value in one step; NaN marks what has to be compared.
+    # From key to value in one step; NaN marks scores that must be compared.
     values = table[grid.first]
     values[grid.shared] = np.nan
     for rows, piece, keys in _keyed(scores, grid, limits):
@@ -126,7 +124,7 @@ def look_up_into(
 
 
 def histogram(scores: NDArray[Any], grid: CutKeys) -> IntArray:
-    """Rows with each key."""
+    """Number of rows with each key."""
     totals = np.zeros(grid.size, np.int64)
     for _, _, keys in _keyed(scores, grid):
         totals += np.bincount(np.clip(keys, 0, grid.size - 1, out=keys), minlength=grid.size)
@@ -136,7 +134,7 @@ def histogram(scores: NDArray[Any], grid: CutKeys) -> IntArray:
 def extract(
     scores: NDArray[Any], grid: CutKeys, marks: NDArray[np.uint16]
 ) -> tuple[FloatArray, NDArray[Any]]:
-    """Scores whose key is marked, and their marks."""
+    """The scores whose keys are marked, and their marks."""
     marked = marks > 0
     values: list[FloatArray] = []
     kept: list[NDArray[Any]] = []

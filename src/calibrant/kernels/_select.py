@@ -1,5 +1,5 @@
-"""Exact order statistics without a sort: count the rows of many fine cells, then look into those
-that hold a rank.
+"""Exact order statistics without sorting: count rows in many fine cells, then inspect the cells
+that hold a wanted rank.
 """
 
 from __future__ import annotations
@@ -14,43 +14,42 @@ from calibrant._typing import FloatArray, IntArray
 from calibrant.kernels._chunks import over_threads
 from calibrant.kernels._grid import LINEAR, POSITIVE_BITS, CutKeys, over_range
 
-SORT_ROWS = 1 << 15  # for at most this many rows, a sort is as fast as anything else
-SAMPLE_ROWS = 1 << 13  # from which the cells are chosen
-# how far outside its expected place in the sample a wanted score may lie before the cells no longer
-# reach it
+SORT_ROWS = 1 << 15  # up to this many rows, nothing beats sorting
+SAMPLE_ROWS = 1 << 13  # for choosing the cells
+# how many standard deviations a wanted score may lie from its expected place in the sample before
+# the cells miss it
 STANDARD_DEVIATIONS = 3.3
-# with at most this many values in the sample, scores are taken to be discrete, and each value is
-# counted
+# with at most this many distinct values in the sample, scores are treated as discrete and each
+# value is counted
 FEW_VALUES = SAMPLE_ROWS // 16
 COMMON_SHARE = (
     1 / 4
-)  # a value of a larger share of the sample is counted too: its cell holds too many rows to copy
-# each kind of key is slower than the one before it: it has to spare copying this share of the rows
+)  # a value with a larger share of the sample is counted too: its cell has too many rows to copy
+# each kind of key is slower than the one before, so it must save copying this share of the rows
 KIND_COST = 0.05
 
-# from scores and cuts to the rows of each cell
+# from scores and cuts to the rows per cell
 Count: TypeAlias = Callable[[NDArray[Any], FloatArray], IntArray]
 
 
 def order_statistics(
     scores: NDArray[Any], ranks: IntArray, passes: Any, count: Count, threads: int
 ) -> FloatArray:
-    """The scores of the given 1-based ranks.
+    """The scores at the given 1-based ranks.
 
     `passes` is the module whose `histogram` and `extract` read the rows.
     """
     if ranks.shape[0] == 0:
         return np.empty(0)
     wanted, inverse = np.unique(ranks, return_inverse=True)
-    # Zeros of both signs are equal, and which comes first depends on the method: give the positive
-    # one.
+    # Zeros of both signs are equal and their order depends on the method: return the positive zero.
     return _select(scores, wanted, passes, count, threads)[inverse] + 0.0
 
 
 def _select(
     scores: NDArray[Any], wanted: IntArray, passes: Any, count: Count, threads: int
 ) -> FloatArray:
-    """The scores of ranks that increase strictly."""
+    """The scores at strictly increasing ranks."""
     if scores.shape[0] <= SORT_ROWS:
         return _sorted_at(scores, wanted)
     lower, upper, known = _sampled(scores, wanted)
@@ -63,7 +62,7 @@ def _select(
     if values.shape[0]:
         with np.errstate(
             all="ignore"
-        ):  # numpy reports an underflow next to 0, an overflow next to the largest double
+        ):  # numpy reports an underflow next to 0, and an overflow next to the largest double
             after = np.nextafter(values, np.inf)
         cuts = np.unique(np.concatenate((values, after[np.isfinite(after)])))
         cells = np.cumsum(count(scores, cuts)).searchsorted(wanted, side="left")
@@ -85,7 +84,7 @@ def _from_cells(
     count: Count,
     threads: int,
 ) -> FloatArray:
-    """The same, from the scores that share a fine cell with one of the ranks."""
+    """The wanted scores, from the scores that share a fine cell with a wanted rank."""
     rows = scores.shape[0]
     lower, upper, known = sampled
     grid = _fine_grid(lower, upper, known, wanted / rows) if lower < upper else None
@@ -124,16 +123,13 @@ def _sorted_at(scores: NDArray[Any], ranks: IntArray) -> FloatArray:
 
 
 def _sampled(scores: NDArray[Any], wanted: IntArray) -> tuple[float, float, FloatArray]:
-    """Scores that almost surely lie at or below, and at or above, all wanted ones.
-
-    And a sorted sample.
-    """
+    """Bounds that almost surely enclose all wanted scores, and a sorted sample."""
     rows = scores.shape[0]
     size = min(SAMPLE_ROWS, rows // 8)
     stretch = rows // size
     index = np.arange(size, dtype=np.int64)
-    # One score from each of many equal stretches of rows, at scattered places: the rows may be
-    # periodic.
+    # One score from each of many equal stretches of rows, at scattered positions, because rows may
+    # be periodic.
     known = (
         np.sort(scores[index * stretch + ((index * 2654435761) >> 13) % stretch].astype(np.float64))
         + 0.0
@@ -145,7 +141,7 @@ def _sampled(scores: NDArray[Any], wanted: IntArray) -> tuple[float, float, Floa
 
 
 def _fine_grid(lower: float, upper: float, known: FloatArray, shares: FloatArray) -> CutKeys | None:
-    """Return cells such that few rows share a cell with a wanted rank, as estimated from a sample."""
+    """Return cells in which few rows share a cell with a wanted rank, estimated from a sample."""
     places = np.minimum((shares * known.shape[0]).astype(np.int64), known.shape[0] - 1)
     best: CutKeys | None = None
     best_cost = np.inf

@@ -1,8 +1,8 @@
-"""What torch's own operations would do in many passes over the scores of a GPU, in one: counting
-and looking up.
+"""Fused GPU kernels for counting and looking up, which torch's own operations would do in many
+passes.
 
-These kernels, and those of `calibrant.kernels._triton_draws`, are our only ones for a GPU. Triton
-comes with torch on Linux; CuPy arrays get here by DLPack, without a copy. Where Triton is missing,
+These kernels, and those of `calibrant.kernels._triton_draws`, are our only GPU kernels. Triton
+comes with torch on Linux; CuPy arrays are passed by DLPack, without a copy. Without Triton,
 `calibrant.kernels.device` does the same work with the library's own operations.
 
 Notes
@@ -38,30 +38,32 @@ from calibrant.kernels._triton_nvidia import (
 __all__ = ["count_groups", "count_knots", "follow", "look_up"]
 
 _Tensor: TypeAlias = Any
-"""A tensor of torch."""
+"""A torch tensor."""
 
 _GRID_CELLS = 8
-"""Cells of the grid for each cut, where these are few."""
+"""Grid cells per cut, for few cuts."""
 
 _SMALL_GRID = 4096
-"""Of many cuts there are half as many cells, and at least so many: a small grid stays in the cache
-of a multiprocessor.
+"""With many cuts, the grid has half as many cells as cuts, but at least this many: a small grid
+stays in the cache of a multiprocessor.
 """
 
 _MOST_CELLS = 1 << 24
-"""Single precision holds the numbers of these cells, and not of more."""
+"""The largest number of cells whose indices single precision can represent."""
 
 _BLOCK = 1024
-"""Rows that a program takes at a time."""
+"""Rows that a program processes at a time."""
 
 _CURVE_BLOCK = 256
 _CURVE_WARPS = 4
-"""The same for curves, with many cells: more programs wait for the memory of others."""
+"""Rows and warps of a program that evaluates curves. Smaller blocks, because with many cells
+programs wait for memory, and more of them can then run meanwhile.
+"""
 
 _SMALL_TABLE = 160_000
-"""Bytes of a table of lines that stays in the cache of a multiprocessor."""
+"""Size in bytes up to which a table of lines stays in the cache of a multiprocessor."""
 
-# single precision, in which Triton passes numbers to a kernel, holds what is between
+# Triton passes numbers to a kernel in single precision, which can hold numbers between these
 _TINY = 1e-30
 _HUGE = 1e30
 
@@ -82,7 +84,7 @@ def _count_kernel(
     scores, codes, rows, grid, cuts, low, scale, last, counts, COPIES: tl.constexpr,
     GROUPS: tl.constexpr, SHARED: tl.constexpr, HALVINGS: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
-    """Count by cell and code."""
+    """Count rows by cell and code."""
     program = tl.program_id(0)
     own = counts + (program % COPIES) * GROUPS
     counters = begin_counting(GROUPS, SHARED)
@@ -102,7 +104,7 @@ def _knots_kernel(
     HAS_PLACES: tl.constexpr, ROUNDS: tl.constexpr, COPIES: tl.constexpr, GROUPS: tl.constexpr,
     SHARED: tl.constexpr, HALVINGS: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
-    """Count by knot, half and code; `key` and the position of a row give its random bits."""
+    """Count rows by knot, half and code; `key` and the position of a row determine its random bits."""
     program = tl.program_id(0)
     own = counts + (program % COPIES) * GROUPS
     counters = begin_counting(GROUPS, SHARED)
@@ -120,7 +122,7 @@ def _knots_kernel(
         cell = cells + _cell(score, grid, cuts, low, scale, last, HALVINGS) * 4
         first = tl.load(cell).to(tl.int32)
         share = (score.to(tl.float64) - tl.load(cell + 1)) * tl.load(cell + 2)
-        # the first 53 bits as a number in [0, 1); signed numbers have an instruction for that
+        # the first 53 bits as a number in [0, 1); signed integers have a conversion instruction
         uniform = (bits >> 11).to(tl.int64).to(tl.float64) * 1.1102230246251565e-16
         knot = first + (uniform < share).to(tl.int32)
         group = 4 * knot + 2 * (bits & 1).to(tl.int32) + code
@@ -130,11 +132,10 @@ def _knots_kernel(
 
 @triton.jit
 def _checked(score, there, ends, outside, BLOCK: tl.constexpr):
-    """The scores; of those outside `ends`, as NaN is, note that, and return one that can be searched
-    in their place.
+    """Flag scores outside `ends`, such as NaN, and replace them by one that can be searched.
 
-    Each row of a block has a note of its own: with one for all, Triton would pass the scores on
-    between threads, which takes a third longer.
+    Each row of a block has its own flag: with a single flag, Triton would exchange scores between
+    threads, which takes a third longer.
     """
     low = tl.load(ends)
     inside = (score >= low) & (score <= tl.load(ends + 1))
@@ -147,7 +148,7 @@ def _look_up_kernel(
     scores, rows, ends, outside, grid, cuts, low, scale, last, table, found, WIDTH: tl.constexpr,
     HALVINGS: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
-    """Copy the entries of each score's cell."""
+    """Copy the table entries of each score's cell."""
     start = tl.program_id(0).to(tl.int64) * BLOCK
     at = start + tl.arange(0, BLOCK)
     there = at < rows
@@ -165,11 +166,11 @@ def _follow_kernel(
     PAIRS: tl.constexpr, STRIDE: tl.constexpr, VALUE_STRIDE: tl.constexpr, NVIDIA: tl.constexpr,
     HALVINGS: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
-    """The value of each score's line; with pairs of offsets, the sums with each, from 0 to 1."""
+    """The value of each score's line; with pairs of offsets, its sum with each, clipped to [0, 1]."""
     start = tl.program_id(0).to(tl.int64) * BLOCK
     at = start + tl.arange(0, BLOCK)
     there = at < rows
-    # scores and values are used once: they leave the cache to the lines
+    # scores and values are used once: leave the cache to the lines
     score = tl.load(scores + at, mask=there, other=0.0, cache_modifier=".cg")
     score = _checked(score, there, ends, outside, BLOCK)
     cell = _cell(score, grid, cuts, low, scale, last, HALVINGS)
@@ -202,13 +203,13 @@ class _Search(NamedTuple):
 
 
 def _n_cells(n_cuts: int) -> int:
-    """How many cells the grid over so many cuts has, if they are not too close."""
+    """Number of grid cells for so many cuts, if the cuts are not too close together."""
     wanted = min(_GRID_CELLS * max(n_cuts, 1), max(_SMALL_GRID, n_cuts // 2))
     return min(int(triton.next_power_of_2(wanted)), _MOST_CELLS)
 
 
 def _search(cuts: NDArray[Any], scores: _Tensor) -> _Search:
-    """Lay a grid over increasing cuts, which have the dtype of the scores."""
+    """Build a grid over increasing cuts, which have the dtype of the scores."""
     size = cuts.size
     cells = _n_cells(size)
     low = np.float32(0.0)
@@ -221,7 +222,7 @@ def _search(cuts: NDArray[Any], scores: _Tensor) -> _Search:
             cells = 1
             low = np.float32(0.0)
             scale = np.float32(0.0)
-        # as `_cell` does it: numbers of single precision, in the precision of the scores
+        # as in `_cell`: single-precision numbers, computed in the precision of the scores
         place = np.zeros(size, dtype=np.int32)
         if cells > 1:
             kind = cuts.dtype.type
@@ -237,7 +238,7 @@ def _search(cuts: NDArray[Any], scores: _Tensor) -> _Search:
 
 
 def count_groups(scores: _Tensor, codes: _Tensor, cuts: NDArray[Any]) -> _Tensor:
-    """Rows by cell and code, an int64 tensor of shape (m + 1, 2); see `device.count`."""
+    """Rows by cell and code, as an int64 tensor of shape (m + 1, 2); see `device.count`."""
     search = _search(cuts, scores)
     size = 2 * (cuts.size + 1)
     total = torch.zeros(size, dtype=torch.int64, device=scores.device)
@@ -262,10 +263,11 @@ def count_knots(
     cells: tuple[NDArray[Any], NDArray[Any]],
     size: int,
 ) -> _Tensor:
-    """Rows by knot, half and code, an int64 tensor of shape (size, 2, 2); see `device_knots.count`.
+    """Rows by knot, half and code, as an int64 tensor of shape (size, 2, 2); see
+    `device_knots.count`.
 
-    `key` is what is added to the position of a row before it is hashed. `cells` are cuts in the
-    dtype of the scores, and the table of cells.
+    `key` is added to the position of a row before hashing. `cells` holds the cuts, in the dtype of
+    the scores, and the table of cells.
     """
     cuts, table = cells
     search = _search(cuts, scores)
@@ -288,8 +290,8 @@ def count_knots(
 def look_up(
     scores: _Tensor, cuts: NDArray[Any], table: _Tensor, ends: NDArray[Any]
 ) -> tuple[_Tensor, bool]:
-    """The entry, or row, of a table for each score's cell, and whether all scores are within
-    `ends`; see `device.look_up`.
+    """The table entry or row of each score's cell, and whether all scores are within `ends`; see
+    `device.look_up`.
     """
     found = table.new_empty((scores.shape[0], *table.shape[1:]))
     entries, out = (
@@ -302,10 +304,10 @@ def look_up(
 def follow(
     scores: _Tensor, cuts: NDArray[Any], lines: NDArray[Any], found: _Tensor, ends: NDArray[Any]
 ) -> bool:
-    """Write the value of each score's line, and return whether all scores are within `ends`; see
+    """Write the value of each score's line; return whether all scores are within `ends`; see
     `device_curves.follow`.
 
-    Offsets come in pairs, if there are any.
+    Offsets, if any, come in pairs.
     """
     whole = torch.from_numpy(np.ascontiguousarray(lines)).to(scores.device)
     pairs = torch.cat([whole[:, :1], whole[:, 2:]], dim=1)
@@ -337,7 +339,7 @@ def _for_each_score(
     out: _Tensor,
     constants: Any,
 ) -> bool:
-    """Run a kernel that writes what it finds in a table for each score's cell.
+    """Run a kernel that writes the table entry of each score's cell.
 
     Return whether all scores are within `ends`.
     """

@@ -1,8 +1,8 @@
-"""The passes over rows on a GPU that draw them and find order statistics: digits are counted,
-positions are hashed, and rows are summed up to one number.
+"""GPU kernels for random draws, order statistics and fingerprints: count digits, hash positions,
+and sum over rows.
 
-As `calibrant.kernels._triton`, which counts and looks up, they need Triton, which comes with torch
-on Linux. Without it `calibrant.kernels.device` does the same work with the library's own
+Like `calibrant.kernels._triton`, which counts and looks up, they need Triton, which comes with
+torch on Linux. Without it, `calibrant.kernels.device` does the same work with the library's own
 operations.
 """
 
@@ -26,24 +26,24 @@ __all__ = [
 ]
 
 _Tensor: TypeAlias = Any
-"""A tensor of torch."""
+"""A torch tensor."""
 
 _LAUNCH_ROWS = 1 << 30
-"""Rows of one launch: counts within it fit 32 bits."""
+"""Rows per launch, so that counts within it fit in 32 bits."""
 
 _DRAWN_ROWS = 1 << 28
-"""Rows of one launch that are drawn from: a byte of temporary memory each."""
+"""Rows per launch that draws rows; each takes a byte of temporary memory."""
 
 _BLOCK = 1024
-"""Rows that a program takes at a time."""
+"""Rows that a program processes at a time."""
 
 _DIGIT_COPIES = 256
-"""Copies of the counts of first digits, so that fewer programs add to one of them: few digits come
-first.
+"""Copies of the counts of first digits, so that fewer programs add to the same counter: few
+different first digits occur.
 """
 
 _PROGRAMS = 2112
-"""Programs of one launch: 16 for each multiprocessor of an H200."""
+"""Programs per launch: 16 for each multiprocessor of an H200."""
 
 
 @triton.jit
@@ -51,14 +51,16 @@ def _digits_kernel(
     numbers, rows, first, second, third, wanted, counts, ABOVE: tl.constexpr,
     WIDTH: tl.constexpr, COPIES: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
-    """Count the next 16 bits of the scores that begin like a wanted one; `numbers` are their bits."""
+    """Count the next 16 bits of the scores that share their leading bits with a wanted score;
+    `numbers` are the bits.
+    """
     program = tl.program_id(0)
     own = counts + (program % COPIES).to(tl.int64) * wanted
     for start in range(program * BLOCK, rows, tl.num_programs(0) * BLOCK):
         at = start + tl.arange(0, BLOCK)
         there = at < rows
         bits = tl.load(numbers + at, mask=there, other=0)
-        # in the order of the scores: negative ones are turned round, and -0.0 becomes 0.0
+        # in the order of the scores: flip the bits of negative scores, and turn -0.0 into 0.0
         bits = bits ^ ((bits >> (WIDTH - 1)) & ((1 << (WIDTH - 1)) - 1))
         bits = tl.where(bits == -1, 0, bits).to(tl.int64)
         key = (bits >> (WIDTH - 16)) + 32768
@@ -73,7 +75,7 @@ def _digits_kernel(
 
 @triton.jit
 def scrambled(z, SHIFT: tl.constexpr, FACTOR: tl.constexpr):
-    """One round of a hash of unsigned numbers."""
+    """One round of a hash of unsigned integers."""
     return (z ^ (z >> SHIFT)) * tl.full((), FACTOR, tl.uint64)
 
 
@@ -81,7 +83,7 @@ def scrambled(z, SHIFT: tl.constexpr, FACTOR: tl.constexpr):
 def _sums_kernel(
     scores, codes, rows, sums, DROPPED: tl.constexpr, ROUNDS: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
-    """Sums over the hashes of rounded scores: of all rows, and of those with code 1."""
+    """Sums of the hashes of rounded scores, over all rows and over rows with code 1."""
     program = tl.program_id(0)
     every = tl.zeros((BLOCK,), tl.uint64)
     ones = tl.zeros((BLOCK,), tl.uint64)
@@ -103,7 +105,9 @@ def _sums_kernel(
 
 @triton.jit
 def _drawn_kernel(rows, first, limit, chosen, ROUNDS: tl.constexpr, BLOCK: tl.constexpr):
-    """Which positions have a small hash; `first` and `limit` are unsigned numbers as signed ones."""
+    """Mark positions with a small hash; `first` and `limit` are unsigned integers passed as signed
+    ones.
+    """
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     z = (at.to(tl.int64) + first).to(tl.uint64, bitcast=True)
     for turn in tl.static_range(len(ROUNDS) // 2):
@@ -113,22 +117,22 @@ def _drawn_kernel(rows, first, limit, chosen, ROUNDS: tl.constexpr, BLOCK: tl.co
 
 
 def launches(rows: int) -> Iterator[slice]:
-    """The rows of each launch."""
+    """Yield the rows of each launch."""
     for start in range(0, rows, _LAUNCH_ROWS):
         yield slice(start, start + _LAUNCH_ROWS)
 
 
 def count_digits(scores: _Tensor, tables: Sequence[_Tensor], wanted: int) -> _Tensor:
-    """How often each next 16 bits come after each wanted beginning, for order statistics.
+    """Count the next 16 bits after each wanted prefix, for order statistics.
 
-    `tables` are those of the digits that are known: from a beginning and a digit to the next
-    beginning. Beginnings that are not `wanted` have larger numbers, and are not counted.
+    `tables` map a prefix and its next digit to the next prefix, one table per digit already known.
+    Prefixes that are not wanted have indices of `wanted` or more and are not counted.
     """
     whole, width = (torch.int64, 64) if scores.dtype == torch.float64 else (torch.int32, 32)
     numbers = scores.contiguous().view(whole)
     size = wanted << 16
     copies = 1 if tables else _DIGIT_COPIES
-    three = [*tables, numbers, numbers, numbers][:3]  # those beyond the known digits are not read
+    three = [*tables, numbers, numbers, numbers][:3]  # tables beyond the known digits are not read
     total = torch.zeros(size, dtype=torch.int64, device=scores.device)
     for here in launches(scores.shape[0]):
         part = numbers[here]
@@ -145,9 +149,9 @@ def count_digits(scores: _Tensor, tables: Sequence[_Tensor], wanted: int) -> _Te
 def sums_of_rows(
     scores: _Tensor, codes: _Tensor, dropped: int, rounds: Sequence[tuple[int, int]]
 ) -> tuple[int, int]:
-    """Sums, modulo 2**64, of the hashes of rounded scores: of all rows, and of those with code 1.
+    """Sums modulo 2**64 of the hashes of rounded scores, over all rows and over rows with code 1.
 
-    `dropped` are the last bits of a double, by which it is rounded.
+    `dropped` is the number of low bits by which a double is rounded.
     """
     every = 0
     ones = 0
@@ -168,7 +172,7 @@ def sums_of_rows(
 def drawn(
     rows: int, first: int, limit: int, rounds: Sequence[tuple[int, int]], device: Any
 ) -> _Tensor:
-    """Positions whose hash is below `limit`; that of position 0 begins with `first`."""
+    """Positions whose hash is below `limit`; the hash of position 0 starts from `first`."""
     found = [torch.empty(0, dtype=torch.int64, device=device)]
     for start in range(0, rows, _DRAWN_ROWS):
         size = min(_DRAWN_ROWS, rows - start)
@@ -187,6 +191,6 @@ def flat_rounds(rounds: Sequence[tuple[int, int]]) -> tuple[int, ...]:
 
 
 def signed(bits: int) -> int:
-    """An unsigned number of 64 bits as the signed one with the same bits."""
+    """Convert an unsigned 64-bit integer to the signed one with the same bits."""
     bits %= 2**64
     return bits - (bits >> 63 << 64)

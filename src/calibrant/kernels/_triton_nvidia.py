@@ -1,10 +1,10 @@
-"""What Triton has no word for, as instructions of NVIDIA's: counters of programs in the memory that
-their threads share, and two neighbouring numbers in one load.
+"""NVIDIA instructions that Triton does not expose: counters in shared memory, and loads of two
+adjacent numbers.
 
-Up to `_MOST_SHARED` counters of a program lie in shared memory. On other GPUs, in Triton's
-interpreter, and for more counters, programs add to the memory of the device. Both count the same. A
-program must take at least as many rows at a time as it has threads; else Triton gives a row to
-several of them, and each would add it.
+Up to `_MOST_SHARED` counters of a program are in shared memory. On other GPUs, in Triton's
+interpreter, and with more counters, programs add to global memory. Both give the same counts. A
+program must process at least as many rows at a time as it has threads; otherwise Triton assigns a
+row to several threads, and each would add it.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ __all__ = [
 ]
 
 _Tensor: TypeAlias = Any
-"""A tensor of torch."""
+"""A torch tensor."""
 
 _MOST_SHARED = 8192
-"""Up to so many groups are counted in shared memory: 4 bytes each, of which a program has 48 KB."""
+"""The largest number of groups counted in shared memory: 4 bytes each, and a program has 48 KB."""
 
 _MANY_GROUPS = 1 << 21
-"""Counters in the memory of the device, in all; each group has several, so that fewer programs add
-to one of them.
+"""Total number of counters in global memory. Each group has several, so that fewer programs add to
+the same counter.
 """
 
 _COUNT_WARPS = 8
@@ -44,7 +44,7 @@ _COUNT_PROGRAMS = 1056
 
 @triton.jit
 def _shared_counters(SIZE: tl.constexpr):
-    """The address of so many counters, a text, in shared memory."""
+    """The address of SIZE counters in shared memory; SIZE is a string."""
     declared: tl.constexpr = ".shared .align 16 .b32 counters[" + SIZE + "];"
     asm: tl.constexpr = declared + " mov.u32 $0, counters;"
     return tl.inline_asm_elementwise(asm, "=r", [], dtype=tl.int32, is_pure=False, pack=1)
@@ -59,7 +59,7 @@ def _clear_shared(address):
 
 @triton.jit
 def _add_shared(address, amount):
-    """Add to counters; several threads may add to one of them."""
+    """Add to counters; several threads may add to the same one."""
     asm: tl.constexpr = "red.shared.add.u32 [$1], $2; mov.u32 $0, 0;"
     tl.inline_asm_elementwise(
         asm, "=r,r,r", [address, amount], dtype=tl.int32, is_pure=False, pack=1
@@ -68,14 +68,14 @@ def _add_shared(address, amount):
 
 @triton.jit
 def _read_shared(address):
-    """What counters hold."""
+    """Read counters."""
     asm: tl.constexpr = "ld.shared.u32 $0, [$1];"
     return tl.inline_asm_elementwise(asm, "=r,r", [address], dtype=tl.int32, is_pure=False, pack=1)
 
 
 @triton.jit
 def begin_counting(GROUPS: tl.constexpr, SHARED: tl.constexpr):
-    """Where a program counts, if that is in shared memory."""
+    """Prepare the program's counters, if they are in shared memory."""
     counters = 0
     if SHARED is not None:
         counters = _shared_counters(SHARED)
@@ -86,7 +86,7 @@ def begin_counting(GROUPS: tl.constexpr, SHARED: tl.constexpr):
 
 @triton.jit
 def count_rows(group, there, own, counters, SHARED: tl.constexpr):
-    """Add one to the groups of rows that are there."""
+    """Add one to the groups of the rows present."""
     if SHARED is not None:
         _add_shared(counters + 4 * tl.where(there, group, 0), there.to(tl.int32))
     else:
@@ -95,7 +95,7 @@ def count_rows(group, there, own, counters, SHARED: tl.constexpr):
 
 @triton.jit
 def end_counting(own, counters, GROUPS: tl.constexpr, SHARED: tl.constexpr):
-    """Write what was counted in shared memory."""
+    """Write the counts from shared memory to global memory."""
     if SHARED is not None:
         tl.debug_barrier()
         bins = tl.arange(0, GROUPS)
@@ -104,7 +104,7 @@ def end_counting(own, counters, GROUPS: tl.constexpr, SHARED: tl.constexpr):
 
 @triton.jit
 def load_pair(pointer, NVIDIA: tl.constexpr):
-    """A double and the next one; the first has an even place in its array."""
+    """Load a double and the next one; the first must have an even index."""
     if NVIDIA:
         asm: tl.constexpr = "ld.global.nc.v2.f64 {$0, $1}, [$2];"
         both: tl.constexpr = (tl.float64, tl.float64)
@@ -118,7 +118,7 @@ def load_pair(pointer, NVIDIA: tl.constexpr):
 
 
 class Counters(NamedTuple):
-    """Where programs count, and how many there are."""
+    """Where programs count, and how many programs there are."""
 
     counts: _Tensor
     constants: dict[str, Any]
@@ -126,10 +126,10 @@ class Counters(NamedTuple):
 
 
 def counters_of(size: int, rows: int, block: int, device: Any) -> Counters:
-    """Counters of `size` groups, for the programs that count so many rows."""
+    """Counters of `size` groups, for the programs that count `rows` rows."""
     groups = triton.next_power_of_2(size)
     programs = min(_COUNT_PROGRAMS, triton.cdiv(rows, block))
-    # text of a number, because it becomes part of an instruction
+    # the number as a string, because it becomes part of an instruction
     shared = str(groups) if groups <= _MOST_SHARED and is_nvidia(device) else None
     most = max(1, _MANY_GROUPS // groups)
     copies = programs if shared is not None else min(programs, most)
@@ -139,6 +139,6 @@ def counters_of(size: int, rows: int, block: int, device: Any) -> Counters:
 
 
 def is_nvidia(device: Any) -> bool:
-    """Whether NVIDIA's instructions run on a device."""
+    """Whether NVIDIA's instructions run on this device."""
     interpreted = os.environ.get("TRITON_INTERPRET", "0") == "1"
     return device.type == "cuda" and torch.version.hip is None and not interpreted

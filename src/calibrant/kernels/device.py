@@ -1,11 +1,12 @@
 """The work that is done on the GPU that holds the scores.
 
-It is written once, against what torch, CuPy and numpy have in common, and equals
-`calibrant.kernels` bit for bit. It takes `CHUNK_ROWS` rows at a time, so its temporary memory does
-not grow with the rows. How arrays are recognised and copied is in `calibrant.kernels.libraries`.
+It is written once, against the common interface of torch, CuPy and numpy, and equals
+`calibrant.kernels` bit for bit. It processes `CHUNK_ROWS` rows at a time, so its temporary memory
+does not grow with the number of rows. `calibrant.kernels.libraries` recognises and copies arrays.
 
-Counting and looking up have kernels of their own in `calibrant.kernels._triton`, for torch with
-Triton, and for CuPy beside it. `device_draws`, `device_knots` and `device_curves` do the rest.
+Counting and lookup have their own kernels in `calibrant.kernels._triton`, for torch with Triton,
+and for CuPy if torch with Triton is installed too. `device_draws`, `device_knots` and
+`device_curves` do the rest.
 
 Notes
 -----
@@ -37,15 +38,15 @@ from calibrant.kernels.libraries import (
 
 __all__ = ["count", "every", "extremes", "first", "look_up"]
 
-CHUNK_ROWS = 1 << 24  # rows at a time: about 50 bytes of temporary memory each, 800 MB in all
+CHUNK_ROWS = 1 << 24  # rows at a time: about 50 bytes of temporary memory each, 800 MB in total
 
 LARGEST = float(np.finfo(np.float64).max)
 
 
 def working_on(array: DeviceArray) -> AbstractContextManager[Any]:
-    """CuPy works on its current device, so make that the one of the array.
+    """Make the array's device current for CuPy, which works on its current device.
 
-    Torch follows the array itself.
+    torch follows the array itself.
     """
     return array.device if library_name(array) == "cupy" else nullcontext()
 
@@ -57,13 +58,13 @@ def row_parts(rows: int) -> Iterator[slice]:
 
 
 def every(test: Callable[[DeviceArray], DeviceArray], array: DeviceArray) -> bool:
-    """Whether a test, from an array to an array of bools, holds for every entry."""
+    """Whether an elementwise test holds for every entry."""
     with working_on(array):
         return all(bool(test(array[part]).all()) for part in row_parts(array.shape[0]))
 
 
 def extremes(array: DeviceArray) -> tuple[Any, Any]:
-    """The smallest and the largest entry, as plain Python values; both NaN where an entry is NaN."""
+    """The smallest and the largest entry as Python values; both NaN if any entry is NaN."""
     if library_name(array) == "torch":  # both in one pass
         low, high = library_of(array).aminmax(array)
         return low.item(), high.item()
@@ -79,7 +80,7 @@ def first(mask: DeviceArray) -> int:
 
 
 def ordered(scores: DeviceArray) -> DeviceArray:
-    """Whole numbers in the order of the scores, 0 for zeros of both signs; NaN comes last or first."""
+    """Integers in the order of the scores, with 0 for zeros of both signs; NaN comes first or last."""
     library = library_of(scores)
     whole, width = (library.int64, 64) if dtype(scores) == "float64" else (library.int32, 32)
     bits = scores.view(whole)
@@ -90,7 +91,7 @@ def ordered(scores: DeviceArray) -> DeviceArray:
 def own_cuts(cuts: FloatArray, scores: DeviceArray) -> NDArray[Any]:
     """The cuts in the dtype of the scores.
 
-    Of float32 the smallest that is not below the cut, which compares alike.
+    For float32, the smallest number not below the cut, so that comparisons agree.
     """
     if dtype(scores) == "float64":
         return np.asarray(cuts + 0.0)
@@ -100,9 +101,7 @@ def own_cuts(cuts: FloatArray, scores: DeviceArray) -> NDArray[Any]:
 
 
 def own_ends(limits: Limits | None, scores: DeviceArray) -> NDArray[Any]:
-    """The smallest and the largest number in the dtype of the scores that is finite and within
-    limits.
-    """
+    """The smallest and the largest finite number within the limits, in the dtype of the scores."""
     kind = np.float64 if dtype(scores) == "float64" else np.float32
     largest = np.finfo(kind).max
     low, high = (-np.inf, np.inf) if limits is None else limits
@@ -111,7 +110,9 @@ def own_ends(limits: Limits | None, scores: DeviceArray) -> NDArray[Any]:
 
 
 def check_inside(scores: DeviceArray, limits: Limits | None) -> None:
-    """Raise `OutsideLimitsError` unless all scores are finite and within limits, if there are any."""
+    """Raise `OutsideLimitsError` unless all scores are finite and within the limits, if any are
+    given.
+    """
     if limits is None or not scores.shape[0]:
         return
     low, high = extremes(scores)
@@ -120,12 +121,12 @@ def check_inside(scores: DeviceArray, limits: Limits | None) -> None:
 
 
 def _ordered_cuts(cuts: FloatArray, scores: DeviceArray) -> DeviceArray:
-    """The cuts as `ordered` scores."""
+    """The cuts as integers, as `ordered` makes them."""
     return like(ordered(own_cuts(cuts, scores)), scores)
 
 
 def fused(scores: DeviceArray, name: str = "_triton") -> Any:
-    """Our own kernels, a module by its name, where they can run on these scores; else None."""
+    """The module of our own kernels with this name if they can run on these scores, else None."""
     if not on_gpu(scores):
         return None
     try:
@@ -135,21 +136,21 @@ def fused(scores: DeviceArray, name: str = "_triton") -> Any:
 
 
 def tensor_of(array: DeviceArray) -> DeviceArray:
-    """The array as a contiguous tensor of torch, in the same memory where it is one already."""
+    """The array as a contiguous torch tensor, sharing memory if it already is one."""
     if library_name(array) == "torch":
         return array.detach().contiguous()
     return import_module("torch").from_dlpack(array).contiguous()
 
 
 def bytes_of(codes: DeviceArray) -> DeviceArray:
-    """Codes of 0 and 1 as a tensor of bytes."""
+    """Codes 0 and 1 as a tensor of bytes."""
     tensor = tensor_of(codes)
     library = library_of(tensor)
     return tensor.view(library.uint8) if tensor.dtype == library.bool else tensor.to(library.uint8)
 
 
 def back(tensor: DeviceArray, array: DeviceArray) -> DeviceArray:
-    """A tensor of torch in the library of `array`."""
+    """Convert a torch tensor to the library of `array`."""
     return tensor if library_name(array) == "torch" else library_of(array).from_dlpack(tensor)
 
 
@@ -210,10 +211,10 @@ def look_up(
     cuts : numpy array of shape (m,)
         Strictly increasing.
     table : numpy array of shape (m + 1,) or (m + 1, k)
-        One entry, or one row, for each cell.
+        One entry or row per cell.
     limits : (float, float), optional
-        For scores that are not checked yet: raise `OutsideLimitsError` unless all are finite and
-        within these limits.
+        For scores not yet checked: raise `OutsideLimitsError` unless all are finite and within
+        these limits.
 
     Returns
     -------
@@ -246,7 +247,7 @@ def look_up(
 
 
 def new_array(entries: DeviceArray, shape: tuple[int, ...]) -> DeviceArray:
-    """An array like `entries`, of another shape."""
+    """An uninitialised array like `entries`, with another shape."""
     if hasattr(entries, "new_empty"):
         return entries.new_empty(shape)
     return library_of(entries).empty(shape, entries.dtype)

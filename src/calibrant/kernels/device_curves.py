@@ -1,6 +1,4 @@
-"""Values of a curve on the GPU that holds the scores: its lines are looked up there, and the sum is
-done there.
-"""
+"""Values of a piecewise linear curve, looked up and added on the GPU that holds the scores."""
 
 from __future__ import annotations
 
@@ -14,9 +12,9 @@ from calibrant.kernels.libraries import DeviceArray, like
 def follow(
     scores: DeviceArray, cuts: FloatArray, lines: FloatArray, *, limits: Limits | None = None
 ) -> DeviceArray:
-    """Value of a curve that is straight in each cell, as `calibrant.kernels.follow`.
+    """Value of a piecewise linear curve, as in `calibrant.kernels.follow`.
 
-    Each step of the sum is an operation of its own, so that no compiler fuses two and rounds once.
+    Each step of the sum is a separate operation, so that no compiler fuses two into one rounding.
 
     Parameters
     ----------
@@ -25,10 +23,10 @@ def follow(
     cuts : numpy array of shape (m,)
         Strictly increasing.
     lines : numpy array of shape (m + 1, 3) or (m + 1, 3 + k)
-        Of each cell where it begins, the value there, the slope, and k offsets.
+        For each cell: where it begins, the value there, the slope, and k offsets.
     limits : (float, float), optional
-        For scores that are not checked yet: raise `OutsideLimitsError` unless all are finite and
-        within these limits.
+        For scores not yet checked: raise `OutsideLimitsError` unless all are finite and within
+        these limits.
 
     Returns
     -------

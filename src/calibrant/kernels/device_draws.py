@@ -1,7 +1,7 @@
 """Order statistics, draws and fingerprints of rows, on the GPU that holds them.
 
-As in `calibrant.kernels.device`, results are those of the host, bit for bit.
-`calibrant.kernels._triton_draws` has kernels for them.
+As in `calibrant.kernels.device`, results equal those of the host bit for bit. Their fused kernels
+are in `calibrant.kernels._triton_draws`.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _BASE = 1 << _DIGIT
 def order_statistics(
     scores: DeviceArray, ranks: IntArray, without: DeviceArray | None = None
 ) -> FloatArray:
-    """Scores of the given ranks, exactly, as `calibrant.kernels.order_statistics`.
+    """The exact scores at the given ranks, as in `calibrant.kernels.order_statistics`.
 
-    The bits of a score, read as a whole number in the order of the scores, are two or four digits
-    to base 65536. One pass counts the first digits, which gives the first digit of each wanted
-    score. The next pass counts the second digits of the scores that begin like a wanted one, and so
-    on. Ties need no care, and nothing is sorted.
+    The bits of a score, read as an integer in the order of the scores, are two or four digits in
+    base 65536. One pass counts the first digits, which gives the first digit of each wanted score.
+    The next pass counts the second digits of the scores that share a prefix with a wanted one, and
+    so on. Ties need no special treatment, and nothing is sorted.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def order_statistics(
     ranks : array of shape (k,), int
         In 1..n, where 1 is the smallest score; they may repeat.
     without : device array, optional
-        Some of the scores, which are left out: the ranks are those among the others.
+        Scores to leave out; ranks are then among the others.
 
     Returns
     -------
@@ -57,13 +57,13 @@ def order_statistics(
     """
     width = 64 if dtype(scores) == "float64" else 32
     local = np.asarray(ranks, np.int64).copy()
-    found = np.zeros_like(local)  # the digits known of each wanted score
-    slot = np.zeros_like(local)  # which of the known beginnings it has
+    found = np.zeros_like(local)  # the known digits of each wanted score
+    slot = np.zeros_like(local)  # the index of its known prefix
     tables: list[
         DeviceArray
-    ] = []  # for each pass, from a beginning and a digit to the next beginning
+    ] = []  # for each pass, a map from a prefix and a digit to the next prefix
     for _ in range(width // _DIGIT if local.size else 0):
-        # after the first pass there is one slot more, for scores that begin like none of the wanted
+        # after the first pass there is one more slot, for scores with no wanted prefix
         slots = int(slot.max()) + 1 + bool(tables)
         counts = _count_digits(scores, tables, width, slots)
         if without is not None:
@@ -76,8 +76,8 @@ def order_statistics(
             table = np.full(slots * _BASE, begun.size, np.int64)
             table[begun] = np.arange(begun.size)
             tables.append(like(table, scores))
-    # the same step that put the bits in order puts them back; the highest digit began at zero, not at
-    # its sign
+    # the step that put the bits in order is its own inverse; the highest digit started at zero, not
+    # at its sign
     ordered = (
         found - (1 << (width - 1)) if width == 32 else (found ^ np.int64(np.iinfo(np.int64).min))
     )
@@ -90,16 +90,16 @@ def order_statistics(
 
 
 def drawn(scores: DeviceArray, key: int, limit: int) -> DeviceArray:
-    """Positions of the rows whose hash, ``mixed(position + key)``, is below `limit`, as
-    `calibrant.sample.draw` has it.
+    """Positions of the rows whose hash, ``mixed(position + key)``, is below `limit`, as in
+    `calibrant.sample.draw`.
 
-    Neither torch nor CuPy has all operations on unsigned numbers: here the same bits are signed
-    numbers.
+    torch and CuPy lack some operations on unsigned integers, so the same bits are signed integers
+    here.
 
     Parameters
     ----------
     scores : device array of shape (n,)
-        Only its length, library and device count.
+        Only its length, library and device matter.
     key : int
         From 0 to 2**64 - 1.
     limit : int
@@ -149,7 +149,7 @@ def smallest_drawn(scores: DeviceArray, key: int, limit: int, most: int) -> tupl
         return index[:0], 0
     library = library_of(scores)
     with device.working_on(scores):
-        # with the first bit turned, signed numbers have the order of unsigned ones
+        # with the first bit flipped, signed integers sort like unsigned ones
         turned = hashes(index, key) ^ _signed(1 << 63)
         ordered = library.sort(turned)
         ordered = ordered if library_name(scores) == "cupy" else ordered[0]
@@ -158,8 +158,7 @@ def smallest_drawn(scores: DeviceArray, key: int, limit: int, most: int) -> tupl
 
 
 def sums_of_rows(scores: DeviceArray, codes: DeviceArray) -> list[tuple[int, int]]:
-    """Rows of each class, and the sums of numbers that stand for them, as
-    `calibrant.params.random.RowSums` has them.
+    """Rows of each class, and the sums of their hashes, as in `calibrant.params.random.RowSums`.
 
     Examples
     --------
@@ -199,12 +198,12 @@ def sums_of_rows(scores: DeviceArray, codes: DeviceArray) -> list[tuple[int, int
 
 
 def hashes(keys: DeviceArray, plus: int) -> DeviceArray:
-    """64 random bits of each key, as `calibrant.kernels.hash.mixed`, as signed numbers."""
+    """64 random bits for each key, as in `calibrant.kernels.hash.mixed`, as signed integers."""
     return _scrambled(keys + _signed((plus + GOLDEN) % 2**64), ROUNDS)
 
 
 def _scrambled(z: DeviceArray, rounds: tuple[tuple[int, int], ...]) -> DeviceArray:
-    """Scramble signed numbers: a shift to the right brings in zeros, not signs."""
+    """Scramble signed integers; right shifts bring in zeros, not sign bits."""
     for shift, factor in rounds:
         z = (z ^ ((z >> shift) & ((1 << (64 - shift)) - 1))) * _signed(factor)
     return z
@@ -215,9 +214,7 @@ def _signed(bits: int) -> int:
 
 
 def _find(counts: DeviceArray, starts: IntArray, ranks: IntArray) -> IntArray:
-    """Return the entry of `counts` in which each rank, counted from a start, lies.
-
-    Subtract what comes before it.
+    """Return the entry of `counts` that each rank falls into, counted from a start.
 
     `ranks` are changed in place: they become ranks within the entry.
     """
@@ -234,9 +231,9 @@ def _find(counts: DeviceArray, starts: IntArray, ranks: IntArray) -> IntArray:
 def _count_digits(
     scores: DeviceArray, tables: list[DeviceArray], width: int, slots: int
 ) -> DeviceArray:
-    """For each slot, how often each digit comes next, as one flat array.
+    """For each slot, count how often each digit comes next, as one flat array.
 
-    The slot of other scores may be left at 0.
+    The counts of the slot for other scores may be left at 0.
     """
     library = library_of(scores)
     ours = device.fused(scores, "_triton_draws")

@@ -1,4 +1,4 @@
-"""Rows counted at the knots of curves on the GPU that holds them, as `calibrant.cells.knots` does."""
+"""Count rows at the knots of curves on the GPU that holds them, as in `calibrant.cells.knots`."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def count(
     codes : device array of shape (n,), uint8 or bool
         0 or 1.
     key : int
-        Of the hashes of rows, from 0 to 2**64 - 1.
+        The key of the row hashes, from 0 to 2**64 - 1.
     cells : (array of shape (m,), array of shape (m + 1, 3))
-        Cuts, strictly increasing; and of each cell its first knot, where it begins, and one over
-        its width. A cell whose first knot is -1 does not count.
+        Strictly increasing cuts; and for each cell its first knot, where it begins, and one over
+        its width. A cell whose first knot is -1 is not counted.
     size : int
         The number of knots.
     places : device array of shape (n,), optional
-        The positions of the rows, if these are not all rows.
+        The positions of the rows, if these are only some of the rows.
 
     Returns
     -------

@@ -1,27 +1,25 @@
-"""One hash of 64-bit numbers, for all that is drawn or ordered at random and must be the same
-everywhere.
-"""
+"""One hash of 64-bit integers, for every random draw or order that must be the same everywhere."""
 
 import numpy as np
 
 from calibrant._typing import IndexArray, Keys
 
-_BLOCK = 1 << 15  # numbers that stay in the processor's cache
+_BLOCK = 1 << 15  # numbers that fit in the processor's cache
 GOLDEN = 0x9E3779B97F4A7C15
 ROUNDS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1))
-"""By how much numbers are shifted, and what they are multiplied by."""
+"""Pairs of a shift and a multiplier, one per round."""
 FEWER_ROUNDS = ((29, 0xD6E8FEB86659FD93), (32, 1))
-"""The same, for sums over rows: each row is scrambled, so that sums of different rows differ."""
+"""The rounds for sums over rows: each row is scrambled, so that sums of different rows differ."""
 DROPPED_BITS = 46
-"""Of a double, where values are rounded to 6 binary digits: steps of 0.8 to 1.6%."""
+"""Low bits of a double that are dropped to round it to 6 binary digits: steps of 0.8 to 1.6%."""
 
 
 def mixed(values: Keys, plus: int = 0, buffers: Keys | None = None) -> Keys:
     """Scramble 64-bit numbers: the finalizer of SplitMix64 (Steele, Lea and Flood, 2014), a
     one-to-one map.
 
-    `plus` is added to the numbers first, modulo 2**64. Two `buffers`, of shape (2, n), may be given
-    to work in.
+    `plus` is first added to the numbers, modulo 2**64. `buffers`, of shape (2, n), may be given as
+    workspace.
 
     >>> mixed(np.arange(2, dtype=np.uint64))
     array([16294208416658607535, 10451216379200822465], dtype=uint64)
@@ -42,9 +40,9 @@ def scrambled(z: Keys, shifted: Keys, rounds: tuple[tuple[int, int], ...]) -> Ke
 def small_hashes(n: int, plus: int, limit: int) -> IndexArray:
     """Return the numbers below `n` with ``mixed(number, plus) < limit``, in half the time.
 
-    In a block of numbers z that share their high bits, z ^ (z >> 30) changes these in one way and
-    permutes the low bits. So the products of the first round are those of the low bits, which are
-    found once, plus a constant.
+    In a block of numbers z that share their high bits, z ^ (z >> 30) changes the high bits in the
+    same way and permutes the low bits. So the products of the first round are those of the low
+    bits, which are computed once, plus a constant.
 
     >>> small_hashes(8, 3, 2**63), np.flatnonzero(mixed(np.arange(8, dtype=np.uint64), 3) < 2**63)
     (array([0, 1, 2, 4, 7]), array([0, 1, 2, 4, 7]))

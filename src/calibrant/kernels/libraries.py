@@ -1,8 +1,8 @@
 """Arrays of torch and CuPy: how to recognise them, and how to copy them to the host and back.
 
-Every function of calibrant takes such arrays. Most of the work is done on the host: `to_host`
+Every function of calibrant accepts these arrays. Most of the work is done on the host: `to_host`
 copies the arrays there, and `like` copies a result back to their library and device. Neither
-library is imported here: whoever holds an array has loaded its library already.
+library is imported here: a caller that has an array has already imported its library.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def library_name(array: object) -> str:
-    """torch, cupy or numpy; numpy for anything else, too."""
+    """The library of the array: torch, cupy, or numpy for anything else."""
     names = {kind.__module__.partition(".")[0] for kind in type(array).__mro__}
     return next((name for name in ("torch", "cupy") if name in names), "numpy")
 
 
 def library_of(array: DeviceArray) -> Any:
-    """The library that the array is of."""
+    """The module of the array's library."""
     return sys.modules[library_name(array)]
 
 
@@ -52,8 +52,7 @@ def is_device_array(array: object) -> bool:
 
 
 def on_gpu(array: object) -> bool:
-    """Whether this array is in the memory of a GPU, where `count`, `look_up` and `order_statistics`
-    pay.
+    """Whether this array is in GPU memory, where `count`, `look_up` and `order_statistics` pay off.
 
     Parameters
     ----------
@@ -69,7 +68,7 @@ def on_gpu(array: object) -> bool:
 def to_host(array: DeviceArray) -> NDArray[Any]:
     """Copy to a numpy array; a tensor on the CPU shares its memory.
 
-    numpy has no bfloat16, so that becomes float32.
+    numpy has no bfloat16, so it becomes float32.
 
     Parameters
     ----------
@@ -108,8 +107,7 @@ def like(values: NDArray[Any], array: DeviceArray) -> DeviceArray:
     Returns
     -------
     array
-        With the dtype of the values; float32 for doubles on a device of Apple, which has no
-        float64.
+        With the dtype of the values; float32 for doubles on an Apple device, which has no float64.
 
     Examples
     --------
@@ -131,10 +129,10 @@ def like(values: NDArray[Any], array: DeviceArray) -> DeviceArray:
 
 
 def in_own_library(method: Method) -> Method:
-    """Let a method that takes scores, and works with numpy, take and return arrays of torch and
-    CuPy too.
+    """Let a method that takes scores and works with numpy accept and return torch and CuPy arrays
+    too.
 
-    This is the one place where predictions are copied to the host and back.
+    This is the only place where predictions are copied to the host and back.
 
     Parameters
     ----------
@@ -153,7 +151,7 @@ def in_own_library(method: Method) -> Method:
         found = method(self, to_host(scores), *args, **named)
         return (
             like(found, scores) if isinstance(found, np.ndarray) else found
-        )  # a frame that `set_output` asks for
+        )  # a frame requested by `set_output`
 
     return cast(Method, wrapped)
 
@@ -164,5 +162,5 @@ def dtype(array: DeviceArray) -> str:
 
 
 def same_place(one: DeviceArray, other: DeviceArray) -> bool:
-    """Whether two arrays are of one library and on one device."""
+    """Whether two arrays have the same library and device."""
     return library_name(one) == library_name(other) and bool(one.device == other.device)

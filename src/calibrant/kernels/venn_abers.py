@@ -1,9 +1,9 @@
-"""Isotonic fits with one row added, at every place it may be added: the inner loop of Venn-Abers,
+"""Isotonic fits with one row added, for every position of that row: the inner loop of Venn-Abers,
 in linear time.
 
-One function does the work on exact whole numbers. It runs as it stands on Python's integers, and
-compiled by numba, the extra ``[fast]``, where that is installed and the distinct scores are many
-enough to repay loading it. Both give the same numbers to the last bit.
+One function does the work in exact integers. It runs unchanged on Python's integers, or compiled by
+numba, the extra ``[fast]``, if that is installed and there are enough distinct scores to repay
+loading it. Both give bit-identical results.
 
 Notes
 -----
@@ -12,7 +12,7 @@ cumulative sum diagram. The isotonic fit is the slope of its greatest convex min
 Bartholomew, Bremner and Brunk 1972). Adding a row with label 1 at the j-th score moves P_j,
 P_{j+1}, ... by (1, 1); it is the same to move P_0 .. P_{j-1} by (-1, -1) and leave the others. So
 p1 at the j-th score is the slope of the bridge, the common tangent from below of the points moved
-and the points left. As j grows the slope never falls, which has three consequences, each a line of
+and the points left. The slope never decreases in j, which has three consequences, each a line of
 algebra:
 
 - a moved point above the present bridge will never be an end of a later one, so one left end is all
@@ -40,16 +40,16 @@ from calibrant.kernels import Implementation, uses_numba
 
 __all__ = ["multiprobabilities"]
 
-# distinct scores from which numba pays: it saves 1.5 microseconds each, and takes some tenths of a
-# second to load
+# distinct scores from which on numba pays off: it saves 1.5 microseconds each, and takes some
+# tenths of a second to load
 NUMBA_SCORES = 50_000
-# for at most this many rows, a product of two differences, and a difference of such products, fits
+# up to this many rows, a product of two differences, and a difference of two such products, fit in
 # 64 bits
 _EXACT_ROWS = 2**31 - 1
 
 
 def bridge_slopes(x: Any, y: Any, stack: Any, rise: Any, run: Any) -> None:
-    """Rise and run of the bridge for each place of an added positive row.
+    """Rise and run of the bridge for each position of an added positive row.
 
     Plain loops, so that numba can compile them.
 
@@ -72,7 +72,7 @@ def bridge_slopes(x: Any, y: Any, stack: Any, rise: Any, run: Any) -> None:
         stack[top] = i
     left_x = -1
     left_y = -1
-    # a vertical line: the first point always comes to lie below it
+    # start with a vertical line: the first point always lies below it
     dx = 0
     dy = 1
     for j in range(m):
@@ -154,5 +154,5 @@ def multiprobabilities(
     )
     rise, run = _slopes(counts, positives, compiled)
     fall, span = _slopes(counts[::-1], (counts - positives)[::-1], compiled)
-    # run - rise is exact, so that a small p0 is as accurate as a small p1
+    # run - rise is exact, so a small p0 is as accurate as a small p1
     return ((span - fall) / span)[::-1], rise / run

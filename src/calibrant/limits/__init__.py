@@ -1,4 +1,4 @@
-"""Confidence limits for all regions at once, one method a file.
+"""Confidence limits that hold for all regions at once; one method per file.
 
-Their door is `calibrant.intervals`.
+They are public as `calibrant.intervals`.
 """

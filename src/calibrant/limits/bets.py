@@ -1,4 +1,4 @@
-"""Bets against each mean of weighted outcomes in [0, 1]: what they win, and the means that they
+"""Bets against candidate means of weighted outcomes in [0, 1]: their capital, and the means they
 rule out.
 """
 
@@ -9,10 +9,11 @@ import numpy as np
 
 from calibrant._typing import FloatArray, IndexArray, IntArray
 
-# logarithms of capital are sums of many terms; a mean is ruled out only beyond their rounding
+# the logarithm of the capital is a sum of many terms; rule a mean out only beyond their rounding
+# error
 ROUNDING = 1e-9
-_END = 2.0**-40  # far below what any sample resolves
-_CLOSE = 1e-6  # by how much the logarithm of capital may exceed what rules a mean out, at a limit
+_END = 2.0**-40  # far smaller than any sample can resolve
+_CLOSE = 1e-6  # at a limit, the log capital may exceed the goal by at most this
 _MOST_TRIES = 80
 
 
@@ -20,27 +21,27 @@ _MOST_TRIES = 80
 class Bets:
     """Bets on weighted outcomes, one after another.
 
-    The size of each is chosen before its outcomes are seen.
+    The stake of each bet is chosen before its outcomes are seen.
 
     If the weights w and outcomes y are independent draws of one region, in an order that depends on
     neither, and m is E[w y] / E[w], then the capital prod(1 + min(stake, c / m) w (y - m)) is a
-    nonnegative martingale, and so is that of bets on smaller outcomes. By Ville's inequality it
-    ever reaches exp(goal) with probability at most exp(-goal). The stakes do not depend on m, so
-    that each factor is monotone in m.
+    nonnegative martingale, and so is the capital of bets on smaller outcomes. By Ville's inequality
+    it ever reaches exp(goal) with probability at most exp(-goal). The stakes do not depend on m, so
+    each factor is monotone in m.
 
     Attributes
     ----------
     weight, outcome : float arrays
         Weights and outcomes, both in [0, 1], by region and in the order of the bets.
     stake : float array
-        Size of each bet.
+        Stake of each bet.
     first : int array
         The first bet of each region.
     most_staked : float
-        c: the share of the capital that a bet can lose at most.
+        c: the largest share of the capital that one bet can lose.
     starts, number : int array or None, int array
-        If a bet is on several outcomes at once: where those of each bet begin; and how often each
-        outcome counts.
+        Where the outcomes of each bet begin, if a bet covers several outcomes at once, and how
+        often each outcome counts.
     """
 
     weight: FloatArray
@@ -52,8 +53,8 @@ class Bets:
     number: IntArray | int = 1
 
     def best_capital(self, means: FloatArray, side: float) -> FloatArray:
-        """The largest logarithm of capital after any bet, of bets that the mean of each region is
-        larger or smaller.
+        """The largest log capital after any bet, for bets that each region's true mean is larger
+        (or smaller) than `means`.
         """
         q = np.repeat(means, np.diff(self.first, append=self.stake.size))
         stake = side * np.minimum(self.stake, self.most_staked / (q if side > 0 else 1.0 - q))
@@ -73,9 +74,10 @@ class Bets:
     def limits(
         self, mean: FloatArray, width: FloatArray, step: FloatArray, goal: float
     ) -> tuple[FloatArray, FloatArray]:
-        """Limits for the mean of each region; each side misses with probability at most exp(-goal).
+        """Limits for the mean of each region; each limit misses with probability at most
+        exp(-goal).
 
-        The search begins at about `width` from the observed `mean`, with a `step`.
+        The search begins about `width` away from the observed `mean`, with steps of at least `step`.
         """
         needed = goal + ROUNDING
         low = last_rejected(
@@ -90,12 +92,12 @@ class Bets:
 def last_rejected(
     side: float, excess: Callable[[FloatArray], FloatArray], near: FloatArray, step: FloatArray
 ) -> FloatArray:
-    """For each region the largest rate from 0 on that is rejected or, with `side` -1, the largest
-    share of the others.
+    """The largest rejected rate of each region, searching up from 0; with `side` -1, the largest
+    rejected 1 - rate.
 
-    `excess` judges one rate for each region. It falls continuously, and a rate is rejected where it
-    is at least 0. The search begins `near` the result, up to about a `step`. What is returned was
-    judged itself, or is 0.
+    `excess` takes one rate per region. It decreases continuously, and a rate is rejected where it
+    is at least 0. The search begins `near` the result, at most about a `step` away. Each
+    returned rate was itself evaluated, or is 0.
 
     >>> last_rejected(1.0, lambda rates: 0.3 - rates, np.array([0.5]), np.array([0.1])).round(6)
     array([0.3])
@@ -104,14 +106,15 @@ def last_rejected(
     high = np.ones(near.size)
     before = np.zeros(near.size) > 0.0
     found = near < -np.inf
-    # excess of the last rejected and kept rates
+    # excess at the last rejected rate and at the last rate not rejected
     above = np.full(near.size, np.nan)
     below = np.full(near.size, np.nan)
     rate = np.clip(near, _END, 1.0 - _END)
     for _ in range(_MOST_TRIES):
         value = excess(rate if side > 0 else 1.0 - rate)
         lost = value >= 0.0
-        # the end that stays twice counts half, so that both move (the Illinois method)
+        # halve the value at an end that stayed put twice, so that both ends move (the Illinois
+        # method)
         above = np.where(lost, value - _CLOSE / 2.0, np.where(before, above, above / 2.0))
         below = np.where(lost, np.where(before, below / 2.0, below), value - _CLOSE / 2.0)
         low = np.where(lost, rate, low)
@@ -125,7 +128,7 @@ def last_rejected(
             between = (above * high - below * low) / (above - below)
         outside = np.where(
             np.isnan(above), high - step, low + step
-        )  # one of the two ends was not judged yet
+        )  # one of the two ends has not been evaluated yet
         rate = np.where(np.isnan(between), outside, np.clip(between, low, high))
         rate = np.clip(np.where(found, low, rate), _END, 1.0 - _END)
     return low

@@ -1,10 +1,10 @@
-"""Binomial tail probabilities and their inverse, accurate for 0 to 10^15 trials and for tails down
-to 1e-300.
+"""Binomial tail probabilities and their inverse, accurate for up to 10^15 trials and tails down to
+1e-300.
 
-``scipy.special.betaincinv`` loses digits for large counts and small tails, on either side of the
-truth. Here a tail is the product of two factors that are each accurate: the probability of the
-boundary count, in its deviance form, and the ratio of the tail to that probability, an integral of
-a smooth log-concave function.
+``scipy.special.betaincinv`` loses digits for large counts and small tails, erring in either
+direction. Here a tail is the product of two accurate factors: the probability of the boundary
+count, in its deviance form, and the ratio of the tail to that probability, an integral of a smooth
+log-concave function.
 """
 
 from collections.abc import Callable
@@ -114,8 +114,8 @@ def _tail_ratio(k: FloatArray, n: FloatArray, p: FloatArray, q: FloatArray) -> F
         slope = -1.0 + rest * odds * (1.0 - decay) / (k * growth)
         end = end - (value + _CUTOFF) / slope
     nodes, weights = _quadrature()
-    # One row per node: each region's sum is then added in the same order whatever its neighbours,
-    # bit for bit.
+    # One row per node, so each region's sum is added in the same order, bit for bit, whatever the
+    # other regions are.
     v = nodes[:, None] * end
     exponent = np.expm1(-v / k)
     exponent *= -odds
@@ -168,7 +168,7 @@ def _solve_small_tail(k: FloatArray, n: FloatArray, log_level: FloatArray) -> Fl
     single = (k == 1.0) & (n > 1.0)
     if single.any():
         rate = -np.log1p(-np.exp(log_level[single])) / n[single]
-        # Where the rate may underflow its logarithm does not.
+        # Where the rate may underflow, its logarithm does not.
         faint = log_level[single] < -600.0
         log_rate = np.where(
             faint, log_level[single] - np.log(n[single]), np.log(np.where(faint, 1.0, rate))
@@ -236,9 +236,7 @@ def both_limits(
     some = seen >= least
     lower = np.zeros(n.size)
     upper = np.ones(n.size)
-    if (
-        some.any()
-    ):  # both sides at once: a call for twelve limits costs hardly more than one for six
+    if some.any():  # both sides in one call: twelve limits cost hardly more than six
         lower[some], upper[some] = outward(solve(seen[some].astype(np.float64), n[some]))
     return Interval(lower[: counts.size], upper[counts.size :])
 
@@ -355,8 +353,8 @@ def _lower(k: FloatArray, n: FloatArray, log_level: FloatArray) -> tuple[FloatAr
 
 
 def solve_distinct(k: FloatArray, n: FloatArray, log_level: FloatArray) -> FloatArray:
-    """Return what `solve_tail` does, once for regions with the same numbers: many small regions
-    have few of them.
+    """Solve `solve_tail` once per distinct triple (k, n, log_level): many small regions share few
+    distinct triples.
     """
     numbers = np.stack(np.broadcast_arrays(k, n, log_level))
     order = np.lexsort(numbers)

@@ -80,7 +80,7 @@ def blaker(tally: Tally, alpha: float) -> Interval:
 def _solve(k: FloatArray, n: FloatArray, log_delta: float) -> FloatArray:
     """Return -log of the lower end for k positives in n, 1 <= k <= n."""
     start = solve_tail(k, n, np.full_like(k, log_delta - _LOG_TWO))
-    # So close to 0 no opposite tail is admissible, and the acceptability is P(X >= k) alone; p
+    # This close to 0 no opposite tail is admissible, so the acceptability is P(X >= k) alone; p
     # itself may underflow.
     end = start.copy()
     ordinary = start < _HARDLY_A_DOUBLE
@@ -95,8 +95,8 @@ def _solve(k: FloatArray, n: FloatArray, log_delta: float) -> FloatArray:
 
 def _search(k: FloatArray, n: FloatArray, start: FloatArray, log_delta: float) -> FloatArray:
     """Return -log of the lower end, from that of the Clopper-Pearson limit."""
-    # Rounding may make an index look admissible, or the level look not yet passed: both are judged
-    # a shade outwards.
+    # Rounding may make an inadmissible index look admissible, or hide that the level was passed, so
+    # both tests get a small outward slack.
     slack = 1e-13 + 1e-15 * abs(log_delta)
     j = _opposite_index(k, n, start, log_delta - _LOG_TWO - slack)
 
@@ -110,8 +110,8 @@ def _search(k: FloatArray, n: FloatArray, start: FloatArray, log_delta: float) -
         value = np.logaddexp(above, below) - log_delta + slack
         return value, (1.0 - share) * above_slope + share * below_slope
 
-    # Both tails at an index up to k - 1 are equal somewhere left of k/n, and where k = n, at
-    # 2^(-1/n) or left of it.
+    # For every index up to k - 1 the two tails are equal somewhere to the left of k/n; where k = n,
+    # at 2^(-1/n) or to the left of it.
     rate = np.where(k < n, neg_log_ratio(k, n), 0.5 * _LOG_TWO / n)
     end = _root(excess_at_step, rate, start, start)
     passed = np.flatnonzero(excess_over_level(end, np.arange(k.size))[0] > 0.0)
@@ -130,7 +130,7 @@ def _tails(
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return log P(X >= k), log P(X <= j), and their derivatives with respect to -log p.
 
-    J may be -1.
+    The index j may be -1.
     """
     p, q = split(neg_log_p)
     above, above_ratio = log_tail(k, n, p, q)
@@ -177,8 +177,8 @@ def _opposite_index(
 
 
 def _root(function: _Sloped, low: FloatArray, high: FloatArray, first: FloatArray) -> FloatArray:
-    """Return where `function` turns from positive at `low` to negative at `high`: Newton's
-    iteration in a bracket.
+    """Return where `function` changes sign from positive at `low` to negative at `high`, by
+    bracketed Newton iteration.
     """
     low = low.copy()
     high = high.copy()

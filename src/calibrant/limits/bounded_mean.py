@@ -1,4 +1,4 @@
-"""Limits for the mean of any outcome between 0 and 1: by betting, or by Chernoff's bound."""
+"""Limits for the mean of outcomes in [0, 1], by betting or by Chernoff's bound."""
 
 import math
 
@@ -10,9 +10,9 @@ from calibrant.limits.interval import Interval
 from calibrant.params.rules import OPEN_UNIT
 
 _BISECTIONS = 30
-_MOST_STAKED = 0.5  # share of the capital that a bet can lose
-_MOST_LOST = 0.9  # the same, of bets that are fixed beforehand
-_BET_ON_SINGLY = 2**13  # outcomes; of the others, means of blocks are bet on
+_MOST_STAKED = 0.5  # largest share of the capital that one bet can lose
+_MOST_LOST = 0.9  # largest share that a bet whose stake is fixed beforehand can lose
+_BET_ON_SINGLY = 2**13  # outcomes that are bet on one by one; later ones are bet on in blocks
 _LARGEST_BLOCK = 64
 
 
@@ -32,8 +32,8 @@ def lower_mean(mean: float, n: int, tail: float) -> float:
     bound = -math.log(tail) / n
     if mean >= 1.0:
         return math.exp(-bound)
-    # kl(mean, q) is convex in q, and these two starts are below the limit: Newton's steps then
-    # reach it from below
+    # kl(mean, q) is convex in q and both starting points lie below the limit, so Newton's steps
+    # approach it from below
     pinsker = mean - math.sqrt(2.0 * min(mean, 0.25) * bound)
     limit = max(pinsker, mean * math.exp(((1.0 - mean) * math.log1p(-mean) - bound) / mean))
     ruled_out = limit
@@ -51,10 +51,12 @@ def _relative_entropy(p: float, q: float) -> float:
 
 
 def largest_distance(rate: float, bound: float, rows: int) -> float:
-    """Largest q - p, and p - q + (1 - 2 p) / (2 (rows + 1)), with kl(p, q) <= bound and p <= rate.
+    """The largest q - p, and the largest p - q + (1 - 2 p) / (2 (rows + 1)), subject to kl(p, q) <=
+    bound and p <= rate.
 
-    What is added to p - q is how far Jeffreys' value for the rate p is from p. The pairs (p, q)
-    with kl(p, q) <= bound are a convex set, so both are concave in p. kl(1 - p, 1 - q) is the same.
+    The term added to p - q is the distance between p and Jeffreys' estimate for the rate p. The
+    pairs (p, q) with kl(p, q) <= bound form a convex set, so both maxima are concave in p. By
+    symmetry, kl(1 - p, 1 - q) = kl(p, q).
     """
     from scipy.optimize import brentq
 
@@ -62,7 +64,9 @@ def largest_distance(rate: float, bound: float, rows: int) -> float:
     tail = math.exp(-bound)
 
     def largest(low: float, high: float, shift: float) -> float:
-        """Of p - q + (1 - 2 p) shift for p from low to high: at an end, or where the slope is 0."""
+        """The largest p - q + (1 - 2 p) shift for p from low to high: at an endpoint, or where the
+        slope is 0.
+        """
 
         def slope(p: float) -> float:
             q = lower_mean(p, 1, tail)
@@ -91,8 +95,8 @@ def largest_distance(rate: float, bound: float, rows: int) -> float:
 def betting_mean(
     outcomes: FloatArray, alpha: float, *, most_staked: float = _MOST_STAKED
 ) -> tuple[float, float]:
-    """Return limits for the mean of independent outcomes in [0, 1]: the means against which no bet
-    has won enough.
+    """Return betting limits for the mean of independent outcomes in [0, 1]: the range of means not
+    ruled out.
 
     They hold with probability at least 1 - alpha.
 
@@ -103,8 +107,8 @@ def betting_mean(
     alpha : float in (0, 1)
         Probability with which the interval may miss.
     most_staked : float in (0, 1), default=0.5
-        Share of the capital that a bet can lose at most. Larger bets are better where outcomes
-        hardly vary.
+        Share of the capital that a bet can lose at most. Larger bets give narrower limits where
+        outcomes hardly vary.
 
     Returns
     -------
@@ -113,15 +117,16 @@ def betting_mean(
     Notes
     -----
     If m is the mean, the capital prod(1 + min(lam_i, c / m) (y_i - m)) is a nonnegative martingale
-    for any bets lam_i that look at earlier outcomes only, c = `most_staked`. By Ville's inequality
-    it ever reaches 2 / alpha with probability at most alpha / 2; so does the capital that bets on
-    smaller outcomes. Kept are the means for which both stay below. Each factor is monotone in m, so
-    what is kept is an interval; its ends are means that were ruled out themselves. The bets are
-    lam_i = sqrt(2 ln(2 / alpha) / (n v)), with v a running variance of the outcomes before i.
+    for any bets lam_i that depend on earlier outcomes only, with c = `most_staked`. By Ville's
+    inequality it ever reaches 2 / alpha with probability at most alpha / 2; so does the capital
+    that bets on smaller outcomes. The means for which both stay below are kept. Each factor is
+    monotone in m, so these means form an interval; its ends are means that were themselves ruled
+    out. The bets are lam_i = sqrt(2 ln(2 / alpha) / (n v)), with v a running variance of the
+    outcomes before i.
 
-    Of more than 2^14 outcomes, all but the first 2^13 are bet on in blocks of up to 64. The mean of
-    a block is independent of the others and has the mean m too. The first outcomes choose the size
-    of the blocks. The limits are nearly those of bets on single outcomes.
+    With more than 2^14 outcomes, all but the first 2^13 are bet on in blocks of up to 64. Block
+    means are independent and also have expectation m. The first outcomes determine the block size.
+    The limits are nearly the same as with bets on single outcomes.
 
     References
     ----------
@@ -151,11 +156,11 @@ def weighted_means(
     delta: float,
     most_staked: float = _MOST_STAKED,
 ) -> Interval:
-    """Limits for E[w y] / E[w] of each region, each of which misses with probability at most
+    """Limits for E[w y] / E[w] of each region; each interval misses with probability at most
     `delta`.
 
-    Weights and outcomes lie in [0, 1], in an order that does not depend on them; [0, 1] for a
-    region without weight. The bets are those of `betting_mean`, on w (y - m); see
+    Weights and outcomes lie in [0, 1], in an order that does not depend on them. A region without
+    weight gets [0, 1]. The bets are those of `betting_mean`, placed on w (y - m); see
     `calibrant.limits.shift.betting`.
     """
     lower = np.zeros(n_regions)
@@ -165,7 +170,7 @@ def weighted_means(
         return Interval(lower, upper)
     numbers = regions[used].astype(
         np.min_scalar_type(n_regions)
-    )  # small numbers are sorted in linear time
+    )  # small integers sort in linear time
     order = np.flatnonzero(used)[np.argsort(numbers, kind="stable")]
     starts = np.flatnonzero(np.diff(regions[order], prepend=-1))
     places = regions[order[starts]]
@@ -178,7 +183,7 @@ def weighted_means(
 def _means(
     w: FloatArray, y: FloatArray | CodeArray, starts: IndexArray, delta: float, most_staked: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Limits of regions whose rows follow each other, from where each starts."""
+    """Limits of regions whose rows are contiguous; `starts` is where each region begins."""
     goal = math.log(2.0 / delta)
     rows = np.diff(starts, append=w.size)
     y = np.asarray(y, dtype=np.float64)
@@ -196,12 +201,10 @@ def _means(
 def _in_blocks(
     w: FloatArray, y: FloatArray, starts: IndexArray, rows: IntArray, scale: float
 ) -> tuple[FloatArray, FloatArray, FloatArray, IndexArray]:
-    """Weights, outcomes and sizes of blocks, and where those of each region start.
+    """Weights, outcomes and sizes of the blocks, and where the blocks of each region start.
 
-    A region's first rows are blocks.
-
-    The first rows decide how large later blocks are: so small that a bet on a block stays below the
-    largest allowed.
+    The first rows of a region are single-row blocks. They determine the size of the later blocks,
+    small enough that a bet on a block stays below the largest allowed stake.
     """
     is_start = np.ones(w.size, dtype=bool)
     for start, n in zip(starts.tolist(), rows.tolist(), strict=True):
@@ -229,19 +232,19 @@ def _in_blocks(
 def _stakes(
     w: FloatArray, y: FloatArray, sizes: FloatArray, starts: IndexArray, counts: IntArray
 ) -> FloatArray:
-    """Bets on blocks, over sqrt(2 ln(2 / delta) / N): sizes over a standard deviation, from what
-    came before.
+    """Stakes on blocks, divided by sqrt(2 ln(2 / delta) / N): block size over a standard deviation
+    of what came before.
     """
 
     def running(values: FloatArray) -> FloatArray:
-        """Sums that start anew in each region."""
+        """Cumulative sums that restart in each region."""
         sums = np.cumsum(values)
         return np.asarray(sums - np.repeat(np.where(starts > 0, sums[starts - 1], 0.0), counts))
 
     largest = np.concatenate(
         [np.maximum.accumulate(w[a : a + n]) for a, n in zip(starts, counts, strict=True)]
     )
-    # a rate of 1/2 and its variance, as if one row of the largest weight had been seen
+    # start from a rate of 1/2 and its variance, as if one row of the largest weight had been seen
     total = largest + running(sizes * w)
     mean = (0.5 * largest + running(sizes * w * y)) / np.where(largest > 0.0, total, 1.0)
     squares = sizes * np.square(w * (y - mean))
@@ -250,8 +253,6 @@ def _stakes(
     largest_before[starts] = 1.0
     seen = np.arange(1, w.size + 1) - np.repeat(starts, counts)
     variance = (0.25 * np.square(largest_before) + before) / seen
-    stakes = np.full(
-        w.size, np.inf
-    )  # nothing seen but weights of zero: only the cap limits the bet
+    stakes = np.full(w.size, np.inf)  # only zero weights seen so far: only the cap limits the bet
     np.divide(sizes, np.sqrt(variance), out=stakes, where=variance > 0.0)
     return stakes

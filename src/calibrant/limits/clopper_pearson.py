@@ -63,7 +63,7 @@ def clopper_pearson(tally: Tally, alpha: float) -> Interval:
 def largest_binomial(rows: int, most: int, alpha: float, n_regions: int) -> float:
     """A bound on the radius of regions with at least `rows` rows; see `calibrant.intervals.Method`.
 
-    Blaker's limits lie within these.
+    It also holds for Blaker's limits, which lie within these.
     """
     level = float(ndtri(sidak_level(alpha, n_regions) / 2.0))
     return largest_distance((most + 1) / rows, level**2 / (2.0 * rows), rows) + 1.0 / rows

@@ -1,5 +1,5 @@
-"""Clopper-Pearson with alpha shared unevenly: more for regions where scores suggest a rate near
-1/2.
+"""Clopper-Pearson with alpha shared unevenly: regions whose scores suggest a rate near 1/2 get
+more.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from calibrant.limits.binomial import lower_limit, upper_limit
 from calibrant.limits.interval import Interval
 from calibrant.params.rules import OPEN_UNIT
 
-_EVEN = 0.5  # the part of alpha that all regions share evenly
+_EVEN = 0.5  # the share of alpha that is split evenly between regions
 _BISECTIONS = 60
 
 
@@ -74,7 +74,7 @@ def clopper_pearson_weighted(
 
 
 def _middles(partition: Partition) -> FloatArray | None:
-    """The middle of each region's edges, within 0 to 1; None if scores are not probabilities."""
+    """The midpoint of each region's edges, clipped to [0, 1]; None if scores are not probabilities."""
     if not partition.bins_by_segment:
         return None
     layout = partition.as_bins().layout
@@ -86,8 +86,8 @@ def _middles(partition: Partition) -> FloatArray | None:
 
 
 def _shares(middle: FloatArray, counts: IntArray, alpha: float) -> FloatArray:
-    """Weights at which normal limits around the middles have the same half-width, as far as that
-    can be.
+    """Shares of alpha that give normal limits around the midpoints equal half-widths, as nearly as
+    possible.
     """
     spread = np.sqrt(middle * (1.0 - middle) / np.maximum(counts, 1))
     spread[(counts == 0) | (spread == 0.0)] = np.finfo(np.float64).tiny

@@ -1,8 +1,9 @@
-"""The walk of bets, compiled: one sample and candidate after the other. Importing this imports numba.
+"""The betting walk, compiled: one sample and one candidate at a time. Importing this module imports
+numba.
 
-It does what `calibrant.limits.bet_walk` does with arrays, in the same order of operations. A
-candidate is left as soon as its goal is reached, and a sample as soon as a candidate is not ruled
-out.
+It does what `calibrant.limits.bet_walk` does with arrays, in the same order of operations. It stops
+betting against a candidate once the goal is reached, and leaves a sample at the first candidate
+that is not ruled out.
 """
 
 import math
@@ -13,9 +14,9 @@ from numba import njit
 from calibrant._typing import FloatArray, IndexArray
 
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
-_NEAREST = 1e-12  # what is missing of a goal, at least, where a stake is chosen
-# Rational functions of the quantile of the normal distribution (Wichura 1988, algorithm AS 241),
-# the highest power first.
+_NEAREST = 1e-12  # lower bound on the distance to the goal when a stake is chosen
+# Coefficients of the rational approximations to the normal quantile function (Wichura 1988,
+# algorithm AS 241), highest power first.
 _MIDDLE_TOP = (
     2.5090809287301226727e3,
     3.3430575583588128105e4,
@@ -93,7 +94,7 @@ def _ratio(top: tuple[float, ...], bottom: tuple[float, ...], x: float) -> float
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def quantile_of_log(log_share: float) -> float:
-    """The quantile of the normal distribution for the logarithm of a share, up to its sign."""
+    """The normal quantile, up to its sign, for the logarithm of a probability."""
     log_tail = log_share
     if log_share > _LOG_TAIL:
         middle = math.exp(log_share) - 0.5
@@ -110,8 +111,8 @@ def quantile_of_log(log_share: float) -> float:
 def _early_gain(
     moments: FloatArray, smallest: float, heaviest: float, mean: float, stake: float
 ) -> float:
-    """What the logarithm of the capital gains in an early block, rounded down; see `bet_walk`."""
-    # the places of sums of w^p (z - low)^k are those of `bet_walk.MOMENTS`
+    """The gain in log capital from an early block, rounded down; see `bet_walk`."""
+    # sums of w^p (z - low)^k are in the order of `bet_walk.MOMENTS`
     square = mean * mean
     about_1 = moments[2] - mean * moments[1]
     about_2 = moments[5] - 2.0 * mean * moments[4] + square * moments[3]
@@ -130,7 +131,7 @@ def _early_gain(
 def _late_gain(
     draws: FloatArray, weights: FloatArray, begin: int, end: int, mean: float, stake: float
 ) -> float:
-    """What the logarithm of the capital gains in a late block."""
+    """The gain in log capital from a late block."""
     gain = 0.0
     for row in range(begin, end):
         if weights[row] > 0.0:
@@ -149,7 +150,7 @@ def _is_ruled_out(
     most_lost: float,
     stakes: FloatArray,
 ) -> bool:
-    """Bet against one mean of one sample; `stakes` are noted."""
+    """Bet against one mean of one sample; write the stakes into `stakes`."""
     moments, smallest, heaviest = early
     draws, weights, ends = late
     n_blocks = moments.shape[0]
@@ -181,7 +182,7 @@ def _reaches(
     goal: float,
     stakes: FloatArray,
 ) -> bool:
-    """Whether bets against a mean of one sample, with given stakes, reach the goal."""
+    """Whether bets with the given stakes against a mean of one sample reach the goal."""
     moments, smallest, heaviest = early
     draws, weights, ends = late
     n_blocks = moments.shape[0]
@@ -217,7 +218,7 @@ def lower_limits(
     most_lost: float,
     bisections: int,
 ) -> FloatArray:
-    """The lower limit of each sample that has draws, less the lower end of its range.
+    """The lower limit of each sample that has draws, minus the lower end of its range.
 
     The arrays are those of `bet_walk.Bets` and of its walk, with samples first: moments of shape
     (n_samples, n_blocks, 15), draws and weights of shape (n_samples, n_draws), pace of shape

@@ -1,7 +1,7 @@
 """The binomial deviance without cancellation, and its inverse.
 
 A probability p is carried as the pair (p, 1 - p), or as ``-log p``, from which both follow to full
-relative precision; a limit of 1e-300 and one of 1 - 1e-300 are then equally well resolved.
+relative precision. A limit of 1e-300 and one of 1 - 1e-300 are then resolved equally well.
 """
 
 import numpy as np
@@ -10,8 +10,7 @@ from calibrant._typing import FloatArray
 
 _SERIES_TERMS = 9
 LARGEST = 709.0
-"""The largest -log p that is looked at: p is then no normal double any more, and 1/p still is one.
-"""
+"""The largest -log p considered: p is then subnormal, while 1/p is still finite."""
 
 _MAX_ITERATIONS = 50
 _ROUNDING = 16.0 * float(np.finfo(np.float64).eps)
@@ -66,7 +65,7 @@ def deviance(x: FloatArray, n: FloatArray, p: FloatArray, q: FloatArray) -> Floa
 
 
 def surplus(x: FloatArray, n: FloatArray, p: FloatArray, q: FloatArray) -> FloatArray:
-    """Return ``x - n p``, through whichever of p and q = 1 - p is rounded more finely."""
+    """Return ``x - n p``, computed from whichever of p and q = 1 - p is represented more finely."""
     return np.where(p < 0.5, x - n * p, n * q - (n - x))
 
 

@@ -59,7 +59,7 @@ def empirical_bernstein(tally: Tally, alpha: float) -> Interval:
 def largest_bernstein(rows: int, most: int, alpha: float, n_regions: int) -> float:
     """A bound on the radius of regions with at least `rows` rows; see `calibrant.intervals.Method`.
 
-    It is the largest min(1 - p, radius at p) over rates p up to most / rows, where the radius rises
+    It is the largest min(1 - p, radius at p) over rates p up to most / rows; the radius increases
     with p up to 1/2.
     """
     from scipy.optimize import brentq

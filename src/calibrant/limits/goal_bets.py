@@ -1,6 +1,6 @@
-"""Bets on draws that are at hand one by one, perhaps with weights, such as sums over whole groups.
+"""Bets on individual draws, optionally weighted, such as sums over whole groups.
 
-The bets, their stakes and their goal are those of `calibrant.limits.bet_walk`.
+The bets, stakes and goal are those of `calibrant.limits.bet_walk`.
 """
 
 from collections.abc import Sequence
@@ -20,13 +20,13 @@ from calibrant.limits.bet_walk import (
     moments_of,
 )
 
-_UNKNOWN_VARIANCE = 0.01  # over the square of the range: what is assumed where there is no guess
-_UNKNOWN_DRAWS = 2.0  # draws that this counts for
-_PILOT_FROM = 1000  # draws from which on the first are not bet on where there is no guess
-_PILOT_PART = 50  # of so many draws, one is not bet on
+_UNKNOWN_VARIANCE = 0.01  # over the squared range: the variance assumed without a guess
+_UNKNOWN_DRAWS = 2.0  # draws that this assumption counts as
+_PILOT_FROM = 1000  # with this many draws and no guess, the first only estimate the variance
+_PILOT_PART = 50  # one draw in so many is used for that and not bet on
 _MOST_PILOT_DRAWS = 32
-_AT_ONCE = 64  # samples that are bet on together
-_EXACT_DRAWS = 2048  # of the last draws: their capital is exact
+_AT_ONCE = 64  # samples whose bets are placed together
+_EXACT_DRAWS = 2048  # the last draws, whose capital is computed exactly
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,17 +36,17 @@ class BetUnits:
     Attributes
     ----------
     values : float array of shape (n,)
-        Numbers with one mean; with weights, E[w z] / E[w] is what limits are for.
+        Numbers with a common mean. With weights, the limits are for E[w z] / E[w].
     low, high : float
-        What no number can lie beyond; fixed without these draws.
+        The range of the numbers; fixed without looking at these draws.
     variance : float, optional
-        A guess of the variance of z, or of w (z - mean), made without these draws: a good one makes
-        limits sharper, and a bad one never makes them wrong. None where nothing is known.
+        A guess at the variance of z, or of w (z - mean), made without these draws. A good guess
+        narrows the limits; a bad one never invalidates them. None if nothing is known.
     weights : float array of shape (n,), optional
-        In (0, 1]: how much each draw counts, such as the rows of a whole group over the largest
-        number that counts.
+        The weight of each draw, in (0, 1]; for example the number of rows of a group over the
+        largest number that counts.
     typical_weight : float
-        A guess of the mean weight.
+        A guess at the mean weight.
     """
 
     values: FloatArray
@@ -58,14 +58,15 @@ class BetUnits:
 
     @property
     def mirrored(self) -> "BetUnits":
-        """The same with the opposite sign, which turns upper limits into lower ones."""
+        """The draws with opposite sign, which turns upper limits into lower ones."""
         return replace(self, values=-self.values, low=-self.high, high=-self.low)
 
     @property
     def guessed(self) -> tuple["BetUnits", float]:
-        """Draws with a guess of the variance, and how many draws it counts for.
+        """Draws with a guess at the variance, and how many draws the guess counts as.
 
-        Where there is none, the first of 1,000 draws or more are not bet on, but make one.
+        If there is no guess and there are 1,000 draws or more, the first draws provide one and are
+        not bet on.
         """
         if self.variance is not None:
             return self, GUESS_DRAWS
@@ -90,7 +91,7 @@ class BetUnits:
         return rest, _UNKNOWN_DRAWS + n_pilot
 
     def bets(self, guess_draws: float, sizes: tuple[int, ...]) -> Bets:
-        """The draws as the walk needs them: one sample, with late blocks of these sizes."""
+        """The draws in the form the walk needs: one sample, with late blocks of these sizes."""
         values = np.clip(self.values - self.low, 0.0, self.high - self.low)
         weights = np.ones(values.size) if self.weights is None else self.weights
         n_late = sum(sizes)
@@ -119,7 +120,8 @@ class BetUnits:
 
 
 def goal_limits(units: BetUnits, tail: float) -> tuple[float, float]:
-    """Limits for the mean of independent numbers in a range; each side misses with at most `tail`.
+    """Limits for the mean of independent bounded numbers; each limit misses with probability at
+    most `tail`.
 
     Parameters
     ----------
@@ -135,10 +137,10 @@ def goal_limits(units: BetUnits, tail: float) -> tuple[float, float]:
 
     Notes
     -----
-    For the bets see `calibrant.limits.bet_walk`. *The range* limits what can be known. If all n
+    See `calibrant.limits.bet_walk` for the bets. *The range* limits what can be known. If all n
     numbers are equal to z, then a share e of unseen numbers at the lower end is compatible with
-    them unless (1 - e)^n < `tail`: no method has a lower limit above
-    z - (z - low) (1 - tail^(1/n)). The limits here come within a factor of about 1.1 of that.
+    them unless (1 - e)^n < `tail`: no method has a lower limit above z - (z - low) (1 -
+    tail^(1/n)). The limits here come within a factor of about 1.1 of that.
 
     Examples
     --------
@@ -155,7 +157,7 @@ def goal_limits(units: BetUnits, tail: float) -> tuple[float, float]:
 def unit_limits(
     samples: Sequence[BetUnits], tail: FloatArray, steps: int = STEPS
 ) -> tuple[FloatArray, FloatArray]:
-    """The same of many samples, each with a tail of its own."""
+    """Limits as in `goal_limits` for many samples, each with its own tail."""
     lower = np.empty(len(samples))
     upper = np.empty(len(samples))
     for start in range(0, len(samples), _AT_ONCE):

@@ -1,4 +1,4 @@
-"""Hoeffding: one width for all rates."""
+"""Hoeffding: the same width for all rates."""
 
 from __future__ import annotations
 

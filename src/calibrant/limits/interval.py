@@ -1,4 +1,4 @@
-"""What every interval method returns, and what the registry knows about it."""
+"""What every interval method returns, and what the registry records about each method."""
 
 from __future__ import annotations
 
@@ -67,17 +67,17 @@ class Interval(Saved):
 
 @dataclass(frozen=True)
 class PairOfLimits(Kind):
-    """Limits as two lists, from `low` to 1."""
+    """Limits stored as two lists, with values from `low` to 1."""
 
     size: Size = "n_regions"
     low: float = 0.0
 
     def written(self, value: Interval) -> list[list[float]]:
-        """The lower and the upper limits."""
+        """Return the lower and the upper limits as lists."""
         return [value.lower.tolist(), value.upper.tolist()]
 
     def read(self, value: Any, name: str, known: Known) -> Interval:
-        """Return the limits; raise unless lower ones are at most upper ones."""
+        """Return the limits; raise if a lower limit exceeds its upper limit."""
         sides = a_list(value, name, size=2)
         numbers = Numbers(self.size, self.low, 1.0)
         lower, upper = (numbers.read(side, name, known) for side in sides)
@@ -135,8 +135,8 @@ class Method:
 
 
 def around(center: FloatArray, radius: FloatArray) -> Interval:
-    """Return [center - radius, center + radius] within [0, 1]; [0, 1] where one of the two is NaN:
-    nothing was seen.
+    """Return [center - radius, center + radius] clipped to [0, 1]; [0, 1] where either is NaN, for
+    regions without rows.
     """
     unknown = np.isnan(center) | np.isnan(radius)
     center = np.where(unknown, 0.5, center)
@@ -145,10 +145,8 @@ def around(center: FloatArray, radius: FloatArray) -> Interval:
 
 
 def outwards(lower: FloatArray, upper: FloatArray) -> Interval:
-    """Round limits away from each other, so that rounding cannot make an interval narrower than its
-    formula.
-    """
-    with np.errstate(under="ignore"):  # next to 0 numpy reports an underflow
+    """Round limits outwards, so that rounding cannot make an interval narrower than its formula."""
+    with np.errstate(under="ignore"):  # numpy reports an underflow next to 0
         lower = np.nextafter(lower, -np.inf)
         upper = np.nextafter(upper, np.inf)
     return Interval(np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0))

@@ -1,4 +1,4 @@
-"""How far the distribution of the rows in a region can be from the true one."""
+"""Limits on the distance between the distribution of a region's rows and the true distribution."""
 
 import numpy as np
 from scipy.special import smirnovi
@@ -6,22 +6,22 @@ from scipy.special import smirnovi
 from calibrant._typing import FloatArray, IndexArray, IntArray
 from calibrant.limits.binomial import sidak_level, sidak_levels, upper_limit
 
-# rows: beyond, the closed form is within 0.3% of the exact limit, which takes time to find
+# rows beyond which the closed form is within 0.3% of the exact limit, which is slow to compute
 _MOST_EXACT = 2_000
 
 
 def kolmogorov_distance(
     counts: IntArray, alpha: float, shares: FloatArray | None = None
 ) -> FloatArray:
-    """Return limits on the Kolmogorov distance of each region.
+    """Return an upper limit on the Kolmogorov distance of each region.
 
-    All of them hold with probability 1 - alpha.
+    All limits hold at once with probability 1 - alpha.
 
-    Given the counts, the rows of different regions are independent, so each region gets 1 - (1 -
-    alpha)^(1 / R), or 1 - (1 - alpha)^w with `shares` w that were fixed before the rows were seen,
-    and add up to at most 1. The limit is Smirnov's exact one-sided limit at half of that on each
-    side; with many rows it is that of Massart (1990), sqrt(ln(2 / alpha) / (2 N)). Without any row
-    it is 1.
+    Given the counts, the rows of different regions are independent. Each region therefore gets the
+    level 1 - (1 - alpha)^(1 / R), or 1 - (1 - alpha)^w with `shares` w that were fixed before the
+    rows were seen and add up to at most 1. The limit is Smirnov's exact one-sided limit at half of
+    that level on each side; with many rows it is Massart's (1990), sqrt(ln(2 / alpha) / (2 N)).
+    Without rows it is 1.
 
     >>> kolmogorov_distance(np.array([0, 50, 5000]), 0.01).round(4)
     array([1.    , 0.2483, 0.0253])
@@ -38,19 +38,19 @@ def kolmogorov_distance(
 def rank_distance(
     rows: IntArray, region: IndexArray, distance: FloatArray, level: FloatArray
 ) -> FloatArray:
-    """Return limits on how far the share of rows up to any score of a cell is from that of the
-    population.
+    """Return limits on the distance between the share of rows up to any score in a cell and that
+    share in the population.
 
     Parameters
     ----------
     rows : int array
-        Rows of each cell. Cells of a region stand in the order of their scores.
+        Rows of each cell. The cells of a region are in the order of their scores.
     region : int array
         The region of each cell, -1 for none.
     distance : float array of shape (n_regions,)
-        Limits on the Kolmogorov distance of each region, which hold at levels of their own.
+        Limits on the Kolmogorov distance of each region, which hold at their own levels.
     level : float array of shape (n_regions,)
-        Probability with which any of the other limits may miss, in each region.
+        Probability, for each region, that any of its rank limits misses.
 
     Notes
     -----
@@ -59,8 +59,8 @@ def rank_distance(
     from below and from above, gets an equal part of the level. Near the ends of a region these
     limits are much smaller than the Kolmogorov distance. Within a cell with i rows before it and k
     up to its end, the share lies between i / N and k / N, and F between the lower limit at rank i
-    and the upper limit at rank k + 1. Of this and the distance the smaller is returned; only the
-    distance in regions with more than 2,000 rows, where exact limits take time.
+    and the upper limit at rank k + 1. The smaller of the resulting limit and the distance is
+    returned; in regions with more than 2,000 rows, where exact limits are slow, just the distance.
 
     Examples
     --------
@@ -76,9 +76,7 @@ def rank_distance(
     starts = np.flatnonzero(np.diff(where, prepend=-1))
     after = np.cumsum(counts)
     after -= np.repeat((after - counts)[starts], np.diff(starts, append=where.size))
-    fine = (counts < n * found[inside] / 4) & (
-        n <= _MOST_EXACT
-    )  # in wide cells little can be gained
+    fine = (counts < n * found[inside] / 4) & (n <= _MOST_EXACT)  # wide cells gain little
     if not fine.any():
         return found
     after = after[fine]

@@ -1,10 +1,10 @@
-"""How far the sum of labels can be from that of their rates, with multipliers that are fixed but
-not known.
+"""How far a sum of labels can be from the sum of their rates, with multipliers that are fixed but
+unknown.
 
-Of n independent labels y_i with rates r_i, let W be the mean of a_i (r_i - y_i), with fixed |a_i|
-<= 1. This is the noise of a calibration error: the error is a largest sum over such multipliers, so
-that the multipliers at which the true error is reached are fixed by the rates, whatever the labels
-are. The bounds hold for all multipliers.
+For n independent labels y_i with rates r_i, let W be the mean of a_i (r_i - y_i), with fixed |a_i|
+<= 1. This is the noise of a calibration error. The error is a maximum of sums over such
+multipliers, so the multipliers at which the true error is attained are fixed by the rates, whatever
+the labels are. The bounds hold for all multipliers.
 """
 
 import math
@@ -15,27 +15,27 @@ from calibrant._typing import FloatArray
 from calibrant.limits.interval import Interval
 from calibrant.limits.non_identical import non_identical
 
-_TRIED = np.geomspace(0.3, 1.5, 40)  # over the stake that is best for small deviations
-_ALL_COUNTS = 4096  # rows up to which every number of positives is looked at
-_FINENESS = 16.0  # otherwise so many of them within one standard error
+_TRIED = np.geomspace(0.3, 1.5, 40)  # multiples of the stake that is best for small deviations
+_ALL_COUNTS = 4096  # up to this many rows, try every number of positives
+_FINENESS = 16.0  # with more rows, try this many of them per standard error
 
 
 def largest_variance(limits: Interval) -> FloatArray:
-    """The largest r (1 - r) of a rate r within each interval."""
+    """The largest r (1 - r) over the rates r in each interval."""
     nearest = np.clip(0.5, limits.lower, limits.upper)
     return np.asarray(nearest * (1.0 - nearest))
 
 
 def noise_bound(n_rows: float, variance: float | None, tail: float) -> float:
-    """What the mean of a_i (r_i - y_i) exceeds with probability at most `tail`, for any fixed |a_i|
-    <= 1.
+    """A bound that the mean of a_i (r_i - y_i) exceeds with probability at most `tail`, for any
+    fixed |a_i| <= 1.
 
     Parameters
     ----------
     n_rows : float
-        Independent labels; of units with weights, (sum of w)^2 / (sum of w^2).
+        Number of independent labels; for weighted units, (sum of w)^2 / (sum of w^2).
     variance : float or None
-        At least the mean of r_i (1 - r_i); 1/4 is always enough. None for units with weights.
+        An upper bound on the mean of r_i (1 - r_i); 1/4 always holds. None for weighted units.
     tail : float in (0, 1)
         Probability.
 
@@ -43,7 +43,7 @@ def noise_bound(n_rows: float, variance: float | None, tail: float) -> float:
     -----
     The smaller of two bounds. Hoeffding (1963): each term has a range of at most 1. Bennett (1962):
     for X <= 1 with mean 0 and variance v, E exp(lam X) <= 1 + v (exp(lam) - 1 - lam), and log(1 + v
-    c) is concave in v. With weights only the first is used.
+    c) is concave in v. With weights, only Hoeffding's bound is used.
 
     Examples
     --------
@@ -60,15 +60,15 @@ def noise_bound(n_rows: float, variance: float | None, tail: float) -> float:
 
 
 def signed_noise_bound(n_rows: int, variance: float, tail: float) -> float:
-    """The same where every a_i is 1 or -1.
+    """A `noise_bound` for the case that every a_i is 1 or -1.
 
     Notes
     -----
     Then the mean of a_i (r_i - y_i) is the mean rate minus the share of positives among the labels
     y_i, or 1 - y_i where a_i is -1. With k of these positive, the upper limit u(k) for labels with
-    different rates (Hoeffding 1956) holds with probability at least 1 - `tail`, and k is not known.
-    So the largest u(k) - k / n is a third bound. With more than 4,096 labels, u(k + d) - k / n for
-    each d-th k is at least that.
+    different rates (Hoeffding 1956) holds with probability at least 1 - `tail`. As k is not known,
+    the largest u(k) - k / n is a third bound. With more than 4,096 labels, only every d-th k is
+    tried, with u(k + d) - k / n, which is at least as large.
 
     Examples
     --------

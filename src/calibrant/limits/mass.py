@@ -1,5 +1,5 @@
-"""How much of the population a region can hold, and how much lies in no region: upper limits that
-hold at once.
+"""Upper limits on how much of the population lies in each region, and in no region, which hold at
+once.
 """
 
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from calibrant.cells.score_partition import ScorePartition, edge_ranks
 from calibrant.cells.tally import Tally
 from calibrant.limits.binomial import upper_limit
 
-MASS_SHARE = 0.05  # of alpha: what the limits on mass may miss
-_MOST_TRIES = 256  # numbers of bins that are tried to find the ranks of the edges
-# shares of rows set aside, and bases of the bets on how many of them are new, for which
-# `missing_mass_limit` averages
+MASS_SHARE = 0.05  # share of alpha for the limits on mass
+_MOST_TRIES = 256  # numbers of bins tried when searching for the ranks of the edges
+# shares of rows set aside, and bases of the bets on how many of them are new; `missing_mass_limit`
+# averages over both
 _SHARES = np.array([0.5, 0.9])[:, None, None]
 _BASES = np.array([0.0, 0.5, 0.9])[:, None]
 _LARGEST_KIND = 1000
@@ -25,15 +25,15 @@ _BISECTIONS = 50
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MassLimits:
-    """Upper limits on shares of the population, which hold all at once.
+    """Upper limits on shares of the population, which hold simultaneously.
 
     Attributes
     ----------
     regions : float array of shape (n_regions,)
-        Limit on the share in each region.
+        Upper limit on the share in each region.
     outside : float
-        Limit on the share in no region: rows of unseen segments, and scores equal to an edge that
-        was seen once. 1 where nothing can be proved.
+        Upper limit on the share in no region: rows of unseen segments, and scores equal to an edge
+        value that was seen once. 1 if nothing can be proved.
     """
 
     regions: FloatArray
@@ -41,7 +41,8 @@ class MassLimits:
 
 
 def budgets(alpha: float) -> tuple[float, float]:
-    """Return what the limits on rates, and what the limits on mass, may miss; both add up to alpha.
+    """Return the probabilities with which the limits on rates and the limits on mass may miss; they
+    add up to alpha.
 
     >>> [round(share, 6) for share in budgets(0.1)]
     [0.095, 0.005]
@@ -51,7 +52,7 @@ def budgets(alpha: float) -> tuple[float, float]:
 
 
 def mass_limits(partition: Partition, tally: Tally, alpha: float) -> MassLimits:
-    """Return limits that all hold, with probability at least 1 - alpha.
+    """Return limits that hold simultaneously with probability at least 1 - alpha.
 
     Because the limits hold at once, regions may be left out of a statement after looking at the
     data: the sum of their limits and the limit on what lies outside bounds what was left out.
@@ -102,8 +103,8 @@ def _limits_within_segments(bins: Bins, tally: Tally, alpha: float) -> MassLimit
     segment = bins.layout.cells.segment
     counted = np.bincount(segment, weights=tally.counts, minlength=len(parts)).astype(np.int64)
     n_rows = np.array([part.n_rows or 0 for part in parts])
-    # with rows counted later, two samples of unlike size would be added up: nothing is known of the
-    # masses of segments
+    # if rows were counted later, two samples of different size would be added up, and nothing is
+    # known about the masses of segments
     one_sample = own.all() or int(n_rows.sum() + counted[~own].sum()) == tally.n_rows
     n_rows[~own] = counted[~own]
     n_runs = np.where(own, (n_rows + 1.0) * (n_rows + 2.0) / 2.0, np.bincount(segment))
@@ -127,7 +128,7 @@ def _limits_within_segments(bins: Bins, tally: Tally, alpha: float) -> MassLimit
 
 
 def _spacings_at_edges(part: ScorePartition) -> int:
-    """Spacings, fixed beforehand, in which all edge values lie that were seen once."""
+    """The number of spacings, fixed beforehand, that contain every edge value seen once."""
     if part.first_rank is None or part.n_rows is None:
         return 0
     ranks = set(part.first_rank[~part.is_tied].tolist())
@@ -141,8 +142,8 @@ def _spacings_at_edges(part: ScorePartition) -> int:
 
 
 def missing_mass_limit(counts: IntArray, alpha: float) -> float:
-    """Return an upper limit on the probability that a row is of a kind not seen yet, at confidence
-    1 - alpha.
+    """Return an upper limit on the probability that a new row is of an unseen kind, at confidence 1
+    - alpha.
 
     Parameters
     ----------
@@ -150,7 +151,7 @@ def missing_mass_limit(counts: IntArray, alpha: float) -> float:
         Rows of each kind; the rows are independent draws from one distribution over any number of
         kinds.
     alpha : float
-        Probability with which the limit may be too small.
+        Probability that the limit is too small.
 
     Notes
     -----
@@ -171,7 +172,7 @@ def missing_mass_limit(counts: IntArray, alpha: float) -> float:
     """
     n_rows = float(counts.sum())
     needed = np.log(len(_SHARES) * len(_BASES) / alpha)
-    # the factor of a kind grows with its size, so cutting sizes off can only raise the limit
+    # the factor of a kind grows with its size, so truncating sizes can only raise the limit
     sizes, kinds = np.unique(np.minimum(counts[counts > 0], _LARGEST_KIND), return_counts=True)
 
     def refuted(mass: float) -> bool:

@@ -67,7 +67,7 @@ METHODS: dict[str, Method] = {
         Method("umd", umd, f"{_SMALLEST}, by Bonferroni"),
     )
 }
-"""Every method by the name that the parameter ``interval`` takes."""
+"""Every method, by the name that the parameter ``interval`` takes."""
 
 
 def get_method(name: str) -> Method:

@@ -1,5 +1,5 @@
-"""Limits for the average of labels that are independent but not alike: what holds once the scores
-are given.
+"""Limits for the mean of independent labels with different rates, as needed once the scores are
+given.
 """
 
 import numpy as np
@@ -26,21 +26,21 @@ def non_identical(
     tail : array-like of float in (0, 1)
         Probability with which each limit may miss.
     identical : array-like of bool, default=False
-        Regions whose rows are known to share one rate, as rows with one score do: there the limits
-        are Clopper-Pearson's own.
+        Regions whose rows are known to share one rate, as rows with the same score do; they get the
+        Clopper-Pearson limits.
 
     Returns
     -------
     Interval
-        One per region, each limit at its own tail; [0, 1] where there is no row.
+        One per region, each limit at its own tail; [0, 1] for a region without rows.
 
     Notes
     -----
     Hoeffding (1956): of all sums of independent labels with mean N p, for a whole number c <= N p -
     1, the binomial has the largest P(sum <= c). The Clopper-Pearson limit u(k) misses when k <= c
-    for the largest c with P(Bin(N, p) <= c) < tail, so it holds for unlike labels too wherever c <=
-    N p - 1. That fails only when k is next to N; there unlike labels do miss more often than the
-    tail. Hence
+    for the largest c with P(Bin(N, p) <= c) < tail, so it holds for labels with different rates too
+    wherever c <= N p - 1. That fails only when k is next to N, where labels with different rates do
+    miss more often than the tail. Hence
 
         upper = max(u(k), (k + 1) / N),    lower = min(l(k), (k - 1) / N),
 
@@ -74,6 +74,6 @@ def non_identical(
 
 
 def gap_limits(limits: Interval, value: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Smallest and largest distance between a value and a rate that its interval does not rule out."""
+    """The smallest and the largest distance between a value and the rates in its interval."""
     nearest = np.maximum(np.maximum(limits.lower - value, value - limits.upper), 0.0)
     return nearest, np.maximum(limits.upper - value, value - limits.lower)

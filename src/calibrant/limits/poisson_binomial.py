@@ -1,4 +1,6 @@
-"""Tails of a sum of independent labels with known, unlike rates: the Poisson-binomial distribution."""
+"""Tails of a sum of independent labels with known, different rates: the Poisson-binomial
+distribution.
+"""
 
 import math
 
@@ -8,7 +10,7 @@ from scipy import fft
 from calibrant._typing import FloatArray, IntArray
 
 _BLOCK = 64  # labels that are added one by one
-_ROUNDING = 1e-12  # of probabilities that come from Fourier transforms
+_ROUNDING = 1e-12  # error bound for probabilities from Fourier transforms
 _NEWTON_STEPS = 60
 
 
@@ -17,8 +19,8 @@ def upper_tail(rates: FloatArray, count: int) -> float:
 
     Notes
     -----
-    Distributions of 64 labels each come from the usual recursion. They are then convolved in pairs,
-    by Fourier transforms whose rounding is below 1e-12, which is added.
+    The distribution of each block of 64 labels comes from the usual recursion. Blocks are then
+    convolved in pairs by Fourier transforms. Their rounding error is below 1e-12, which is added.
 
     Examples
     --------
@@ -41,12 +43,12 @@ def upper_tail(rates: FloatArray, count: int) -> float:
 
 
 def lower_tail(rates: FloatArray, count: int) -> float:
-    """P(S <= count), by the mirror image: labels that are 1 - label."""
+    """P(S <= count), as the upper tail of the sum of 1 - label."""
     return upper_tail(1.0 - rates, rates.size - count)
 
 
 def _distribution(rates: FloatArray) -> FloatArray:
-    """P(S = 0), P(S = 1), and so on."""
+    """The probabilities P(S = 0), P(S = 1), and so on."""
     n_blocks = -(-rates.size // _BLOCK)
     padded = np.zeros((n_blocks, _BLOCK))
     padded.ravel()[: rates.size] = rates
@@ -71,14 +73,14 @@ def _distribution(rates: FloatArray) -> FloatArray:
 
 
 def log_tail_bound(counts: IntArray | FloatArray, means: FloatArray, count: float) -> float:
-    """An upper bound of log P(S >= count), from the rates of kinds of labels: how many there are,
-    and their mean rate.
+    """An upper bound on log P(S >= count), from the number of labels of each kind and their mean
+    rate.
 
     Notes
     -----
     Chernoff: log P(S >= k) <= sum_i log(1 - s_i + s_i e^t) - t k for every t >= 0. The logarithm is
-    concave in s_i, so that labels of one kind may all be given their mean rate. The bound needs no
-    single rate: kinds can be fine cells of a score, wherever these were counted. The best t is
+    concave in s_i, so all labels of one kind may be given their mean rate. The bound needs no
+    individual rates: kinds can be fine cells of a score, wherever those were counted. The best t is
     found by Newton's steps; any t gives a bound.
 
     Examples
@@ -104,7 +106,7 @@ def log_tail_bound(counts: IntArray | FloatArray, means: FloatArray, count: floa
 
 
 def _best_exponent(counts: IntArray | FloatArray, means: FloatArray, count: float) -> float:
-    """The smallest of sum log(1 - s + s e^t) - t k that Newton's steps find."""
+    """The smallest sum log(1 - s + s e^t) - t k found by Newton's steps."""
     tilt = 0.0
     best = 0.0
     low = 0.0

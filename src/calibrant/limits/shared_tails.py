@@ -1,6 +1,7 @@
-"""How limits that hold at once share alpha, so that the widest of them is as narrow as it can be.
+"""How simultaneous limits share alpha so that the widest of them is as narrow as possible.
 
-The guesses of standard errors must be fixed beforehand: bad ones make limits wider, never wrong.
+The guesses of standard errors must be fixed beforehand: bad ones make limits wider but never
+invalid.
 """
 
 import numpy as np
@@ -8,20 +9,20 @@ from scipy.special import log_ndtr, ndtr
 
 from calibrant._typing import FloatArray
 
-_EVEN_SHARE = 0.1  # of alpha that all share alike
+_EVEN_SHARE = 0.1  # share of alpha that is split evenly
 _BISECTIONS = 60
-_EVEN_PART = 0.25  # of shares: what all have alike, for any guess
+_EVEN_PART = 0.25  # part of each share that is equal whatever the guesses are
 _SHARE_BISECTIONS = 40
-_WIDEST = 60.0  # standard deviations
+_WIDEST = 60.0  # in standard deviations
 
 
 def even_width_tails(deviations: FloatArray, alpha: float) -> FloatArray:
-    """The tail of each of two limits, for means whose estimates have about these standard
-    deviations; alpha in all.
+    """The tail of each two-sided limit, for means whose estimates have about these standard
+    deviations; alpha in total.
 
-    Limits at x / e standard deviations are all x wide, where e is the deviation of one. x is chosen
-    so that nine tenths of alpha are used; all share the rest alike. The deviations must be fixed
-    beforehand: bad ones make limits wider, and never wrong.
+    Limits at x / e standard deviations, where e is the deviation of one estimate, are all x wide. x
+    is chosen so that nine tenths of alpha are used; the rest is split evenly. The deviations must
+    be fixed beforehand: bad ones make limits wider but never invalid.
 
     >>> tails = even_width_tails(np.array([0.01, 0.02]), 0.05)
     >>> tails.round(5), round(float(2 * tails.sum()), 6)
@@ -41,9 +42,9 @@ def even_width_tails(deviations: FloatArray, alpha: float) -> FloatArray:
 
 
 def even_widths(errors: FloatArray, alpha: float) -> FloatArray:
-    """Parts of a budget with which intervals of these standard errors are equally wide.
+    """Shares of a budget that give intervals with these standard errors equal widths.
 
-    Some of it is shared evenly.
+    Part of the budget is split evenly.
     """
     low = 0.0
     high = 40.0 * float(errors.max())

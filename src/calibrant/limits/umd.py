@@ -1,4 +1,4 @@
-"""Uniform mass, no split: one closed-form width for all bins."""
+"""Uniform mass without a sample split: one closed-form width for all bins."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Watching a calibrated model in production: tests for drift that are valid at every moment, and
-late labels.
+"""Monitor a calibrated model in production: drift tests that are valid at every moment, and late
+labels.
 """
 
 from calibrant.monitor.change import Change, Moment, MonitorResult

@@ -1,4 +1,6 @@
-"""What an alarm tells: which regions, since about when, how large, and what to do next."""
+"""What an alarm reports: which regions, since about when, how large the change is, and what to do
+next.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any, ClassVar

@@ -1,4 +1,6 @@
-"""Have the rates changed since calibration? A test that is exact although the rates were estimated."""
+"""Have the rates changed since calibration? A test that is exact even though the rates were
+estimated.
+"""
 
 from __future__ import annotations
 
@@ -199,7 +201,7 @@ class DriftMonitor(EvidenceMonitor):
 
     @property
     def _test(self) -> PooledRates | RankedUnits:
-        """The test: of pooled rows, or of ranked units."""
+        """The test in use: of pooled rows, or of ranked units."""
         return self._ranked if self._pooled is None else self._pooled
 
     @property
@@ -268,10 +270,11 @@ class DriftMonitor(EvidenceMonitor):
     def _parts(
         self, regions: IndexArray, times: NDArray[Any] | None, missing: int
     ) -> list[IndexArray]:
-        """A batch, cut where it completes the reference: its later rows are compared with these.
+        """Split a batch where it completes the reference: its later rows are compared with the
+        reference.
 
-        Later are rows with later times. Rows of one time, or without times, are cut at random: their
-        order may be that of their labels.
+        Later rows are those with later times. Rows with equal times, or without times, are split at
+        random, because their order may depend on their labels.
         """
         n_rows = regions.size
         if not 0 < missing < int((regions >= 0).sum()):

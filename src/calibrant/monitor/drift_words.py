@@ -1,4 +1,4 @@
-"""What a monitor of rates says: what is assumed, what else to know, and what to do after an alarm."""
+"""The wording of a monitor of rates: its assumptions, its notes, and what to do after an alarm."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ _MATURE = (
 
 
 def calm_words(watched: Watched, test: PooledRates | RankedUnits, unit: str) -> str:
-    """What is said without an alarm."""
+    """The text if there is no alarm."""
     calm = "No sign that the rates have changed"
     if test.in_reference:
         return calm
@@ -29,7 +29,8 @@ def calm_words(watched: Watched, test: PooledRates | RankedUnits, unit: str) -> 
 
 
 def rows_to_recalibrate(n_calibration: int, changes: Sequence[Change]) -> str:
-    """What to do after an alarm: with how many rows, and how many of them are there already.
+    """What to do after an alarm: with how many rows to recalibrate, and how many of them are
+    already available.
 
     >>> rows_to_recalibrate(0, ())
     'Recalibrate on rows from after the change; calibrant.plan says how many.'
@@ -42,7 +43,7 @@ def rows_to_recalibrate(n_calibration: int, changes: Sequence[Change]) -> str:
 
 
 def assumptions_of(unit: str, maturity: float | None, *, by_weekday: bool) -> tuple[str, ...]:
-    """What the probability of a false alarm rests on.
+    """The assumptions behind the false alarm probability.
 
     >>> assumptions_of("day", None, by_weekday=False)
     ('days are exchangeable',)
@@ -55,7 +56,7 @@ def assumptions_of(unit: str, maturity: float | None, *, by_weekday: bool) -> tu
 
 
 def notes_of(test: PooledRates | RankedUnits, unit: str) -> tuple[str, ...]:
-    """The reference period, where there is one, and rows that wait for their batch."""
+    """The reference period, if there is one, and rows that wait for their batch."""
     notes = []
     if test.reference:
         noun = "row" if unit == "row" else unit

@@ -32,7 +32,7 @@ Ids: TypeAlias = Sequence[Hashable]
 Times: TypeAlias = ArrayLike | Sequence[Time] | None
 
 UNITS = ("row", "day")
-"""What may be independent."""
+"""Units that may be independent."""
 
 _LONGEST_KEY = 40
 _POSITIVE = Number("a number of days > 0", 0.0, open_low=True)
@@ -150,7 +150,7 @@ class Monitor(AbstractContextManager["Monitor"]):
             raise
 
     def _open(self, seed: int) -> int:
-        """Open the store; return its seed, which is that of the first monitor."""
+        """Open the store; return its seed, which the first monitor set."""
         from calibrant.monitor.ledger import Live
         from calibrant.monitor.mature_days import Tests
         from calibrant.monitor.store import lock, read_text, write_text
@@ -304,9 +304,9 @@ class Monitor(AbstractContextManager["Monitor"]):
         *,
         moves_clock: bool = True,
     ) -> T:
-        """Run a change in a transaction of its own, or in the one that is under way.
+        """Run a change in a new transaction, or in the current one.
 
-        The clock goes forward, and mature days are counted.
+        The clock moves forward, and mature days are counted.
         """
         from calibrant.monitor.mature_days import advance
 
@@ -339,9 +339,7 @@ class Monitor(AbstractContextManager["Monitor"]):
 
     @contextmanager
     def _changing(self) -> Iterator["tuple[Any, Live]"]:
-        """The connection, and the clock and the counts, of the transaction that is under way or of
-        a new one.
-        """
+        """The connection, clock and counts of the current transaction, or of a new one."""
         from calibrant.monitor.ledger import Live
         from calibrant.monitor.store import lock
 
@@ -397,7 +395,7 @@ class Monitor(AbstractContextManager["Monitor"]):
 
 
 class _Block(threading.local):
-    """The transaction that a thread has under way, and whether something in it has failed."""
+    """A thread's current transaction, and whether anything in it has failed."""
 
     change: "tuple[Any, Live] | None" = None
     broken: bool = False

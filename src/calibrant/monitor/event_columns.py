@@ -12,7 +12,7 @@ from calibrant.monitor.late_labels import SECONDS_A_DAY, days_of
 from calibrant.text.sentences import shown
 
 _LONGEST_ID = 200
-_AHEAD = 1.0  # days that a time may lie in the future: clocks differ
+_AHEAD = 1.0  # days that a time may lie in the future, because clocks differ
 
 
 def ids_of(ids: Any) -> list[str]:
@@ -51,7 +51,7 @@ def seconds_of(at: Any, n_rows: int) -> list[float]:
 
 
 def check_lengths(ids: list[str], **columns: Any) -> None:
-    """Raise for a column that is given and has not one entry for each id."""
+    """Raise an error for a given column that does not have one entry per id."""
     for name, column in columns.items():
         if column is not None and len(column) != len(ids):
             rule = f"have one entry per id, {len(ids)}"
@@ -59,5 +59,5 @@ def check_lengths(ids: list[str], **columns: Any) -> None:
 
 
 def day_of(seconds: float, maturity: float = 0.0) -> int:
-    """The day of a time, or the day that is `maturity` days old then."""
+    """The day of a time, or the day that is `maturity` days old at that time."""
     return math.floor(seconds / SECONDS_A_DAY - maturity)

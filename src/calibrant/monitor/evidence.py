@@ -1,5 +1,5 @@
-"""What all monitors have in common: evidence that is looked at after each batch, and an alarm that
-stays raised.
+"""Common parts of all monitors: evidence that is evaluated after each batch, and an alarm that
+stays on.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.rules import OPEN_UNIT, TEXT, Number
 from calibrant.params.state_kinds import Lists, Maybe, Nested, OneCount
 
-_ROUNDING = 1e-9  # of saved evidence
+_ROUNDING = 1e-9  # tolerance for saved evidence
 
 
 class EvidenceMonitor(SharedResumed):
-    """A test that may be looked at after every batch.
+    """A test that may be evaluated after every batch.
 
-    A subclass implements `_log_evidence`, and what is said.
+    A subclass implements `_log_evidence` and the texts.
 
-    Several threads may update it; their batches are taken one at a time.
+    Several threads may update it; their batches are processed one at a time.
     """
 
     _entries: ClassVar[EntryTable] = {
@@ -97,14 +97,14 @@ class EvidenceMonitor(SharedResumed):
         return Moment(batch, self.n_rows, self._at)
 
     def _look(self, batch: int) -> None:
-        """Look at the evidence after a batch."""
+        """Evaluate the evidence after a batch."""
         now = self._log_evidence()
         self._largest = max(self._largest, now)
         if self._alarmed is None and now >= self.log_threshold:
             self._alarmed = self._moment(batch)
 
     def _check_state(self) -> None:
-        """The evidence is that of the bets, which are restored by now."""
+        """Check the saved evidence against the bets, which are already restored."""
         if self._largest < self._log_evidence() - _ROUNDING:
             rule = "be at least the evidence of the saved bets"
             raise InvalidValueError("largest", rule, got=str(self._largest))

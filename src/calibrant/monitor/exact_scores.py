@@ -1,13 +1,14 @@
-"""Counts of a batch beside those of a pool, as independent standard normal numbers."""
+"""Compare the counts of a batch with those of a pool, as independent standard normal numbers."""
 
 import numpy as np
 from scipy.special import ndtri
 
 from calibrant._typing import BoolArray, FloatArray, IntArray
 
-# standard deviations, and counts, beyond which a hypergeometric law has no mass that a double shows
+# standard deviations, and counts, beyond which a hypergeometric distribution has no mass that a
+# double shows
 _REACH = 40.0
-_MOST_TERMS = 4_000_000  # of all cells at once
+_MOST_TERMS = 4_000_000  # over all cells
 _TINY = 1e-300
 
 
@@ -18,10 +19,10 @@ def exact_scores(
     hits: IntArray,
     uniforms: FloatArray,
 ) -> FloatArray:
-    """Return one number for each cell, N(0, 1) if the batch is drawn like the pool.
+    """Return one number per cell, N(0, 1) if the batch has the same distribution as the pool.
 
-    Given how many of pool and batch together are hits, the hits of the batch are hypergeometric.
-    With F its distribution function and f its probabilities, u = F(s - 1) + V f(s) is uniform for V
+    Given the total number of hits in pool and batch, the hits of the batch are hypergeometric. With
+    F its distribution function and f its probabilities, u = F(s - 1) + V f(s) is uniform if V is
     uniform, and z = Phi^-1(u).
 
     Notes
@@ -65,8 +66,8 @@ def exact_scores(
 def _support(
     totals: IntArray, successes: IntArray, rows: IntArray, hits: IntArray
 ) -> tuple[IntArray, IntArray]:
-    """The smallest and the largest count that the batch may have, without those that are all but
-    impossible.
+    """The smallest and the largest count that the batch may have, without virtually impossible
+    ones.
     """
     n = totals.astype(np.float64)
     share = successes / np.maximum(n, 1.0)
@@ -89,7 +90,7 @@ def _tails(
     last: IntArray,
     uniforms: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """The randomised probabilities of fewer hits, and of more; they add up to 1."""
+    """The randomised probabilities of fewer hits and of more hits; they add up to 1."""
     counts = first[:, None] + np.arange(int((last - first).max(initial=0)) + 1)
     inside: BoolArray = counts <= last[:, None]
     before = counts[:, :-1].astype(np.float64)

@@ -1,4 +1,4 @@
-"""What to expect of new rows while their labels are missing."""
+"""What to expect of new rows before their labels arrive."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -183,7 +183,7 @@ def _positives(guarantee: Guarantee, regions: Any, values: FloatArray) -> Interv
 
 
 def _edges(watched: Watched) -> FloatArray:
-    """All edges of the regions that are scores."""
+    """All edges of the regions, if these are scores."""
     if watched.mapped is not None:
         return np.empty(0)
     parts = watched.partition.bins_by_segment.values()
@@ -217,7 +217,7 @@ def _brier(values: FloatArray, regions: Any, mass: Interval) -> tuple[float, flo
     for region, ordered in enumerate(np.split(values[order], ends[:-1])):
         gains = np.concatenate(
             [[0.0], np.cumsum(1.0 - 2.0 * ordered)]
-        )  # positives at the lowest predictions first
+        )  # assign positives to the lowest predictions first
         losses = np.concatenate([[0.0], np.cumsum(1.0 - 2.0 * ordered[::-1])])
         places = np.arange(gains.size)
         within = (float(mass.lower[region]), float(mass.upper[region]))

@@ -1,4 +1,4 @@
-"""Is the guarantee still kept? Bets against the limits of each region."""
+"""Does the guarantee still hold? Bets against the limits of each region."""
 
 from __future__ import annotations
 
@@ -44,10 +44,11 @@ _MATURE = (
 
 @dataclass(frozen=True, eq=False)
 class _Limits:
-    """What is bet against: that the mean of Z = Y - h lies in [lower, upper], in each region.
+    """The hypothesis that is bet against: in each region, the mean of Z = Y - h lies in [lower,
+    upper].
 
-    For bins h is 0 and these are limits of the rate. For a curve h is the prediction, between
-    `least` and `most`.
+    For bins, h is 0 and these are limits on the rate. For a curve, h is the prediction, which lies
+    between `least` and `most`.
     """
 
     lower: FloatArray
@@ -70,7 +71,7 @@ class _Limits:
         return cls(guarantee.lower, guarantee.upper, nothing, nothing, guarantee.value, False)
 
     def stakes(self) -> FloatArray:
-        """The bet of each region, direction (up, down) and size."""
+        """The stake for each region, direction (up, down) and size."""
         growth = np.expm1(_SIZES)
         centre = self.value if self.is_curve else np.zeros_like(self.value)
         high = np.clip(centre + self.upper, 0.0, 1.0)[:, None]
@@ -168,9 +169,7 @@ class GuaranteeMonitor(EvidenceMonitor):
         of_all = np.full(n_bets, 0.5 / n_bets)
         weights = np.concatenate([of_regions, of_all])
         self._bets = RestartedBets(weights)
-        self._sums = np.zeros(
-            (3, weights.size)
-        )  # since each start: rows, hits, hits that were predicted
+        self._sums = np.zeros((3, weights.size))  # since each start: rows, hits, predicted hits
 
     @property
     def _shape(self) -> tuple[int, int, int]:
@@ -221,7 +220,7 @@ class GuaranteeMonitor(EvidenceMonitor):
     def _log_factors(
         self, regions: IndexArray, above: CodeArray, below: CodeArray, predicted: FloatArray
     ) -> FloatArray:
-        """The logarithm of each factor: of single regions, and in the last row of all regions."""
+        """The logarithm of each factor: per region, and for all regions in the last row."""
         found = np.zeros(self._shape)
         size = self.watched.n_regions
         if self._limits.is_curve:
@@ -245,7 +244,7 @@ class GuaranteeMonitor(EvidenceMonitor):
         return found
 
     def _add(self, counts: FloatArray) -> None:
-        """Add a batch to the sums since each start, which begin anew where a start does."""
+        """Add a batch to the sums since each start; sums restart where a start does."""
         anew = self._bets.since == self._bets.n_batches - 1
         each = np.concatenate([counts, counts.sum(axis=1, keepdims=True)], axis=1)
         repeated = np.repeat(each, 2 * _SIZES.size, axis=1)
@@ -260,7 +259,7 @@ class GuaranteeMonitor(EvidenceMonitor):
         return self._bets.log_evidence()
 
     def _likely(self) -> int:
-        """The bet with the largest part of the evidence."""
+        """The bet with the largest share of the evidence."""
         return int(np.argmax(self._bets.logs + np.log(self._bets.weights)))
 
     def _since(self) -> Moment | None:
@@ -300,7 +299,7 @@ class GuaranteeMonitor(EvidenceMonitor):
     def _rate_limits(
         self, hits: int, rows: int, alpha: float, *, one_rate: bool
     ) -> tuple[float, float]:
-        """Limits on the rate since a start; narrower where rows have one rate since then."""
+        """Limits on the rate since a start; narrower if all rows since then have one rate."""
         if self._limits.is_curve or not one_rate:
             return mean_limits(hits, rows, alpha)
         counts = (np.array([rows]), np.array([hits]))

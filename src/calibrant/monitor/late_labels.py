@@ -1,10 +1,9 @@
-"""Labels that come late: each row counts once, at a fixed age, with the label that is known by
-then.
+"""Late labels: each row counts once, at a fixed age, with the label known by then.
 
-Counted as they come, labels of the class that is known first are too many at first. With
-`maturity`, a row counts when it is that old. Y^W is 1 if the row is known to be positive by then,
-and 0 otherwise; later corrections are ignored. The labels of calibration must be Y^W too: those
-known when a row was that old, unknown ones counted as negative.
+If labels were counted as they arrive, the class that is known sooner would be overrepresented at
+first. With `maturity`, a row counts when it reaches that age. Y^W is 1 if the row is known to be
+positive by then, and 0 otherwise; later corrections are ignored. The calibration labels must be Y^W
+too: the labels known when a row had that age, with unknown ones counted as negative.
 """
 
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from calibrant.sample.time_order import read_times
 Age: TypeAlias = float | timedelta | None
 """A number of days, or a timedelta."""
 Time: TypeAlias = date | str | float | None
-"""A moment: a date, text of one, or a number of days."""
+"""A moment: a date, its text, or a number of days."""
 
 SECONDS_A_DAY = 86_400.0
 _DAYS = Number("a number of days >= 0, or a timedelta", 0.0)
@@ -45,7 +44,7 @@ def maturity_days(maturity: Age) -> float | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownLabels:
-    """Labels as 0 and 1, where unknown ones are 0; and which of them are unknown."""
+    """Labels as 0 and 1, with 0 for unknown ones, and which of them are unknown."""
 
     codes: CodeArray
     unknown: BoolArray
@@ -59,7 +58,7 @@ def known_labels(
     labelled_at: ArrayLike | None,
     now: Time,
 ) -> KnownLabels:
-    """Labels at the age of maturity; without it, all of them must be known."""
+    """Labels at the age of maturity; without a maturity, all of them must be known."""
     labels = as_array(y, "y").ravel()
     if maturity is None:
         if labelled_at is not None or now is not None:
@@ -83,7 +82,7 @@ def known_labels(
 
 
 def _filled(labels: NDArray[Any], missing: BoolArray, negative: Any) -> Any:
-    """Labels, with the negative one in place of those that are missing."""
+    """Labels, with missing ones replaced by the negative label."""
     if labels.dtype.kind in "bif" and isinstance(negative, int | float | np.number):
         return np.where(missing, negative, labels)
     filled = labels.astype(object)
@@ -107,7 +106,9 @@ def _too_late(
     labelled_at: ArrayLike | None,
     now: Time,
 ) -> BoolArray:
-    """Which labels came after the age of maturity; raise for rows that are not that old."""
+    """Which labels arrived after the age of maturity; raise an error for rows that are not that
+    old.
+    """
     late = np.zeros(n_rows, dtype=bool)
     if at is None:
         if labelled_at is not None or now is not None:
@@ -136,14 +137,14 @@ def _too_late(
 
 
 def _in_utc(entry: Any) -> Any:
-    """A date with a time zone, in UTC and without one; anything else as it is."""
+    """A datetime with a time zone, converted to UTC without one; anything else unchanged."""
     if isinstance(entry, datetime) and entry.tzinfo is not None:
         return entry.astimezone(UTC).replace(tzinfo=None)
     return entry
 
 
 def days_of(times: Any, n_rows: int, name: str) -> NDArray[np.float64]:
-    """Times as numbers of days: numbers as they are, dates since 1970.
+    """Times as numbers of days: numbers unchanged, dates as days since 1970.
 
     >>> days_of(["1970-01-02", "1970-01-03T12:00"], 2, "at")
     array([1. , 2.5])

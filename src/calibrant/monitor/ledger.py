@@ -1,4 +1,4 @@
-"""Predictions and labels, each counted once, in whatever order and however often they come."""
+"""Predictions and labels, each counted once, in whatever order and however often they arrive."""
 
 import json
 import math
@@ -13,33 +13,33 @@ from calibrant.monitor.tables import PREDICTIONS, WAITING
 
 SECONDS_A_DAY = 86_400.0
 TOO_LATE = 2
-"""Added to a label that came too late to count."""
+"""Added to a label that arrived too late to count."""
 
 
 @dataclass
 class Live:
-    """The clock of a store, and what has happened so far.
+    """The clock of a store, and its counts so far.
 
     Attributes
     ----------
     latest : float
-        The latest time that was seen, in seconds since 1970; it never goes back.
+        The latest time seen, in seconds since 1970; it never goes back.
     counted_until, scored_until : int
-        The first day that is not counted yet, and whose scores are not compared yet.
+        The first day not yet counted, and the first day whose scores are not yet compared.
     recorded, resolved : int
-        Predictions that were taken, and labels that will count.
+        Predictions received, and labels that will count.
     mature : int
-        Predictions that were counted.
+        Predictions counted.
     labelled : int
         Counted predictions whose label was known in time.
     duplicate, conflicting : int
-        Predictions or labels that came again: the same, or another for the same id.
+        Predictions or labels received again: identical, or different for the same id.
     expired : int
-        Labels that came too late to count.
+        Labels that arrived too late to count.
     late : int
-        Predictions of a day that was counted already.
+        Predictions for a day that was already counted.
     unknown : int
-        Labels whose prediction did not come.
+        Labels whose prediction never arrived.
     """
 
     latest: float = 0.0
@@ -57,31 +57,31 @@ class Live:
 
     @classmethod
     def read(cls, connection: Any) -> Self:
-        """Read it."""
+        """Read it from the store."""
         text = read_text(connection, "live")
         return cls() if text is None else cls(**json.loads(text))
 
     def write(self, connection: Any) -> None:
-        """Write it, within the transaction that it belongs to."""
+        """Write it, within the transaction it belongs to."""
         write_text(connection, "live", json.dumps(asdict(self)))
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What became of predictions or labels that were handed in.
+    """What happened to submitted predictions or labels.
 
     Attributes
     ----------
     new : int
         Seen for the first time.
     duplicate, conflicting : int
-        Had come before: the same, or another for the same id. What came first stays.
+        Received before: identical, or different for the same id. The first one is kept.
     waiting : int
-        Labels that came before their prediction, and wait for it.
+        Labels that arrived before their prediction and wait for it.
     expired : int
-        Labels that came too late to count.
+        Labels that arrived too late to count.
     late : int
-        Predictions of a day that is counted already; they do not count.
+        Predictions for a day that is already counted; they do not count.
     """
 
     new: int = 0
@@ -93,12 +93,12 @@ class Receipt:
 
     @property
     def outcome(self) -> str:
-        """What became of the only one, where one was handed in."""
+        """What happened to the only one, if a single one was submitted."""
         return next(name for name, number in asdict(self).items() if number)
 
 
 class _Outcomes(dict[str, int]):
-    """How often each thing happened."""
+    """How often each outcome occurred."""
 
     def add(self, name: str) -> None:
         self[name] = self.get(name, 0) + 1
@@ -113,7 +113,7 @@ def take_predictions(
     segments: Sequence[str | None],
     maturity: float,
 ) -> Receipt:
-    """Take predictions into the store; labels that waited for them are attached."""
+    """Store predictions; attach labels that waited for them."""
     columns = (PREDICTIONS.c.score, PREDICTIONS.c.segment)
     known = rows_by_id(connection, PREDICTIONS, ids, columns)
     waiting = rows_by_id(
@@ -173,7 +173,7 @@ def take_labels(
     times: Sequence[float],
     maturity: float,
 ) -> Receipt:
-    """Take labels into the store. The first label of an id stays, whatever comes later."""
+    """Store labels. The first label of an id is kept, whatever arrives later."""
     known = rows_by_id(
         connection,
         PREDICTIONS,
@@ -225,7 +225,7 @@ def _delete_waiting(connection: Any, ids: Sequence[str]) -> None:
 
 
 def forget(connection: Any, live: Live, remember: float) -> None:
-    """Forget counted predictions and waiting labels that are older than `remember` days."""
+    """Delete counted predictions and waiting labels that are older than `remember` days."""
     if live.counted_until is None:
         return
     oldest = live.latest / SECONDS_A_DAY - remember

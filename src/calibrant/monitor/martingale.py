@@ -17,15 +17,16 @@ from calibrant.params.kind import EntryTable
 from calibrant.params.state_kinds import Counts, Numbers, NumbersOrNull, OneCount, Tabled
 
 SIZES = np.array([0.05, 0.1, 0.2, 0.4, 0.8])
-"""Sizes of a change that bets are made on."""
+"""Sizes of change that are bet on."""
 SIZE_WEIGHTS = np.array([0.1, 0.2, 0.25, 0.25, 0.2])
-"""Their weights: fewer labels can show the larger ones."""
+"""Their weights: larger changes show with fewer labels."""
 
 _MOST_STARTS = 200
 
 
 def later_start(number: int) -> int:
-    """After how many batches the start of this number, from 1 on, begins: two for each doubling.
+    """The number of batches after which start `number`, counted from 1, begins: two starts per
+    doubling.
 
     >>> [later_start(number) for number in range(1, 10)]
     [1, 2, 3, 4, 6, 8, 12, 16, 23]
@@ -46,7 +47,7 @@ def start_weight(number: int | IntArray) -> FloatArray:
 
 
 def log_sum(logs: FloatArray) -> float:
-    """The logarithm of the sum of numbers that are given by their logarithms.
+    """The logarithm of the sum of numbers given by their logarithms.
 
     >>> round(log_sum(np.array([0.0, -np.inf, 0.0])), 3)
     0.693
@@ -59,22 +60,22 @@ def log_sum(logs: FloatArray) -> float:
 
 @dataclass
 class ShiftMixture(Resumed):
-    """Bets that independent N(0, 1) numbers have got another mean.
+    """Bets that the mean of independent N(0, 1) numbers has changed.
 
     Each batch gives one z for each channel. Bets multiply by exp(c z - c^2 / 2), with c = d x a: a
     size d, a direction x over the channels, and a stake a. All stakes are known before z, so each
     product is a martingale in the filtration of the z, and so is the weighted sum over sizes, both
-    signs, directions and starts. The weight of a start that has not begun counts as it is.
+    signs, directions and starts. The weights of starts that have not begun are added unchanged.
 
-    The stake of a channel is a = strength * N_start / N: how far a change of 1 moves z, where the
-    pool of N units has only N_start from before the change.
+    The stake of a channel is a = strength * N_start / N: how far a change of 1 moves z, if only
+    N_start of the N units in the pool are from before the change.
 
     Attributes
     ----------
     directions : float array of shape (n_directions, n_channels)
-        What is bet on: the same change in all channels, a slope, single channels.
+        The changes that are bet on: the same in all channels, a slope, single channels.
     weights : float array of shape (n_directions,)
-        Weights, which add up to 1.
+        Their weights, which add up to 1.
     sizes : float array
         Sizes d.
     first : float array of shape (n_starts, n_channels)
@@ -109,7 +110,7 @@ class ShiftMixture(Resumed):
 
     @property
     def n_channels(self) -> int:
-        """How many numbers a batch gives."""
+        """How many numbers each batch gives."""
         return int(self.directions.shape[1])
 
     @property
@@ -122,7 +123,7 @@ class ShiftMixture(Resumed):
         return self.n_starts == 0 or self.n_batches >= later_start(self.n_starts)
 
     def update(self, z: FloatArray, strength: FloatArray, pool: FloatArray) -> None:
-        """Take the numbers of a batch.
+        """Process the numbers of a batch.
 
         `pool` is the size of the pool of each channel before the batch.
         """
@@ -158,7 +159,7 @@ class ShiftMixture(Resumed):
         return log_sum(np.append(self.log_parts().ravel(), np.log(waiting)))
 
     def likely_start(self) -> int:
-        """The number of the start with the largest part of the evidence."""
+        """The number of the start with the largest share of the evidence."""
         parts = self.log_parts()
         return int(np.argmax([log_sum(row) for row in parts]))
 
@@ -174,7 +175,7 @@ class ShiftMixture(Resumed):
 
 @dataclass
 class RestartedBets(Resumed):
-    """Bets that begin anew with every batch: M <- (M + w_t) F, for each of several kinds of bets.
+    """Bets that restart with every batch: M <- (M + w_t) F, for each of several kinds of bets.
 
     F is the product of a batch's factors, each with expectation at most 1 given the past. With w_0
     = 1/2 and w_t = 1 / (2 t (t + 1)), M plus the weights not yet used is a nonnegative
@@ -187,9 +188,9 @@ class RestartedBets(Resumed):
     logs : float array of shape (n_bets,)
         Logarithm of each M.
     best : float array of shape (n_bets,)
-        Logarithm of the largest part that a single start has in M.
+        Logarithm of the largest contribution of a single start to M.
     since : int array of shape (n_bets,)
-        With which batch that start began.
+        The batch with which that start began.
     n_batches : int
         Batches so far.
     """
@@ -214,7 +215,7 @@ class RestartedBets(Resumed):
             self.since = np.zeros(self.weights.size, dtype=np.int64)
 
     def update(self, log_factors: FloatArray) -> None:
-        """Take the logarithm of each factor of a batch."""
+        """Process the logarithm of each factor of a batch."""
         new = float(np.log(start_weight(self.n_batches)))
         self.since = np.where(new >= self.best, self.n_batches, self.since)
         self.best = np.maximum(self.best, new) + log_factors
@@ -238,7 +239,7 @@ def mean_limits(total: float, n_rows: int, alpha: float) -> tuple[float, float]:
     """Limits on the average conditional mean of numbers in [0, 1], valid at every moment with
     probability 1 - alpha.
 
-    exp(l S - l^2 n / 8), with S the sum of n numbers less their conditional means, is a
+    exp(l S - l^2 n / 8), with S the sum of n numbers minus their conditional means, is a
     supermartingale for every l (Hoeffding's lemma). Averaged over l ~ N(0, 1 / r) it gives |S| <=
     sqrt((n/4 + r) ln((n/4 + r) / (r alpha^2))).
 

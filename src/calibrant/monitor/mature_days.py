@@ -1,4 +1,4 @@
-"""A day is over: its rows are counted, the tests look at them, and only counts stay."""
+"""Close a day: count its rows, let the tests evaluate them, and keep only counts."""
 
 import json
 from collections.abc import Iterator
@@ -22,15 +22,15 @@ from calibrant.monitor.watched import counts_of
 
 _CHUNK = 50_000  # rows in memory at once
 _REFERENCE_SCORES = 2000
-_MOST_DAYS = 4000  # that are kept one by one
+_MOST_DAYS = 4000  # days that are kept individually
 
 SHARES = {"rates": 0.5, "guarantee": 0.3, "scores": 0.2}
-"""How one budget is shared. Without a guarantee, its share goes to the rates."""
+"""How one error budget is shared. Without a guarantee, its share goes to the rates."""
 
 
 @dataclass
 class Tests:
-    """The tests of a store, under one budget."""
+    """The tests of a store, which share one error budget."""
 
     rates: DriftMonitor
     guarantee: GuaranteeMonitor | None
@@ -48,9 +48,9 @@ class Tests:
         reference: int | None,
         seed: int,
     ) -> "Tests":
-        """New tests of a calibrator.
+        """New tests for a calibrator.
 
-        Where rows of a day depend on each other, the rates alone are tested.
+        If rows of a day depend on each other, only the rates are tested.
         """
         by_row = unit == "row"
         kept = by_row and is_guarantee(calibrator.guarantee_)
@@ -99,13 +99,13 @@ class Tests:
 
     @property
     def n_until_scores(self) -> int:
-        """Predictions that are missing until scores can be compared."""
+        """Number of predictions missing before scores can be compared."""
         if self.scores is not None or self.rates.unit != "row":
             return 0
         return max(0, _REFERENCE_SCORES - len(self.reference))
 
     def look_at_scores(self, scores: FloatArray, day: str, seed: int) -> None:
-        """Compare the scores of a day with the first ones, or let them be those."""
+        """Compare the scores of a day with the reference scores, or add them to the reference."""
         if self.rates.unit != "row":
             return
         if self.scores is not None:
@@ -124,10 +124,10 @@ class Tests:
 def advance(
     connection: Any, live: Live, maturity: float, remember: float, alpha: float, seed: int
 ) -> None:
-    """Count the days that are mature by now, compare the scores of those that are over, and forget
-    old rows.
+    """Count the days that are mature by now, compare the scores of completed days, and delete old
+    rows.
 
-    What is counted, and when, depends on times alone, never on labels.
+    What is counted, and when, depends only on times, never on labels.
     """
     now = live.latest / SECONDS_A_DAY
     over = int(now // 1)
@@ -169,7 +169,7 @@ def _days_with_rows(connection: Any, first: int, end: int) -> list[int]:
 
 
 def _chunks(connection: Any, day: int) -> Iterator[_Rows]:
-    """The rows of a day, some at a time; labels that are unknown or came too late are NaN."""
+    """The rows of a day, in chunks; labels that are unknown or arrived too late are NaN."""
     query = sa.select(PREDICTIONS.c.score, PREDICTIONS.c.label, PREDICTIONS.c.segment).where(
         PREDICTIONS.c.day == day
     )
@@ -182,7 +182,7 @@ def _chunks(connection: Any, day: int) -> Iterator[_Rows]:
 
 
 def _count_day(connection: Any, live: Live, tests: Tests, day: int) -> None:
-    """Count the rows of a day, once: each with its label at the age of maturity."""
+    """Count the rows of a day once, each with its label at the age of maturity."""
     watched = tests.rates.watched
     classes = watched.classes
     size = watched.n_regions
@@ -207,7 +207,7 @@ def _count_day(connection: Any, live: Live, tests: Tests, day: int) -> None:
 
 
 def _join_old_days(connection: Any) -> None:
-    """Add up the oldest days, where there are too many to keep one by one."""
+    """Merge the oldest days if there are too many to keep individually."""
     days = [int(day) for (day,) in connection.execute(sa.select(DAYS.c.day).order_by(DAYS.c.day))]
     if len(days) <= _MOST_DAYS:
         return

@@ -1,4 +1,4 @@
-"""Have the rates of regions changed? Batches are compared with all rows before them, exactly."""
+"""Have the rates of regions changed? Compare each batch exactly with all rows before it."""
 
 from typing import ClassVar
 
@@ -19,22 +19,23 @@ from calibrant.params.state_kinds import Counts, OneCount, Tabled
 LEVEL = 0.4
 SLOPE = 0.05
 SINGLE = 0.55
-"""Weights of bets on all regions alike, on a slope over the regions, and on single regions.
+"""Weights of bets on the same change in all regions, on a slope over the regions, and on single
+regions.
 
-Saved bets rest on them: other weights need another schema of the saved states.
+Saved bets depend on them: other weights need another schema of the saved states.
 """
 _CLEAR = 3.3  # standard deviations from which on a region is named
-_ROWS_A_REGION = 10  # of a batch, in the mean
+_ROWS_A_REGION = 10  # average number in a batch
 
 _OF_REGIONS = Counts(size="watched.n_regions")
 
 
 class PooledRates(Resumed):
-    """A pool of rows of each region, and bets that a new batch has other rates.
+    """A pool of rows per region, and bets that a new batch has different rates.
 
-    The pool begins with the rows of calibration. Each batch gives one N(0, 1) number for each
-    region and then joins the pool; see `exact_scores`. Without rows of calibration, the first
-    `reference` rows of the stream are the pool.
+    The pool starts with the calibration rows. Each batch gives one N(0, 1) number per region and
+    then joins the pool; see `exact_scores`. Without calibration rows, the first `reference` rows of
+    the stream are the pool.
     """
 
     _entries: ClassVar[EntryTable] = {
@@ -73,7 +74,7 @@ class PooledRates(Resumed):
 
     @property
     def in_reference(self) -> bool:
-        """Whether rows still fill the pool that later ones are compared with."""
+        """Whether rows are still filling the pool that later rows are compared with."""
         return int(self.pool_rows.sum()) < self.reference
 
     @property
@@ -83,32 +84,34 @@ class PooledRates(Resumed):
 
     @property
     def n_reference(self) -> int:
-        """Rows of the reference: more than were asked for, if they came as counts of a large batch."""
+        """Number of rows in the reference: more than requested if they arrived as counts of a large
+        batch.
+        """
         if self.mixture.n_starts:
             return int(self.mixture.first[0].sum())
         return max(self.reference, int(self.pool_rows.sum()))
 
     @property
     def is_due(self) -> bool:
-        """Whether the rows that wait are enough for a batch, or complete the reference.
+        """Whether the waiting rows are enough for a batch, or complete the reference.
 
-        It looks at numbers of rows, never at labels.
+        This depends on numbers of rows, never on labels.
         """
         completes = self.in_reference and self.missing == 0
         return self.n_waiting >= self.batch_rows or completes
 
     @property
     def begins(self) -> bool:
-        """Whether the next batch begins a start of bets."""
+        """Whether a start of bets begins with the next batch."""
         return not self.in_reference and self.mixture.begins()
 
     def wait(self, rows: IntArray, hits: IntArray) -> None:
-        """Take rows and positive rows of each region."""
+        """Add rows and positive rows of each region to those waiting."""
         self.waiting_rows += rows
         self.waiting_hits += hits
 
     def close(self) -> None:
-        """Compare the rows that wait with the pool; then they join it."""
+        """Compare the waiting rows with the pool; then add them to it."""
         rows = self.waiting_rows
         hits = self.waiting_hits
         if not self.in_reference:
@@ -129,9 +132,9 @@ class PooledRates(Resumed):
         self.mixture.update(z, np.sqrt(self._variances * rows * pool / both), pool)
 
     def clarity(self, start: int) -> FloatArray:
-        """For each region, how many standard deviations its rows since a start are off.
+        """For each region, how many standard deviations its rows since a start deviate.
 
-        Positive for more hits.
+        Positive means more hits.
         """
         moved = self.mixture.moved[start]
         spent = self.mixture.spent[start]
@@ -140,11 +143,11 @@ class PooledRates(Resumed):
         )
 
     def changes(self, start: int, alpha: float) -> tuple[Change, ...]:
-        """What has changed since a start: over all regions, then the regions in which it is clear.
+        """What has changed since a start: over all regions, then in the regions where it is clear.
 
         All limits hold at once with probability at least 1 - alpha, if each region had one rate
-        before the start and has one since; a start's limits have its share of alpha, so that the
-        start may be chosen afterwards.
+        before the start and has one rate since. The limits of a start use its share of alpha, so
+        the start may be chosen afterwards.
         """
         size = self.watched.n_regions
         before_rows = self.mixture.first[start].astype(np.int64)

@@ -1,5 +1,5 @@
-"""Have the rates changed, where rows of one day or week depend on each other? Days are ranked among
-each other.
+"""Have the rates changed, if rows of the same day or week are dependent? Rank days among each
+other.
 """
 
 from typing import ClassVar
@@ -27,11 +27,11 @@ class RankedUnits(Resumed):
     higher or lower.
 
     The residual of a unit is sum (s_b - n_b p_b) / sqrt(sum n_b p_b (1 - p_b)), over regions with
-    n_b rows and s_b positive ones. The rates p_b come from calibration: from rows that are in no
-    unit. If units are exchangeable, the rank of each among those up to it is uniform and
-    independent of the earlier ranks, so with ties broken at random z = Phi^-1((rank - V) / n) are
-    independent N(0, 1) numbers as n grows, and uniform on a grid made continuous by V for every n:
-    exact.
+    n_b rows, s_b of them positive. The rates p_b come from calibration: from rows that are in no
+    unit. If units are exchangeable, the rank of each among the n units up to it is uniform and
+    independent of the earlier ranks. With ties broken at random and V uniform, (rank - V) / n is
+    then uniform on [0, 1] for every n, so the numbers z = Phi^-1((rank - V) / n) are exactly
+    independent N(0, 1).
     """
 
     _entries: ClassVar[EntryTable] = {
@@ -48,32 +48,32 @@ class RankedUnits(Resumed):
         self.weekdays = weekdays
         self.n_kinds = _DAYS_A_WEEK if weekdays else 1
         self.residuals: list[list[float]] = [[] for _ in range(self.n_kinds)]
-        self.sums = np.zeros((3, 0))  # of the units since each start: rows, hits, hits expected
+        self.sums = np.zeros((3, 0))  # for the units since each start: rows, hits, expected hits
         self.n_units = 0
         self.mixture = ShiftMixture(np.ones((1, self.n_kinds)), np.ones(1), _SIZES)
         self._source = RandomSource.of(seed, "drift of ranks")
 
     n_waiting = 0
-    """Units are taken at once; rows of `PooledRates` wait for their batch."""
+    """Always 0: units are processed at once, while rows of `PooledRates` wait for their batch."""
     batch_rows = 1
 
     @property
     def n_reference(self) -> int:
-        """Units of the reference."""
+        """Number of units in the reference."""
         return self.reference
 
     @property
     def in_reference(self) -> bool:
-        """Whether units still are those that later ones are ranked among."""
+        """Whether units still belong to the reference that later ones are ranked among."""
         return self.n_units < self.reference
 
     @property
     def begins(self) -> bool:
-        """Whether the next unit begins a start of bets."""
+        """Whether a start of bets begins with the next unit."""
         return not self.in_reference and self.mixture.begins()
 
     def take(self, rows: IntArray, hits: IntArray, kind: int) -> None:
-        """Take the rows and positive rows of a unit; `kind` is its weekday, or 0."""
+        """Process the rows and positive rows of a unit; `kind` is its weekday, or 0."""
         rates = self.watched.baseline
         expected = float(rows @ rates)
         variance = float(rows @ (rates * (1.0 - rates)))
@@ -102,7 +102,9 @@ class RankedUnits(Resumed):
         self.mixture.update(z, strength, pool)
 
     def changes(self, start: int) -> tuple[Change, ...]:
-        """What has changed since a start, over all regions. No limits: units may differ in any way."""
+        """What has changed since a start, over all regions. There are no limits, because units may
+        differ in any way.
+        """
         rows, hits, expected = self.sums[:, start].tolist()
         total = max(rows, 1.0)
         return (Change(None, "all regions", int(rows), expected / total, hits / total, None, None),)

@@ -25,7 +25,7 @@ from calibrant.params.rules import Integer
 from calibrant.params.state_kinds import Counts, Nested, Numbers, OneCount, Tabled
 from calibrant.text.numbers import counted
 
-_ROWS_A_BIN = 20  # that cut the bins, at most a tenth of the reference
+_ROWS_A_BIN = 20  # rows that cut the bins, at most a tenth of the reference
 _BATCH_ROWS = 100
 _CLEAR = 3.3
 _ASSUMED = (
@@ -157,8 +157,8 @@ class ScoreDriftMonitor(EvidenceMonitor):
         pool_up_to = np.cumsum(pool)[1:]
         keys = np.uint64(self._n_closed * up_to.size) + np.arange(up_to.size, dtype=np.uint64)
         z = exact_scores(pool_up_to, pool[1:], up_to, batch[1:], self._source.uniforms(keys))
-        # stakes know the sizes of batch and pool, and the shares of the pilot, but no count of a
-        # bin
+        # stakes depend on the sizes of batch and pool, and on the shares of the pilot, but not on
+        # the count of any bin
         cumulated = np.cumsum(self._shares)[1:]
         share = self._shares[1:] / cumulated
         n_batch = float(batch.sum())
@@ -272,6 +272,6 @@ class ScoreDriftMonitor(EvidenceMonitor):
 
 
 def _counts(bins: Partition, scores: Any) -> IntArray:
-    """Scores in each bin."""
+    """Number of scores in each bin."""
     regions = bins.regions_of(bins.prepare(scores))
     return np.bincount(regions, minlength=bins.n_regions).astype(np.int64)

@@ -1,4 +1,4 @@
-"""What a monitor knows at one moment."""
+"""The state of a monitor at one moment."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,25 +13,25 @@ from calibrant.text.result import Result
 from calibrant.text.result_table import ResultTable
 
 _CONDITION = "the assumptions of each test hold, above all that rows (or days) are independent"
-_FAULT = 0.05  # share of missing labels, beyond the usual one, that is told with an alarm
+_FAULT = 0.05  # excess share of missing labels that is reported with an alarm
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EpsilonPath:
-    """What was known after a day.
+    """What was known at the end of a day.
 
     Attributes
     ----------
     day : str
         The day.
     counts, positives : int arrays of shape (n_regions,)
-        Rows and positive rows of each region, of all days so far.
+        Rows and positive rows of each region, over all days so far.
     n_rows, n_positives, n_unknown : int
-        Rows of this day, positive ones, and those whose label was not known in time.
+        Rows of this day, positive rows, and rows whose label was not known in time.
     lower, upper : float arrays of shape (n_regions,)
-        Limits on the rate of each region, which hold after every day at once.
+        Limits on the rate of each region, which hold after every day simultaneously.
     epsilon : float
-        How far, at most, a calibrated value is from the rate of its region.
+        The largest distance between a calibrated value and the rate of its region.
     """
 
     day: str
@@ -46,7 +46,7 @@ class EpsilonPath:
 
     @classmethod
     def empty(cls, n_regions: int) -> Self:
-        """Before the first day."""
+        """The state before the first day."""
         nothing = np.zeros(n_regions, dtype=np.int64)
         return cls("", nothing, nothing, 0, 0, 0, np.zeros(n_regions), np.ones(n_regions), 1.0)
 
@@ -161,7 +161,7 @@ class MonitorSnapshot(Result):
         return f"{known}, {self.n_pending:,} pending"
 
     def _missing_labels(self, verdict: MonitorResult) -> str:
-        """Whether labels have stopped coming: a fault of their pipeline looks like a change."""
+        """Whether labels have stopped arriving: a fault in their pipeline looks like a change."""
         start = "" if verdict.since is None or verdict.since.at is None else verdict.since.at
         earlier = _unknown_share([step for step in self.path if step.day <= start])
         later = _unknown_share([step for step in self.path if step.day > start])
@@ -238,7 +238,7 @@ class MonitorSnapshot(Result):
         )
 
     def _changes(self) -> dict[str, Any]:
-        """What each test that raised an alarm has found, over all regions and region by region."""
+        """The findings of each test that raised an alarm, over all regions and by region."""
         found = [(verdict, change) for verdict in self.verdicts for change in verdict.changes]
         columns: dict[str, Any] = {
             "region": [change.name for _, change in found],
@@ -257,6 +257,6 @@ class MonitorSnapshot(Result):
 
 
 def _unknown_share(days: Sequence[EpsilonPath]) -> float:
-    """The share of the rows of some days whose label was not known in time."""
+    """The share of rows, over some days, whose label was not known in time."""
     rows = sum(step.n_rows for step in days)
     return sum(step.n_unknown for step in days) / max(rows, 1)

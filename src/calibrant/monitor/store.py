@@ -1,6 +1,4 @@
-"""A store in a database: transactions that are durable when they end, and errors that say what to
-do.
-"""
+"""A store in a database: durable transactions, and errors that say what to do."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,8 +13,8 @@ from calibrant.monitor.tables import STATE, prepare_tables
 
 _LIVE = "live"
 """The row that every writer locks: the clock and the counts."""
-_MOST_NAMES = 10_000  # of one query
-_LARGEST_LOG = 2**24  # bytes that the log of SQLite keeps when all of it is in the file
+_MOST_NAMES = 10_000  # per query
+_LARGEST_LOG = 2**24  # bytes to which SQLite truncates its log after a checkpoint
 
 _ADVICE = (
     ("locked", "another process holds it: try again, or raise timeout"),
@@ -32,14 +30,14 @@ _ADVICE = (
 
 
 class Store:
-    """Tables in SQLite, or in another database of a given URL.
+    """Tables in SQLite, or in another database given by its URL.
 
     Parameters
     ----------
     place : str or Path
         A file, or a URL such as "postgresql+psycopg://user@host/name".
     timeout : float
-        Seconds to wait for a lock of another process.
+        Seconds to wait for another process's lock.
     """
 
     def __init__(self, place: str | Path, timeout: float) -> None:
@@ -54,7 +52,7 @@ class Store:
 
     @property
     def is_sqlite(self) -> bool:
-        """Whether the store is a file of SQLite."""
+        """Whether the store is a SQLite file."""
         return bool(self.url.get_backend_name() == "sqlite")
 
     def _make_engine(self) -> Any:
@@ -69,7 +67,7 @@ class Store:
 
     @property
     def engine(self) -> Any:
-        """The engine of this process; after a fork the child opens connections of its own."""
+        """The engine of this process; after a fork the child opens its own connections."""
         if os.getpid() != self._process:
             self._engine.dispose(close=False)
             self._engine = self._make_engine()
@@ -78,9 +76,9 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[Any]:
-        """A transaction that no other writer runs beside.
+        """A transaction that excludes other writers.
 
-        It is durable when the block ends, or never happened.
+        It is durable when the block ends, or has no effect.
         """
         with self._explained("written"), self.engine.connect() as plain:
             connection = plain.execution_options(calibrant_writes=True)
@@ -89,7 +87,7 @@ class Store:
                 yield connection
 
     def _limit_wait(self, connection: Any) -> None:
-        """Let a server give up waiting for another writer after `timeout`, as SQLite does."""
+        """Make a server stop waiting for another writer after `timeout`, as SQLite does."""
         if connection.dialect.name == "postgresql":
             milliseconds = max(1, round(1000.0 * self.timeout))
             connection.exec_driver_sql(f"SET LOCAL lock_timeout = {milliseconds}")
@@ -116,13 +114,13 @@ class Store:
             ) from error
 
     def open(self) -> bool:
-        """Make the tables or bring them up to date; return whether the store is new."""
+        """Create the tables or migrate them; return whether the store is new."""
         try:
             return self._prepare()
         except StoreError:
             if self.is_sqlite:
                 raise
-            return self._prepare()  # another process was making the same tables: now they are there
+            return self._prepare()  # another process was creating the same tables: now they exist
 
     def _prepare(self) -> bool:
         with self.writing() as connection:
@@ -134,19 +132,19 @@ class Store:
 
 
 def _url_of(place: str) -> Any:
-    """The URL of a database, or that of a file of SQLite."""
+    """The URL of a database, or of a SQLite file."""
     if "://" in place:
         return sa.make_url(place)
     return sa.URL.create("sqlite", database=str(Path(place).absolute()))
 
 
 def lock(connection: Any) -> None:
-    """Wait until no other writer is at work; SQLite has done so already."""
+    """Wait until no other writer is active; SQLite has already done so."""
     connection.execute(sa.select(STATE.c.value).where(STATE.c.key == "version").with_for_update())
 
 
 def read_text(connection: Any, key: str) -> str | None:
-    """A text of the state; None if there is none."""
+    """Read a text from the state; None if there is none."""
     found: str | None = connection.execute(
         sa.select(STATE.c.value).where(STATE.c.key == key)
     ).scalar()
@@ -154,7 +152,7 @@ def read_text(connection: Any, key: str) -> str | None:
 
 
 def write_text(connection: Any, key: str, value: str) -> None:
-    """Set a text of the state."""
+    """Set a text in the state."""
     changed = connection.execute(STATE.update().where(STATE.c.key == key).values(value=value))
     if changed.rowcount == 0:
         connection.execute(STATE.insert().values(key=key, value=value))
@@ -163,7 +161,7 @@ def write_text(connection: Any, key: str, value: str) -> None:
 def rows_by_id(
     connection: Any, table: Any, ids: Sequence[str], columns: Sequence[Any]
 ) -> dict[str, Any]:
-    """The rows of a table that have one of these ids, by id."""
+    """The rows of a table with one of these ids, by id."""
     found: dict[str, Any] = {}
     query = sa.select(table.c.id, *columns).where(
         table.c.id.in_(sa.bindparam("ids", expanding=True))
@@ -175,7 +173,7 @@ def rows_by_id(
 
 
 def execute_rows(connection: Any, statement: Any, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Run a statement for each row of parameters, past what SQLAlchemy does for each: a third of
+    """Run a statement for each row of parameters, bypassing SQLAlchemy's per-row work: a third of
     the time.
     """
     if not rows:
@@ -189,16 +187,18 @@ def execute_rows(connection: Any, statement: Any, rows: Sequence[Mapping[str, An
 
 
 def _set_up_sqlite(connection: Any, _: Any) -> None:
-    """WAL lets readers read while a writer writes; synchronous FULL makes each commit durable."""
-    connection.isolation_level = None  # SQLAlchemy says when a transaction begins
+    """Let readers read while a writer writes (WAL), and make each commit durable (synchronous
+    FULL).
+    """
+    connection.isolation_level = None  # SQLAlchemy controls when a transaction begins
     cursor = connection.cursor()
     try:
         cursor.execute("PRAGMA journal_mode=WAL")
-    except Exception as error:  # a read-only file has the mode that it has
+    except Exception as error:  # the mode of a read-only file cannot be changed
         if "readonly" not in str(error):
             raise
     cursor.execute("PRAGMA synchronous=FULL")
-    cursor.execute("PRAGMA fullfsync=ON")  # macOS: past the cache of the disk
+    cursor.execute("PRAGMA fullfsync=ON")  # macOS: flush the disk's own cache
     cursor.execute("PRAGMA cache_size=-65536")
     cursor.execute(f"PRAGMA journal_size_limit={_LARGEST_LOG}")
     cursor.close()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def read_snapshot(connection: Any, monitor: "Monitor") -> MonitorSnapshot:
-    """All that a store knows, as of the beginning of the transaction."""
+    """The contents of a store as of the beginning of the transaction."""
     live = Live.read(connection)
     tests = Tests.read(connection, 1.0 - monitor.confidence_level)
     size = monitor.watched.n_regions

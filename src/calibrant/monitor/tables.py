@@ -1,4 +1,4 @@
-"""The tables of a store of predictions and labels, and how older ones become these."""
+"""The tables of a store of predictions and labels, and their migrations."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -32,8 +32,8 @@ PREDICTIONS = sa.Table(
     sa.Index("calibrant_predictions_by_day", "day"),
     sqlite_with_rowid=False,
 )
-"""Predictions by id. The label is 0 or 1, 2 or 3 for one that came too late to count, and null
-while unknown.
+"""Predictions by id. The label is 0 or 1; 2 or 3 if it arrived too late to count; null while
+unknown.
 """
 
 WAITING = sa.Table(
@@ -53,17 +53,17 @@ DAYS = sa.Table(
     sa.Column("day", sa.Integer, primary_key=True),
     sa.Column("counts", sa.Text, nullable=False),
 )
-"""What was counted of each day: rows, positive rows and unknown labels of each region, as JSON."""
+"""The counts of each day: rows, positive rows and unknown labels of each region, as JSON."""
 
 MIGRATIONS: Mapping[int, Callable[[Any], None]] = {}
-"""What turns version n into n + 1, by n.
+"""The migration from version n to n + 1, by n.
 
-It is given a connection, within the transaction that opens the store.
+It receives a connection, within the transaction that opens the store.
 """
 
 
 def prepare_tables(connection: Any) -> bool:
-    """Make the tables, or bring older ones up to date; return whether the store is new."""
+    """Create the tables, or migrate older ones; return whether the store is new."""
     METADATA.create_all(connection)
     found = connection.execute(sa.select(STATE.c.value).where(STATE.c.key == "version")).scalar()
     if found is None:

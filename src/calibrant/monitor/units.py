@@ -1,4 +1,4 @@
-"""Days, weeks and blocks: what may be independent where rows are not."""
+"""Days, weeks and blocks: units that may be independent where rows are not."""
 
 from collections.abc import Hashable, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ _MONDAY = 3  # 1970-01-01 was a Thursday
 
 
 def numbered_units(days: NDArray[np.float64], unit: str) -> tuple[IndexArray, list[int]]:
-    """The number of each row's unit, in the order of time, and the first day of each unit, since
+    """The index of each row's unit, in time order, and the first day of each unit, in days since
     1970.
 
     >>> numbered_units(np.array([4.5, 3.0, 11.0]), "week")
@@ -41,7 +41,7 @@ def unit_name(day: int, unit: str) -> str:
 
 
 def named_blocks(blocks: ArrayLike | None, n_rows: int) -> tuple[IndexArray, list[str]]:
-    """The number of each row's block, in the order of their first rows, and the name of each."""
+    """The index of each row's block, in order of first occurrence, and the name of each."""
     if blocks is None:
         raise InvalidTypeError(
             "blocks", "name the block of each row for a monitor of blocks", got="None"
@@ -53,7 +53,7 @@ def named_blocks(blocks: ArrayLike | None, n_rows: int) -> tuple[IndexArray, lis
         )
     number: dict[Hashable, int] = {}
     numbers = [number.setdefault(name, len(number)) for name in names.tolist()]
-    if any(name is None or name != name for name in number):  # NaN differs from itself
+    if any(name is None or name != name for name in number):  # NaN is not equal to itself
         raise InvalidValueError("blocks", "have no missing values", got="a missing one")
     return np.array(numbers, dtype=np.intp), [str(name) for name in number]
 
@@ -61,7 +61,7 @@ def named_blocks(blocks: ArrayLike | None, n_rows: int) -> tuple[IndexArray, lis
 def named_units(
     unit: str, n_rows: int, at: ArrayLike | None, blocks: ArrayLike | None
 ) -> tuple[IndexArray, list[str]]:
-    """The number of each row's day, week or block, and the name of each."""
+    """The index of each row's day, week or block, and the name of each."""
     if unit == "block":
         return named_blocks(blocks, n_rows)
     if at is None:
@@ -71,9 +71,10 @@ def named_units(
 
 
 def check_unit_order(names: Sequence[str], last: str | None, unit: str) -> None:
-    """Raise for a unit that came before: all its rows must be in one batch, and later ones later.
+    """Raise an error for a unit seen before: all its rows must be in one batch, and units must come
+    in time order.
 
-    Blocks may have any order.
+    Blocks may come in any order.
     """
     if last is None or not names:
         return
@@ -84,7 +85,7 @@ def check_unit_order(names: Sequence[str], last: str | None, unit: str) -> None:
 
 
 def weekday_of(name: str) -> int:
-    """The weekday of a day that is named by its date: 0 for Monday.
+    """The weekday of a day named by its date: 0 for Monday.
 
     >>> weekday_of("2026-02-02")
     0
@@ -98,7 +99,7 @@ def weekday_of(name: str) -> int:
 
 
 def shown_time(at: Any, n_rows: int) -> str | None:
-    """The latest time of a batch, as text: to the second for dates, as it is for numbers."""
+    """The latest time of a batch as text: to the second for dates, unchanged for numbers."""
     if n_rows == 0:
         return None
     latest = read_times(at, n_rows).max()

@@ -1,6 +1,4 @@
-"""What a monitor takes from a fitted calibrator: its regions, and the rows that were counted in
-them.
-"""
+"""What a monitor takes from a fitted calibrator: its regions, and the rows counted in them."""
 
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, TypeAlias
@@ -25,28 +23,28 @@ from calibrant.params.state_kinds import Counts, Maybe, Nested, Numbers, OneCoun
 Fitted: TypeAlias = ScoreCalibrator | Model
 """A fitted calibrator, or the content of its model file."""
 
-_N_BINS = 10  # of a calibrator without regions
-_VARIANCE = 0.1  # of a label, where the edges are no probabilities
+_N_BINS = 10  # for a calibrator without regions
+_VARIANCE = 0.1  # of a label, if the edges are not probabilities
 _LEAST_VARIANCE = 0.005
 
 
 @dataclass(frozen=True, eq=False)
 class Watched(Saved):
-    """Regions, and what calibration counted strictly between their edges.
+    """Regions, and the calibration counts strictly between their edges.
 
     Attributes
     ----------
     partition : Partition
-        The regions of the score, or of what `mapped` makes of it.
+        The regions of the score, or of its value under `mapped`.
     classes : Classes
-        Both labels.
+        The two labels.
     rows, hits : int arrays of shape (n_regions,)
-        Rows and positive rows of calibration strictly between edges; zeros where calibration
-        counted none.
+        Calibration rows and positive rows strictly between edges; zeros if calibration counted
+        none.
     baseline : float array of shape (n_regions,)
         A rate for each region, known before the stream begins.
     mapped : ScoreCalibrator or None
-        What makes the values that the regions are cut from; None for the scores themselves.
+        The calibrator whose output the regions divide; None if they divide the scores themselves.
     n_calibration : int
         Rows that the calibrator counted, or 0.
     """
@@ -71,7 +69,7 @@ class Watched(Saved):
 
     @classmethod
     def by(cls, calibrator: Fitted | Partition) -> Self:
-        """What is watched of a fitted calibrator, of the content of a model file, or over bare
+        """What is monitored, from a fitted calibrator, the content of a model file, or bare
         regions.
         """
         if is_partition(calibrator):
@@ -116,7 +114,7 @@ class Watched(Saved):
         return bool(self.rows.sum())
 
     def prepared(self, scores: ArrayLike, segments: ArrayLike | None = None) -> Any:
-        """Checked scores, or what the calibrator makes of them, with their segments."""
+        """Checked scores, or the calibrator's predictions for them, with their segments."""
         values = scores if self.mapped is None else self.mapped.predict(scores)
         column = self.classes.positive_index
         return self.partition.prepare(values, segments, positive_column=column)
@@ -124,7 +122,7 @@ class Watched(Saved):
     def between(self, prepared: Any) -> IndexArray:
         """The region of each row.
 
-        -1 at an edge value that calibration has chosen, which is left out.
+        -1 at an edge value that calibration selected, which is left out.
         """
         if not self.partition.has_absorbed:
             return self.partition.membership(prepared)
@@ -136,9 +134,9 @@ class Watched(Saved):
     def variances(self) -> FloatArray:
         """A guess at the variance of a label in each region, from the edges alone.
 
-        Stakes must not depend on labels in the pool. If all edges are probabilities, a region in
-        their middle has the variance m (1 - m). Otherwise it is a constant; a mixture over sizes
-        makes up for that.
+        Stakes must not depend on labels in the pool. If all edges are probabilities, a region with
+        midpoint m gets the variance m (1 - m). Otherwise the guess is a constant; the mixture over
+        sizes compensates for that.
         """
         found = np.full(self.n_regions, _VARIANCE)
         parts = self.partition.bins_by_segment
@@ -152,7 +150,7 @@ class Watched(Saved):
         return found
 
     def slopes(self) -> FloatArray:
-        """The place of each region among those of its segment, from -1 for the lowest scores to 1."""
+        """The position of each region within its segment, from -1 for the lowest scores to 1."""
         parts = self.partition.bins_by_segment
         sizes = [part.n_regions for part in parts.values()] if parts else [self.n_regions]
         return np.concatenate(
@@ -165,7 +163,7 @@ class Watched(Saved):
 
 
 def fitted_calibrator(calibrator: Fitted) -> ScoreCalibrator:
-    """A fitted calibrator of scores: itself, or that of a model file."""
+    """A fitted score calibrator: the object itself, or the one in a model file."""
     found: Any = getattr(calibrator, "calibrator", calibrator)
     if not hasattr(found, "as_regions"):
         rule = "be a fitted calibrator of scores, or the content of a model file"
@@ -176,7 +174,7 @@ def fitted_calibrator(calibrator: Fitted) -> ScoreCalibrator:
 
 
 def check_plain(tally: Tally, rule: str) -> None:
-    """Raise for a calibrator that was fitted with groups or with importance weights."""
+    """Raise an error for a calibrator that was fitted with groups or with importance weights."""
     got = None
     if tally.groups is not None:
         got = "groups"
@@ -191,7 +189,7 @@ def check_plain(tally: Tally, rule: str) -> None:
 
 
 def _own_bins(calibrator: ScoreCalibrator) -> Partition:
-    """Bins of equal width over the scores that a calibrator without regions has seen.
+    """Bins of equal width over the score range seen by a calibrator without regions.
 
     The end bins are open.
     """
@@ -206,7 +204,7 @@ def _own_bins(calibrator: ScoreCalibrator) -> Partition:
 def counts_of(
     regions: IndexArray, codes: CodeArray | NDArray[Any], n_regions: int
 ) -> tuple[IntArray, IntArray]:
-    """Rows and positive rows of each region; rows of no region are left out."""
+    """Rows and positive rows of each region, without rows in no region."""
     inside = regions >= 0
     rows = np.bincount(regions[inside], minlength=n_regions)
     hits = np.bincount(regions[inside & (codes == 1)], minlength=n_regions)
@@ -216,7 +214,7 @@ def counts_of(
 def checked_counts(
     rows: ArrayLike, positives: ArrayLike, n_regions: int
 ) -> tuple[IntArray, IntArray]:
-    """Rows and positive rows of each region that were counted elsewhere."""
+    """Check rows and positive rows of each region that were counted elsewhere."""
     checked_rows = read_counts(rows, "rows", size=n_regions)
     checked_hits = read_counts(positives, "positives", size=n_regions)
     if (checked_hits > checked_rows).any():

@@ -1,1 +1,1 @@
-"""What callers give: the rules of parameters, arrays, labels, saved states, random numbers."""
+"""Inputs from callers: the rules for parameters, arrays, labels, saved states and random numbers."""

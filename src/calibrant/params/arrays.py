@@ -1,4 +1,4 @@
-"""Input of any kind as plain arrays: checked once and read by position.
+"""Convert inputs of any kind to plain arrays, checked once and read by position.
 
 Nothing is dropped, clipped or guessed.
 """
@@ -19,7 +19,7 @@ from calibrant.kernels.libraries import to_host
 from calibrant.text.sentences import Setting, Text, shown, words
 
 EXACT_INTEGERS = 2**53
-LARGEST_WEIGHT = 1e140  # 10^15 squares of it still add up to a finite double
+LARGEST_WEIGHT = 1e140  # 10^15 squares of it still sum to a finite double
 FIX_ROWS = "fix or remove these rows; calibrant never drops rows silently"
 SKIP_ROWS: Text = (
     "fix or remove these rows, or skip those without a label with ",
@@ -30,7 +30,7 @@ _ROW_SUM_TOLERANCE = 1e-3  # half-precision softmax output is off by about this 
 
 
 def as_array(values: ArrayLike | FeatureRows | None, name: str) -> NDArray[Any]:
-    """Return `values` as a numpy array, by position; missing entries of nullable types are refused."""
+    """Return `values` as a numpy array, by position; reject missing entries of nullable types."""
     if isinstance(values, np.ma.MaskedArray):
         masked = np.nonzero(np.atleast_1d(np.ma.getmaskarray(values)))[0]
         if masked.size:
@@ -60,7 +60,7 @@ def as_array(values: ArrayLike | FeatureRows | None, name: str) -> NDArray[Any]:
         raise InvalidValueError(name, "be a regular array", got="rows of uneven lengths") from None
     except (
         Exception
-    ) as error:  # whatever another library's __array__ raises, such as torch for a tensor on a GPU
+    ) as error:  # any error from another library's __array__, such as torch for a tensor on a GPU
         raise InvalidTypeError(
             name, "be an array", got=f"{type(values).__name__}, which says: {error}"
         ) from error
@@ -72,10 +72,10 @@ def _check_sequence(values: list[Any] | tuple[Any, ...], name: str) -> None:
         str if isinstance(value, str) else bytes if isinstance(value, bytes) else object
         for value in values
     }
-    if len(kinds) > 1:  # numpy would turn every entry into text
+    if len(kinds) > 1:  # numpy would convert every entry to text
         raise InvalidTypeError(name, "hold one kind of entry", got="text and other kinds mixed")
     row = next((row for row, value in enumerate(values) if value is np.ma.masked), -1)
-    if row >= 0:  # numpy would turn it into NaN
+    if row >= 0:  # numpy would convert it to NaN
         raise missing_entry(
             name, row, sum(value is np.ma.masked for value in values), "a masked entry"
         )
@@ -92,7 +92,7 @@ def _from_frame(values: Any, name: str, package: str) -> NDArray[Any]:
     if package == "pandas" and getattr(values, "ndim", 0) == 1 and not hasattr(values, "iloc"):
         values = sys.modules["pandas"].Series(
             values
-        )  # an Index, a Categorical or another of pandas' own arrays
+        )  # an Index, a Categorical or another pandas array
     if (
         package == "pandas" and getattr(values, "ndim", 0) == 2
     ):  # by position: two columns may share a name
@@ -124,19 +124,19 @@ def _side_by_side(columns: list[tuple[Any, Any]], name: str, n_rows: int) -> NDA
 
 def _from_series(series: Any, name: str) -> NDArray[Any]:
     array = np.asarray(series.to_numpy())
-    if array.dtype.kind == "U":  # text of a fixed width loses NULs at the end
+    if array.dtype.kind == "U":  # fixed-width text loses trailing NULs
         array = np.array(series.to_list(), dtype=object)
     missing = series.is_null()
     count = int(missing.sum())
-    # pandas counts NaN as null: leave those in floats to the check for finite scores, which names
-    # them better
+    # pandas counts NaN as null: leave NaN in floats to the check for finite scores, which gives a
+    # better message
     if count and not (series.dtype.is_float() and np.issubdtype(array.dtype, np.floating)):
         raise missing_entry(name, int(missing.to_numpy().argmax()), count, "null")
     return array
 
 
 def column_count(values: ArrayLike) -> int:
-    """Return how many columns `values` has, of any library; 1 for a flat array."""
+    """Return the number of columns of `values`, from any library; 1 for a flat array."""
     if isinstance(values, list | tuple):
         return len(values[0]) if values and isinstance(values[0], list | tuple) else 1
     shape: Any = getattr(values, "shape", ())
@@ -152,9 +152,9 @@ def as_scores(
 ) -> NDArray[Any]:
     """Return `scores` as a finite one-dimensional float64 (or float32) array.
 
-    (n,) and (n, 1) are taken as they are; of the (n, 2) output of `predict_proba` the positive
-    class's column is taken. With `finite` False the caller calls `check_finite` itself, where it is
-    not sure of it.
+    Shapes (n,) and (n, 1) are used as they are; from the (n, 2) output of `predict_proba`, the
+    positive class's column is used. With `finite` False, the caller calls `check_finite` itself
+    where needed.
     """
     array = as_array(scores, name)
     if array.ndim == 2 and array.shape[1] == 2:
@@ -172,7 +172,7 @@ def as_scores(
 def as_numbers(values: ArrayLike, name: str) -> FloatArray:
     """Return `values` as a finite one-dimensional float64 array.
 
-    Two columns are no single row of numbers here.
+    Two columns are rejected here.
     """
     array = _as_real(as_column(values, name), name)
     check_finite(array, name)
@@ -180,7 +180,9 @@ def as_numbers(values: ArrayLike, name: str) -> FloatArray:
 
 
 def as_whole(values: ArrayLike, name: str, rule: str) -> IntArray:
-    """Return `values` as whole numbers from 0 to 2**53, in one row; `rule` is what they must be."""
+    """Return `values` as a one-dimensional array of integers from 0 to 2**53; `rule` is the wording
+    of the requirement.
+    """
     array = as_array(values, name)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise InvalidTypeError(name, rule, got=f"{array.dtype}, {array.shape}")
@@ -222,7 +224,7 @@ def _as_real(array: NDArray[Any], name: str) -> NDArray[Any]:
             return array
         with np.errstate(
             over="ignore"
-        ):  # a long double beyond the doubles becomes infinite, and is refused as such
+        ):  # a long double beyond the range of doubles becomes infinite and is rejected
             return array.astype(np.float64)
     if (
         kind in "iu"
@@ -239,7 +241,9 @@ def _as_real(array: NDArray[Any], name: str) -> NDArray[Any]:
 
 
 def _from_objects(array: NDArray[Any], name: str) -> FloatArray:
-    """Numbers that come as Python objects; None and the like are refused as missing, text as text."""
+    """Convert numbers given as Python objects; None and the like are rejected as missing, text as
+    text.
+    """
     for position, entry in enumerate(array.flat):
         if isinstance(entry, Real | Decimal | np.bool_):
             if isinstance(entry, Integral) and abs(int(entry)) > EXACT_INTEGERS:
@@ -252,7 +256,7 @@ def _from_objects(array: NDArray[Any], name: str) -> FloatArray:
         raise InvalidTypeError(name, "be real numbers", got=got)
     try:
         return array.astype(np.float64)
-    except (OverflowError, ValueError):  # a huge fraction, a signalling NaN
+    except (OverflowError, ValueError):  # a huge fraction, or a signalling NaN
         raise _beyond_doubles(name) from None
 
 
@@ -284,13 +288,13 @@ def check_in_range(
     name: str = "scores",
     advice: Text | None = None,
 ) -> None:
-    """Raise an error for scores that are not finite, or outside [low, high].
+    """Raise an error for scores that are not finite or outside [low, high].
 
-    The advice is for bins of equal width, unless another is given.
+    Unless `advice` is given, the advice is for bins of equal width.
     """
     if scores.size and not kernels.inside(scores, low, high):
         check_finite(scores, name)
-        # as doubles: numpy would round the limits to float32 to compare them with float32 scores
+        # compare as doubles: numpy would round the limits to float32 for float32 scores
         doubles = scores.astype(np.float64)
         for_bins = (
             "set ",
@@ -307,7 +311,7 @@ def check_in_range(
 
 
 def as_frequencies(weights: ArrayLike, n_rows: int, name: str = "sample_weight") -> IntArray:
-    """Return weights as whole numbers of identical rows."""
+    """Return frequency weights: the whole number of identical rows that each row stands for."""
     found = _one_per_score(weights, name, n_rows)
     rule = "be whole numbers >= 0, the number of identical rows that each row stands for"
     whole = np.isfinite(found) & (found >= 0) & (found == np.floor(found))
@@ -347,9 +351,7 @@ def check_rows(
     rule: Text,
     advice: Text | None = None,
 ) -> None:
-    """Raise for the first row that is marked as bad, with its value and how many such rows there
-    are.
-    """
+    """Raise an error for the first bad row, with its value and the number of bad rows."""
     rows = np.flatnonzero(bad)
     if rows.size:
         got = at_row(repr(values[rows[0]].tolist()), int(rows[0]), rows.size)
@@ -367,7 +369,7 @@ def check_same_length(scores: Sized, y: Sized) -> None:
 
 
 def is_missing(entry: Any) -> bool:
-    """Whether a Python object stands for a missing value: None, NaN, pandas' NA and NaT."""
+    """Whether a Python object is a missing value: None, NaN, pandas' NA or NaT."""
     if entry is None or type(entry).__name__ in {"NAType", "NaTType"}:
         return True
     return isinstance(entry, float | np.floating) and bool(entry != entry)
@@ -386,11 +388,11 @@ def missing_entry(name: str, row: int, count: int, kind: str) -> MissingValuesEr
 
 
 def at_row(what: str, row: int, count: int | None = None) -> str:
-    """What was found, in which row first, and in how many rows if these were counted."""
+    """What was found, the first row where it was found, and in how many rows if those were counted."""
     others = "" if count is None else f", and {in_all(count)}"
     return words((f"{what} at ", Setting("row", row, python=f"row index {row:,}"), others))
 
 
 def in_all(count: int) -> str:
-    """How many rows are like the one an error names."""
+    """How many other rows have the problem that an error names."""
     return "in no other row" if count == 1 else f"{count} such rows in all"

@@ -1,6 +1,4 @@
-"""Attributes of rows, such as sex and age: columns of a frame or of a mapping, each as plain
-values.
-"""
+"""Attributes of rows, such as sex and age: columns of a frame or mapping, as plain values."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,18 +21,18 @@ _KINDS = "hold numbers, text or truth values"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttributeColumn:
-    """One attribute of rows.
+    """One attribute of all rows.
 
     Attributes
     ----------
     name : str
         Its name.
     numbers : float array of shape (n,) or None
-        The values of a numeric attribute; NaN where one is missing.
+        The values of a numeric attribute; NaN if missing.
     values : tuple
-        The distinct values of an attribute that is not numeric, in the order in which they are met.
+        The distinct values of a non-numeric attribute, in order of first occurrence.
     place : int array of shape (n,) or None
-        The place of each row's value among them; -1 where it is missing.
+        The index of each row's value among them; -1 if missing.
     """
 
     name: str
@@ -47,7 +45,7 @@ class AttributeColumn:
 
     @property
     def is_numeric(self) -> bool:
-        """Whether its values are numbers, which have an order."""
+        """Whether its values are numbers and so have an order."""
         return self.numbers is not None
 
     @property
@@ -60,7 +58,7 @@ class AttributeColumn:
         return np.empty(0, dtype=np.intp) if self.place is None else self.place
 
     def take(self, rows: IndexArray | BoolArray) -> "AttributeColumn":
-        """The attribute of some of the rows."""
+        """The attribute for some of the rows."""
         if self.numbers is not None:
             return AttributeColumn(self.name, self.numbers[rows])
         return AttributeColumn(self.name, None, self.values, self._places[rows])
@@ -69,7 +67,7 @@ class AttributeColumn:
 def read_attributes(
     attributes: Any, n_rows: int | None = None, names: Sequence[str] | None = None
 ) -> list[AttributeColumn]:
-    """Read the columns of a frame or of a mapping, all of them or those that are named.
+    """Read all columns of a frame or mapping, or the named ones.
 
     Parameters
     ----------
@@ -77,7 +75,7 @@ def read_attributes(
         One entry per row. Numbers are read as numbers; text, truth values and categories by value.
         None, NaN and the like are missing values.
     n_rows : int, optional
-        How many rows there must be.
+        The required number of rows.
     names : sequence of str, optional
         The columns that are needed.
 
@@ -104,7 +102,7 @@ def read_attributes(
 
 
 def _columns(attributes: Any) -> dict[str, Any]:
-    """The columns by name; a name that is no text, such as 0, counts as it is written."""
+    """The columns by name; names that are not text, such as 0, are converted to text."""
     if isinstance(attributes, Mapping):
         return _by_name(list(attributes), list(attributes.values()))
     import narwhals.stable.v2 as nw
@@ -123,7 +121,7 @@ def _columns(attributes: Any) -> dict[str, Any]:
 
 
 def _by_name(names: Sequence[Any], columns: Sequence[Any]) -> dict[str, Any]:
-    """Columns by how their names are written."""
+    """Columns by name, with names as text."""
     found = {str(name): column for name, column in zip(names, columns, strict=True)}
     if len(found) < len(names):
         raise _not_unique(names)
@@ -161,12 +159,12 @@ def _read_column(name: str, column: Any) -> AttributeColumn:
         raise _wrong_kind(name, str(array.dtype))
     values = (
         list(column) if isinstance(column, list | tuple) else array.tolist()
-    )  # numpy would mix kinds into text
+    )  # numpy would turn mixed types into text
     return _read_objects(name, values)
 
 
 def _of_arrow(name: str, column: Any) -> AttributeColumn:
-    """A column of pyarrow, without other libraries, which workers of a cluster may not have."""
+    """Read a pyarrow column without other libraries, which workers of a cluster may lack."""
     types = pa.types
     array = column.combine_chunks() if hasattr(column, "combine_chunks") else column
     kind = array.type
@@ -185,7 +183,7 @@ def _of_arrow(name: str, column: Any) -> AttributeColumn:
     encoded = array if types.is_dictionary(kind) else array.dictionary_encode()
     place = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
     values = encoded.dictionary.to_pylist()
-    by_value = _by_value(name, values)  # a dictionary may have equal entries, and missing ones
+    by_value = _by_value(name, values)  # a dictionary may have duplicate and missing entries
     number = np.append(np.empty(0, dtype=np.intp) if by_value.place is None else by_value.place, -1)
     return AttributeColumn(name, None, by_value.values, number[place])
 
@@ -196,13 +194,13 @@ def _refused(name: str, kind: str) -> AttributeColumn:
 
 def _numbers_of(series: Any) -> FloatArray:
     array = np.asarray(series.to_numpy())
-    if array.dtype.kind in "iuf":  # a missing value is NaN in an array of floats
+    if array.dtype.kind in "iuf":  # missing values are NaN in an array of floats
         return array.astype(np.float64)
     return np.array([np.nan if is_missing(value) else float(value) for value in series.to_list()])
 
 
 def _read_objects(name: str, values: list[Any]) -> AttributeColumn:
-    """Numbers where all values that are not missing are numbers, else by value."""
+    """Read as numbers if all values that are not missing are numbers, otherwise by value."""
     present = [value for value in values if not is_missing(value)]
     if present and all(
         isinstance(value, Real | Decimal) and not isinstance(value, bool) for value in present
@@ -232,7 +230,7 @@ def _by_value(name: str, values: list[Any]) -> AttributeColumn:
 
 
 def _plain(name: str, value: Any) -> Hashable:
-    """A value that JSON has, so that it can be saved and read back."""
+    """A value that JSON can represent, so that it can be saved and read back."""
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, str | bool | int | float):
         return value

@@ -1,4 +1,4 @@
-"""What is known about the data beforehand, which rows cannot show: the rules of such bounds."""
+"""Rules for bounds that are known beforehand and that the rows cannot show."""
 
 from calibrant.params.rules import Choice, Integer, Number
 

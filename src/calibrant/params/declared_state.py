@@ -1,7 +1,7 @@
-"""Saved state is declared: a class has one table of its entries, which is written and read here.
+"""Saved state is declared: each class has one table of its entries, which is written and read here.
 
-The table stands beside the fields, as the rules of parameters do. Rules that concern several
-entries at once are in one method, `_check_state`.
+The table stands next to the fields, like the rules of parameters. Rules that concern several
+entries are in one method, `_check_state`.
 
 >>> import numpy as np
 >>> from calibrant.params.rules import Integer
@@ -48,9 +48,9 @@ NOTHING_KNOWN: Known = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Inline(Kind):
-    """What another class saves, as entries beside the others.
+    """The entries of another class, saved alongside the others.
 
-    `where` says under which path the other class finds what it has to know.
+    `where` maps each name that the other class needs to its path.
     """
 
     of: Any
@@ -62,25 +62,25 @@ class Inline(Kind):
         return value.to_dict()
 
     def read(self, value: Any, name: str, known: Known) -> Any:
-        """Return what the other class reads from the whole state."""
+        """Return the object that the other class reads from the whole state."""
         told = {name: found_at(path, known) for name, path in self.where.items()}
         return self.of.from_dict(value, {**known, **told})
 
 
 @dataclass(frozen=True)
 class Record(Kind):
-    """Some fields of another class, which are declared here; `also` are the others."""
+    """An object of another class, of which some fields are declared here; `also` holds the others."""
 
     make: Callable[..., Any]
     entries: EntryTable
     also: Mapping[str, Any] = field(default_factory=dict)
 
     def written(self, value: Any) -> dict[str, Any]:
-        """The fields that are declared."""
+        """The declared fields."""
         return written(declared(self.entries), value)
 
     def read(self, value: Any, name: str, known: Known) -> Any:
-        """Return a thing that has these fields."""
+        """Return an object with these fields."""
         try:
             read = read_declared(declared(self.entries), value, known)
         except CalibrantError as error:
@@ -89,7 +89,7 @@ class Record(Kind):
 
 
 class LabelEntries(Inline):
-    """Both classes, and which of them is positive."""
+    """The two classes, and which of them is positive."""
 
     def __init__(self) -> None:
         super().__init__(Classes)
@@ -106,17 +106,17 @@ class LabelEntries(Inline):
 
 @dataclass(frozen=True)
 class Resumes(Kind):
-    """What a part that is there already takes over; `of` is its attribute."""
+    """The saved state of an existing part, which resumes from it; `of` is the part's attribute."""
 
     of: str
     is_in_place = True
 
     def written(self, value: Any) -> Any:
-        """What the part writes."""
+        """The part's own state."""
         return value.to_dict()
 
     def read(self, value: Any, name: str, known: Known) -> Any:
-        """Let the part take over what it wrote."""
+        """Let the part resume from its state."""
         try:
             return getattr(known["self"], self.of)._resume(value)
         except CalibrantError as error:
@@ -125,17 +125,19 @@ class Resumes(Kind):
 
 @dataclass(frozen=True)
 class ResumesEach(Kind):
-    """What parts that are there already take over, one after the other; `of` is their list."""
+    """The saved states of a list of existing parts, which resume one by one; `of` is the list's
+    attribute.
+    """
 
     of: str
     is_in_place = True
 
     def written(self, value: Any) -> list[Any]:
-        """What each part writes."""
+        """The state of each part."""
         return [part.to_dict() for part in value]
 
     def read(self, value: Any, name: str, known: Known) -> list[Any]:
-        """Let each part take over what it wrote."""
+        """Let each part resume from its state."""
         parts = getattr(known["self"], self.of)
         saved = a_list(value, name, size=len(parts))
         try:
@@ -145,7 +147,7 @@ class ResumesEach(Kind):
 
 
 def declared_entries(kind: type, table: str = "_entries") -> dict[str, Entry]:
-    """The entries of a class: those of its bases first; a class may replace one."""
+    """The entries of a class, after those of its bases; a class may override one."""
     found: dict[str, Entry] = {}
     for base in reversed(kind.__mro__):
         found.update(declared(vars(base).get(table, {})))
@@ -153,12 +155,12 @@ def declared_entries(kind: type, table: str = "_entries") -> dict[str, Entry]:
 
 
 def declared(table: EntryTable) -> dict[str, Entry]:
-    """A table of entries, each in full."""
+    """Convert a table of entries and kinds to entries."""
     return {name: given.entry for name, given in table.items()}
 
 
 def written(entries: Mapping[str, Entry], thing: Any) -> dict[str, Any]:
-    """What is declared of a thing, as plain JSON values."""
+    """The declared attributes of an object, as plain JSON values."""
     state: dict[str, Any] = {}
     for name, entry in entries.items():
         kind = entry.kind
@@ -171,7 +173,7 @@ def written(entries: Mapping[str, Entry], thing: Any) -> dict[str, Any]:
 
 
 def read_entries(entries: Mapping[str, Entry], state: Any, known: Known) -> dict[str, Any]:
-    """What a state says in each entry that is declared, each by its rule; by the entries' names."""
+    """Read the declared entries of a state, each by its rule; the result is keyed by entry name."""
     check_state(state, [name for name, entry in entries.items() if entry.is_needed])
     values: dict[str, Any] = {}
     seen = dict(known)
@@ -190,22 +192,22 @@ def read_entries(entries: Mapping[str, Entry], state: Any, known: Known) -> dict
 
 
 def read_declared(entries: Mapping[str, Entry], state: Any, known: Known) -> dict[str, Any]:
-    """The same by the names of the attributes."""
+    """Read the declared entries of a state; the result is keyed by attribute name."""
     values = read_entries(entries, state, known)
     return {entries[name].of or name: value for name, value in values.items()}
 
 
 class Saved:
-    """A thing whose saved state is declared, by a table of entries.
+    """An object whose saved state is declared in a table of entries.
 
-    A class that is not made of its attributes by their names says how in `_made`.
+    A class that is not constructed from its attributes by name overrides `_made`.
     """
 
     __slots__ = ()
 
     _entries: ClassVar[EntryTable] = {}
     _schema: ClassVar[str] = ""
-    """What a state says of itself, where it stands alone: its kind and the number of its form."""
+    """The schema of a state that stands alone: its kind and version."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain JSON values; `from_dict` reads it back."""
@@ -219,19 +221,17 @@ class Saved:
 
     @classmethod
     def _made(cls, values: dict[str, Any], known: Known) -> Self:
-        """The thing that has these attributes."""
+        """Construct the object from these attributes."""
         return cls(**values)
 
     def _check_state(self, known: Known) -> None:
-        """Raise an error for entries that do not agree with each other, or with what is known."""
+        """Raise an error for entries that contradict each other or what is known."""
 
 
 def stored(thing: object) -> Any:
-    """What is pickled of a thing: all but the attributes that are computed from others when first
-    asked for.
-    """
+    """What is pickled: all attributes but cached ones, which are computed from others on first use."""
     state = object.__getstate__(thing)
-    if not isinstance(state, dict):  # of a class with slots
+    if not isinstance(state, dict):  # a class with slots
         return state
     return {
         name: value
@@ -241,7 +241,7 @@ def stored(thing: object) -> Any:
 
 
 def restored(kind: type[S], state: Any, known: Known = NOTHING_KNOWN) -> S:
-    """What a state describes, by the entries that its class declares."""
+    """Restore an object from a state, by the entries that its class declares."""
     if kind._schema:
         check_schema(state, kind._schema, ())
     found = kind._made(read_declared(declared_entries(kind), state, known), known)
@@ -250,13 +250,13 @@ def restored(kind: type[S], state: Any, known: Known = NOTHING_KNOWN) -> S:
 
 
 class Resumed:
-    """A running thing: it is made of its settings, and takes over what it had saved."""
+    """A running object: it is constructed from its settings and then resumes from its saved state."""
 
     __slots__ = ()
 
     _entries: ClassVar[EntryTable] = {}
     _schema: ClassVar[str] = ""
-    """What a state says of itself, where it stands alone: its kind and the number of its form."""
+    """The schema of a state that stands alone: its kind and version."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is remembered as plain JSON values; `from_dict` reads it back."""
@@ -273,11 +273,11 @@ class Resumed:
 
     @classmethod
     def _begun(cls, settings: dict[str, Any], known: Known) -> Self:
-        """A new one, with the same settings."""
+        """Construct a new object with the same settings."""
         return cls(**settings)
 
     def _resume(self, state: Mapping[str, Any]) -> Self:
-        """Take over what `to_dict` wrote, other than settings."""
+        """Resume from what `to_dict` wrote, apart from the settings."""
         rest = {
             name: entry for name, entry in declared_entries(type(self)).items() if not entry.makes
         }
@@ -287,11 +287,11 @@ class Resumed:
         return self
 
     def _check_state(self) -> None:
-        """Raise an error for entries that do not agree; set what follows from them."""
+        """Raise an error for contradictory entries; set what follows from the entries."""
 
 
 class SharedResumed(Locked, Resumed):
-    """A running thing that several threads may update: it is saved between two updates."""
+    """A running object that several threads may update; it is saved between two updates."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is remembered as plain JSON values; `from_dict` reads it back."""

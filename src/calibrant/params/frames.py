@@ -1,4 +1,4 @@
-"""Predictions in the library of the caller: numpy, torch or CuPy; or as frames of pandas or Polars."""
+"""Return predictions in the caller's library: numpy, torch or CuPy, or as pandas or Polars frames."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ _inside: ContextVar[bool] = ContextVar("inside a prediction", default=False)
 
 
 class FrameOutput:
-    """An estimator whose methods that predict can return frames; see `set_output`.
+    """An estimator whose prediction methods can return frames; see `set_output`.
 
-    Each of them is marked: `@predicts`, or `@framed` if it takes arrays of torch and CuPy itself.
+    Each of these methods is decorated: with `@predicts`, or with `@framed` if it handles torch and
+    CuPy arrays itself.
     """
 
     _frames_out = "default"
@@ -52,20 +53,20 @@ class FrameOutput:
 
 
 def predicts(method: Method) -> Method:
-    """Let a method that predicts for rows return what `set_output` says, and take and return arrays
-    of torch and CuPy.
+    """Let a prediction method return what `set_output` requests, and accept and return torch and
+    CuPy arrays.
     """
     return in_own_library(framed(method))
 
 
 def framed(method: Method) -> Method:
-    """Let a method that predicts for rows return what `set_output` says."""
+    """Let a prediction method return what `set_output` requests."""
 
     @wraps(method)
     def wrapped(self: Any, rows: Any, *args: Any, **named: Any) -> Any:
         if self._frames_out == "default" or _inside.get():
             return method(self, rows, *args, **named)
-        token = _inside.set(True)  # methods that are called from within give arrays
+        token = _inside.set(True)  # methods called from inside return arrays
         try:
             found = method(self, rows, *args, **named)
         finally:
@@ -86,9 +87,7 @@ def _frame(rows: Any, values: Any, method: str, classes: Any, wanted: str) -> An
         if values.ndim == 1:
             return library.Series(method, values)
         return library.DataFrame(values, schema=[str(column) for column in columns], orient="row")
-    index = (
-        getattr(rows, "index", None) if given == "pandas" else None
-    )  # an Index of pandas has none
+    index = getattr(rows, "index", None) if given == "pandas" else None  # a pandas Index has none
     if values.ndim == 1:
         return library.Series(values, index=index, name=method)
     return library.DataFrame(values, index=index, columns=list(columns))

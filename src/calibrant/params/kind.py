@@ -1,4 +1,4 @@
-"""What an entry of a saved state is. The rule of a parameter is the kind of a plain value."""
+"""The kinds of entries in a saved state. The rule of a parameter is the kind of a plain value."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -8,20 +8,20 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 Known: TypeAlias = Mapping[str, Any]
-"""What is known when an entry is read: the entries before it, and what the caller knows."""
+"""What is known when an entry is read: the entries before it, and what the caller provides."""
 
 _NEEDED = object()
 
 
 class Kind(ABC):
-    """What an entry of a saved state is: how it is written, and the rule by which it is read."""
+    """The kind of an entry in a saved state: how it is written, and the rule by which it is read."""
 
     is_attribute: ClassVar[bool] = True
-    """Whether the entry holds an attribute, or only says something of the form."""
+    """Whether the entry holds an attribute, rather than describing the format."""
     is_in_place: ClassVar[bool] = False
-    """Whether reading changes a part that is there already, so that nothing has to be set."""
+    """Whether reading modifies an existing part, so that no attribute has to be set."""
     is_inline: ClassVar[bool] = False
-    """Whether it is read from the whole state, and is written as several entries."""
+    """Whether it is read from the whole state and written as several entries."""
 
     def written(self, value: Any) -> Any:
         """The value as plain JSON values."""
@@ -29,11 +29,11 @@ class Kind(ABC):
 
     @abstractmethod
     def read(self, value: Any, name: str, known: Known) -> Any:
-        """The value back from JSON; raise an error that names it where it breaks the rule."""
+        """Read the value from JSON; raise an error that names it if it breaks the rule."""
 
     @property
     def entry(self) -> "Entry":
-        """An entry of this kind that must be there, and has the name of its attribute."""
+        """A required entry of this kind, with the name of its attribute."""
         return Entry(self)
 
 
@@ -44,16 +44,16 @@ class Entry:
     Attributes
     ----------
     kind : Kind
-        What it is.
+        The kind of the entry.
     of : str
-        The attribute that it holds, or the path to it, where that has another name.
+        The attribute that it holds, or the path to it, if that differs from the name of the entry.
     absent : object
-        What it means where the entry is not there. Without it, the entry must be there.
+        The value of a missing entry. Without it, the entry is required.
     always : bool
-        Whether it is written even where it says what its absence means; files of earlier releases
-        lack it.
+        Whether it is written even if it equals `absent`; files of earlier releases lack it.
     makes : bool
-        For what goes on running: whether it is made of this entry. The others are taken over then.
+        For running objects: whether the constructor takes this entry. The object then resumes from
+        the others.
     """
 
     kind: Kind
@@ -73,11 +73,11 @@ class Entry:
         return self.absent is _NEEDED and not self.kind.is_inline
 
     def is_left_out(self, value: Any) -> bool:
-        """Whether it is not written, because its absence says the same."""
+        """Whether it is not written, because its absence means the same."""
         if self.always or self.absent is _NEEDED:
             return False
         return value is self.absent or (not isinstance(value, np.ndarray) and value == self.absent)
 
 
 EntryTable: TypeAlias = Mapping[str, Entry | Kind]
-"""The entries of a state, by their names."""
+"""The entries of a state, by name."""

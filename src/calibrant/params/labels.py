@@ -16,13 +16,13 @@ from calibrant.text.numbers import counted
 from calibrant.text.sentences import Setting, Text, shown
 
 SEVERAL_CLASSES: Text = "for more classes, see ClassWiseCalibrator and TopLabelCalibrator in Python"
-"""What to do with labels of more than two classes."""
+"""What to do about labels of more than two classes."""
 
-_UNAMBIGUOUS = ({0, 1}, {-1, 1})  # True == 1 and False == 0, so bools are here too
+_UNAMBIGUOUS = ({0, 1}, {-1, 1})  # True == 1 and False == 0, so this includes bools
 
 
 class UnexpectedLabelsError(InvalidValueError):
-    """The data hold other labels than the two that were expected."""
+    """The data contain labels other than the two expected ones."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +44,7 @@ class Classes:
 
 
 CODED = Classes(np.array([0, 1]), 1)
-"""Classes that are coded as 0 and 1."""
+"""Classes coded as 0 and 1."""
 
 
 def encode_labels(
@@ -57,9 +57,9 @@ def encode_labels(
 ) -> tuple[CodeArray, Classes]:
     """Return labels as 0 and 1 (1 is `pos_label`), and the classes.
 
-    `score_columns` is 2 where the scores are the output of `predict_proba`: there the second column
-    belongs to the second class, so a positive label need not be named. `several` is the advice for
-    labels of more than two classes.
+    `score_columns` is 2 if the scores are the output of `predict_proba`: its second column belongs
+    to the second class, so the positive label need not be named. `several` is the advice for labels
+    of more than two classes.
     """
     labels = as_column(y, "y")
     if labels.size == 0:
@@ -80,8 +80,8 @@ def encode_labels(
 def settle_classes(
     seen: Mapping[Hashable, int], *, classes: ArrayLike | None, pos_label: Hashable
 ) -> Classes:
-    """Return the classes, from the kinds of label that were seen wherever the rows are, and how
-    many rows have each.
+    """Return the classes, given the distinct labels seen, wherever the rows are, and the number of
+    rows with each.
     """
     if not seen:
         raise InvalidValueError("y", "have at least one row", "none")
@@ -95,23 +95,23 @@ def settle_classes(
 
 
 def name_classes(classes: ArrayLike, pos_label: Hashable) -> Classes:
-    """Return two named classes, without labels."""
+    """Return two named classes, without looking at labels."""
     known = _check_classes(classes)
     return Classes(known, _positive_index(known, pos_label, score_columns=1))
 
 
 def classes_of(y: ArrayLike, known: Classes) -> NDArray[Any]:
-    """Return the two classes of a batch of labels: as known, or -1 and 1 where 0 and 1 are known
-    and -1 is there.
+    """Return the two classes of a batch of labels: the known ones, or -1 and 1 if 0 and 1 are known
+    and the batch has -1.
     """
     with_minus = (known.negative, known.positive) == (0, 1) and np.any(as_array(y, "y") == -1)
     return np.array([-1, 1]) if with_minus else known.labels
 
 
 def _kinds(labels: NDArray[Any], several: Text) -> tuple[NDArray[Any], dict[Hashable, int]]:
-    """Return the kinds seen, and how many rows have each text.
+    """Return the distinct labels, and how many rows have each text label.
 
-    Of numbers, only the smallest and the largest are returned; the coding finds others.
+    For numbers, only the smallest and the largest are returned; the encoding detects others.
     """
     if labels.dtype.kind in "biuf":
         low = labels.min()
@@ -125,7 +125,7 @@ def _kinds(labels: NDArray[Any], several: Text) -> tuple[NDArray[Any], dict[Hash
 
 
 def of_one_kind(labels: NDArray[Any], name: str) -> NDArray[Any]:
-    """Return labels, none missing, that can be compared with each other."""
+    """Return labels that can be compared with each other; raise if any is missing."""
     if labels.dtype.kind == "f":
         missing = np.flatnonzero(np.isnan(labels))
         if missing.size:
@@ -154,14 +154,14 @@ def of_one_kind(labels: NDArray[Any], name: str) -> NDArray[Any]:
 
 
 def _fits(entry: Any) -> bool:
-    """Whether a number is one of numpy's own kinds."""
+    """Whether numpy has a native type for a number."""
     return np.array(plain_number(entry)).dtype.kind != "O"
 
 
 def plain_number(entry: Any) -> Any:
-    """Decimals, which databases give for large whole numbers, as plain numbers.
+    """Convert Decimals, which databases return for large integers, to plain numbers.
 
-    Anything else as it is.
+    Anything else is returned unchanged.
     """
     if not isinstance(entry, Decimal) or not entry.is_finite():
         return entry
@@ -171,7 +171,7 @@ def plain_number(entry: Any) -> Any:
 def _too_many(
     kinds: NDArray[Any], rows: Mapping[Hashable, int], several: Text
 ) -> UnexpectedLabelsError:
-    """Return the error for more than two kinds of label; `rows` has the number of rows of each."""
+    """Return the error for more than two distinct labels; `rows` holds the number of rows of each."""
     few = ", ".join(repr(kind) for kind in kinds[:5].tolist()) + (", ..." if len(kinds) > 5 else "")
     fractions = kinds.dtype.kind == "f" and bool((kinds != np.floor(kinds)).any())
     advice: Text = (
@@ -189,9 +189,9 @@ def _too_many(
 
 
 def _spelling(rows: Mapping[Hashable, int]) -> str | None:
-    """What to say of labels that differ in spaces or case only, given how many rows have each.
+    """Advice for labels that differ only in spaces or case, given how many rows have each.
 
-    None without any.
+    None if there are none.
 
     >>> _spelling({"bad": 40, "good": 60, "BAD": 3})
     "did you mean 'bad'? 3 rows have 'BAD'"
@@ -234,7 +234,7 @@ def _two_classes(
         rule = ("hold only the labels ", Setting("classes", known.tolist()))
         named = dict.fromkeys(
             known.tolist(), sum(rows.values())
-        )  # the spelling that was named is the usual one
+        )  # a spelling that the user named is the intended one
         advice = _spelling(named | {label: rows.get(label, 0) for label in strange})
         raise UnexpectedLabelsError("y", rule, repr(strange[0]), advice)
     return known
@@ -251,8 +251,8 @@ def _positive_index(known: NDArray[Any], pos_label: Hashable, score_columns: int
     labels = known.tolist()
     pos_label = plain_number(pos_label)
     if pos_label is not None:
-        # what is not a plain value, such as an array, may answer == with something that is neither
-        # true nor false
+        # comparing a value that is not plain, such as an array, with == may give neither True nor
+        # False
         plain = isinstance(pos_label, str | bytes | bool | int | float | np.generic)
         if not plain or pos_label not in labels:
             raise InvalidValueError(

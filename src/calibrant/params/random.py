@@ -1,19 +1,19 @@
-"""The one source of random numbers: keyed by the seed, the purpose and the rows, never by the seed
+"""The only source of random numbers: keyed by the seed, the purpose and the rows, never by the seed
 alone.
 
 A proof that averages over a random draw needs numbers that are independent of the rows. A seed
-alone does not give that: with a fixed seed all data sets of one size share one draw, and users draw
-their data with the same seeds. So the key is a hash of the seed, of what is drawn and of a
+alone does not provide that: with a fixed seed all data sets of the same size share one draw, and
+users generate their data with the same seeds. So the key is a hash of the seed, the purpose and a
 fingerprint of all rows. Under that key the number of a row comes from its position or its id, never
 from its values. The same rows with the same seed give the same answer.
 
-Why that is enough: the fingerprint does not depend on the order of the rows. So the key is a
-function of which rows there are, whatever puts them in order: time, a sort by score or by label, or
-nothing. Take the hash for a random function. Then each set of rows has numbers of its own, drawn
-independently of how the rows are arranged. Two data sets share them only if their fingerprints
-agree, so rows need more than a handful of possible values, rounded to 6 binary digits. Where all
-scores are equal, a fingerprint knows no more than how many labels are positive; there the
-probability is over the seed, too.
+Why that is enough: the fingerprint does not depend on the order of the rows. So the key depends on
+which rows there are, however they are ordered: by time, by score, by label, or not at all. Model
+the hash as a random function. Then each set of rows has its own numbers, drawn independently of the
+order of the rows. Two data sets share numbers only if their fingerprints agree, so rows need more
+than a handful of possible values, rounded to 6 binary digits. If all scores are equal, a
+fingerprint depends only on how many labels are positive; then the probability is over the seed,
+too.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ from calibrant.kernels.hash import DROPPED_BITS, FEWER_ROUNDS, mixed, scrambled
 from calibrant.params.rules import RandomState
 
 _WORD = 2**64
-_BLOCK = 1 << 14  # rows whose numbers stay in the processor's cache
+_BLOCK = 1 << 14  # rows whose numbers fit in the processor's cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class RandomSource:
 
     @classmethod
     def of(cls, random_state: Seed, purpose: str, *settings: Hashable, rows: int = 0) -> Self:
-        """Make the source of a seed, a purpose, the settings of a fit and the fingerprint of its
+        """Make the source for a seed, a purpose, the settings of a fit and the fingerprint of its
         rows.
 
         >>> one = RandomSource.of(0, "order", rows=fingerprint_of([0.2, 0.7], labels=[0, 1]))
@@ -62,28 +62,28 @@ class RandomSource:
     def for_purpose(self, purpose: str) -> "RandomSource":
         """Return another source for the same rows, with unrelated numbers.
 
-        Its key is a hash. Of keys that differ by little, one gives the numbers of the other, moved
-        to other rows.
+        Its key is a hash. Keys that differ only slightly would give the same numbers, shifted to
+        other rows.
         """
         return RandomSource.of(self.key, purpose)
 
     def hashes(self, keys: Keys) -> Keys:
-        """64 random bits for each key of a row: its position, or a number made of its id."""
+        """64 random bits for each row key: a position, or a number made from an id."""
         return mixed(keys, self.key)
 
     def uniforms(self, keys: Keys) -> FloatArray:
-        """A random number in [0, 1), of 53 bits, for each key of a row."""
+        """A random number in [0, 1) with 53 bits, for each row key."""
         return np.asarray((self.hashes(keys) >> np.uint64(11)).astype(np.float64) * 2.0**-53)
 
     def order(self, n_rows: int) -> IndexArray:
-        """A random order of rows, by their positions.
+        """A random order of rows, as positions.
 
         >>> sorted(RandomSource(7).order(5).tolist())
         [0, 1, 2, 3, 4]
         """
         position = np.arange(n_rows, dtype=np.uint64)
         low_bits = np.uint64((1 << n_rows.bit_length()) - 1)
-        # a sort of hashes that end with the position takes a fifth of the time of an argsort
+        # sorting hashes that end with the position takes a fifth of the time of an argsort
         ordered = self.hashes(position)
         ordered &= ~low_bits
         ordered |= position
@@ -92,14 +92,14 @@ class RandomSource:
         return ordered.view(np.int64).astype(np.intp, copy=False)
 
     def generator(self) -> np.random.Generator:
-        """A numpy generator, for what is not drawn row by row."""
+        """A numpy generator, for draws that are not made row by row."""
         return np.random.default_rng(self.key)
 
 
 def as_generator(random_state: Seed) -> np.random.Generator:
     """Return a generator for `random_state`, leaving numpy's global state alone even for None.
 
-    For worlds that are simulated. What is drawn for rows of data comes from a `RandomSource`.
+    For simulations. Random numbers for rows of data come from a `RandomSource`.
     """
     RandomState().check("random_state", random_state)
     if isinstance(random_state, np.random.RandomState):
@@ -108,8 +108,8 @@ def as_generator(random_state: Seed) -> np.random.Generator:
 
 
 def seed_number(random_state: Seed = None) -> int:
-    """The number that a seed stands for: an int itself, a draw from a generator, fresh entropy for
-    None.
+    """The number that a seed stands for: an int itself, a draw from a generator, or fresh entropy
+    for None.
     """
     if (
         isinstance(random_state, int | np.integer)
@@ -122,11 +122,11 @@ def seed_number(random_state: Seed = None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RowSums:
-    """For each kind of label its rows, and a sum over numbers that stand for them.
+    """The number of rows with each label, and a sum of their row hashes.
 
-    Those of parts of the data add.
+    The sums of parts of the data can be added.
 
-    What a label is called plays no part, nor which of two labels is the positive one.
+    The names of the labels do not matter, nor which of them is positive.
     """
 
     kinds: Mapping[Hashable, tuple[int, int]] = field(default_factory=dict)
@@ -138,15 +138,15 @@ class RowSums:
         names: Sequence[Hashable] = (None,),
         number: Any = None,
     ) -> Self:
-        """Sum up rows: columns of one length, the kinds of labels, and the number of each row's
-        kind.
+        """Sum up rows, given columns of the same length, the distinct labels, and the index of each
+        row's label.
         """
         arrays = [np.asarray(column) for column in columns]
         rows = [0] * len(names)
         totals = [0] * len(names)
         for start in range(0, len(arrays[0]), _BLOCK):
             state = _row_numbers([array[start : start + _BLOCK] for array in arrays])
-            for kind in range(1, len(names)):  # the first kind has what the others leave
+            for kind in range(1, len(names)):  # the first label gets the remainder
                 own = np.asarray(number[start : start + _BLOCK] == kind)
                 rows[kind] += int(np.count_nonzero(own))
                 totals[kind] += int((state * own.view(np.uint8)).sum(dtype=np.uint64))
@@ -166,7 +166,9 @@ class RowSums:
 
     @property
     def fingerprint(self) -> int:
-        """A number that stands for the rows, whatever their order and the names of their labels."""
+        """A fingerprint of the rows that does not depend on their order or on the names of their
+        labels.
+        """
         digest = hashlib.blake2b(
             repr(sorted(self.kinds.values())).encode(), digest_size=16
         ).digest()
@@ -174,11 +176,11 @@ class RowSums:
 
 
 def fingerprint_of(*columns: Any, labels: CodeArray | Sequence[int] | None = None) -> int:
-    """A number that stands for rows, whatever their order: wrap-around sums over the bits of each
-    row's values.
+    """An order-independent fingerprint of rows: wrap-around sums over the bits of each row's
+    values.
 
-    Numbers count as doubles, rounded to 6 binary digits, whatever their type. `labels` are 0 and 1,
-    and 64-bit keys count as they are.
+    Numbers are treated as doubles, rounded to 6 binary digits, whatever their type. `labels` are 0
+    and 1; 64-bit keys are used as they are.
     """
     if labels is None:
         return RowSums.of(columns).fingerprint
@@ -186,9 +188,9 @@ def fingerprint_of(*columns: Any, labels: CodeArray | Sequence[int] | None = Non
 
 
 def text_keys(values: Sequence[Any]) -> Keys:
-    """A 64-bit number for each value that is not a number, made of how it is written.
+    """A 64-bit number for each value that is not a number, computed from its repr.
 
-    Of objects that say nothing but where in memory they are, the type counts.
+    For objects whose repr is only a memory address, the type is used.
     """
     known: dict[str, bytes] = {}
     digests = []
@@ -204,7 +206,7 @@ def text_keys(values: Sequence[Any]) -> Keys:
 
 
 def _row_numbers(columns: Sequence[NDArray[Any]]) -> Keys:
-    """A 64-bit number for each row, made of the bits of its values."""
+    """A 64-bit number for each row, computed from the bits of its values."""
     state = shifted = np.empty(0, dtype=np.uint64)
     for column in columns:
         for values in column.T if column.ndim == 2 else [column]:
@@ -218,16 +220,15 @@ def _row_numbers(columns: Sequence[NDArray[Any]]) -> Keys:
 
 
 def _bits(values: NDArray[Any]) -> Keys:
-    """Each value as a whole number, in an array of its own: rounded to 6 binary digits, unless it
-    is a key.
+    """Each value as an integer, in a new array: rounded to 6 binary digits, unless it is a key.
 
     So the last digits of a solver, which differ between processors, hardly ever change a draw, nor
-    do files that keep fewer digits. Many rows of 6 digits tell data sets apart as well as all
+    do files that keep fewer digits. Many rows with 6 digits distinguish data sets as well as all
     digits do.
     """
     if values.dtype == np.uint64:
         return values.copy()
-    bits = np.asarray(np.add(values, 0.0, dtype=np.float64)).view(np.uint64)  # -0.0 is 0.0
+    bits = np.asarray(np.add(values, 0.0, dtype=np.float64)).view(np.uint64)  # turns -0.0 into 0.0
     bits += np.uint64(1 << (DROPPED_BITS - 1))
     bits >>= np.uint64(DROPPED_BITS)
     return bits

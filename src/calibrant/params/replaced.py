@@ -1,4 +1,4 @@
-"""Parameters of other libraries: an error that says what to write instead."""
+"""Parameters that other libraries have: raise an error that says what to write instead."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -13,9 +13,9 @@ ALPHA = "use confidence_level, which is 1 - alpha"
 
 
 def replaces(**advice: str) -> Callable[[Estimator], Estimator]:
-    """Decorate a class: its constructor says what replaces a parameter that others have.
+    """Decorate a class so that its constructor says what replaces a parameter of another library.
 
-    Python would only say that the parameter is not expected. The signature stays as it is.
+    Python would only say that the argument is unexpected. The signature is unchanged.
 
     Examples
     --------

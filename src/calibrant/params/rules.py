@@ -1,7 +1,7 @@
-"""What parameters must be: each rule is written once, with its words and its check.
+"""Rules for parameters: each rule is written once, with its wording and its check.
 
-A class of estimators has its rules in one table, `_rules = {"cv": Integer(2)}`, beside the fields,
-and `CheckedParameters` checks them. Functions check one value with a rule, `Integer(1).check("cv",
+An estimator class has its rules in one table, `_rules = {"cv": Integer(2)}`, next to the fields,
+and `CheckedParameters` checks them. Functions check a value with a rule, `Integer(1).check("cv",
 cv)`.
 """
 
@@ -26,11 +26,11 @@ T = TypeVar("T", covariant=True)
 S = TypeVar("S")
 _GENERATORS = (np.random.Generator, np.random.RandomState, np.random.SeedSequence)
 _MOST_BINS = 10**7  # their edges take 80 MB
-_THREADS_PER_CORE = 8  # more would cost memory and gain nothing
+_THREADS_PER_CORE = 8  # more would cost memory without any gain
 
 
 class Rule(Kind, Generic[T]):
-    """What a parameter must be.
+    """A rule for a parameter.
 
     A subclass sets `words`, what follows "must be", and implements `parse`. Rules combine:
     `Integer(1) | Only("auto")`.
@@ -38,13 +38,13 @@ class Rule(Kind, Generic[T]):
 
     words: str
     choices: tuple[str, ...] = ()
-    """The words that it may be, where it is one of several words."""
+    """The allowed words, if the value must be one of several words."""
 
     @abstractmethod
     def parse(self, value: Any) -> T:
         """Return the value in its plain form.
 
-        Raise TypeError for a wrong kind and ValueError for a wrong value.
+        Raise TypeError for a wrong type and ValueError for a wrong value.
         """
 
     def check(self, name: str, value: Any) -> T:
@@ -64,16 +64,16 @@ class Rule(Kind, Generic[T]):
             ) from None
 
     def read(self, value: Any, name: str, known: Known) -> T:
-        """Return the value of a saved state in its plain form."""
+        """Return a value from a saved state in its plain form."""
         return self.check(name, value)
 
     def advice(self, value: Any) -> str | None:
-        """What was probably meant by a wrong value."""
+        """What was probably meant by an invalid value."""
         return did_you_mean(value, self.choices) if isinstance(value, str) else None
 
     @property
     def alternatives(self) -> tuple[Rule[Any], ...]:
-        """The rules of which one has to hold: this one."""
+        """The rules of which one must hold: only this one."""
         return (self,)
 
     def __or__(self, other: Rule[S]) -> Rule[T | S]:
@@ -90,7 +90,7 @@ class _AnyOf(Rule[Any]):
 
     @property
     def alternatives(self) -> tuple[Rule[Any], ...]:
-        """The rules of which one has to hold."""
+        """The rules of which one must hold."""
         return self._rules
 
     def parse(self, value: Any) -> Any:
@@ -124,7 +124,7 @@ class Integer(Rule[int]):
 
 @dataclass(frozen=True)
 class Number(Rule[float]):
-    """A finite number; with `low` and `high` one between them, limits included unless `open_low` or
+    """A finite number, from `low` to `high` if given; limits are included unless `open_low` or
     `open_high`.
     """
 
@@ -156,7 +156,7 @@ class Number(Rule[float]):
         return number
 
     def advice(self, value: Any) -> str | None:
-        """A share that was given in percent.
+        """Advice for a share that was given in percent.
 
         >>> OPEN_UNIT.advice(80)
         'write 0.8 for 80%'
@@ -226,7 +226,7 @@ class _Passing(Rule[Any]):
 
 
 class Instance(_Passing):
-    """An object of a type, or of one of several; `words` says which, with an example."""
+    """An instance of one of the given types; `words` says which, with an example."""
 
     def __init__(self, kind: type | tuple[type, ...], words: str) -> None:
         super().__init__(words, lambda value: isinstance(value, kind))
@@ -240,7 +240,7 @@ class Names(_Passing):
 
 
 class Having(_Passing):
-    """An object, not a class, that has some methods; `words` says what it is, with an example."""
+    """An object, not a class, that has certain methods; `words` says what it is, with an example."""
 
     def __init__(self, methods: tuple[str, ...], words: str) -> None:
         super().__init__(
@@ -250,7 +250,7 @@ class Having(_Passing):
 
 
 class Optional(Rule[S | None]):
-    """None, or what another rule takes. The words do not mention None."""
+    """None, or what another rule accepts. The words do not mention None."""
 
     def __init__(self, rule: Rule[S]) -> None:
         self._rule = rule
@@ -263,7 +263,9 @@ class Optional(Rule[S | None]):
 
 @dataclass(frozen=True)
 class Pair(Rule[tuple[float, float]]):
-    """Two numbers that keep a rule; if `increasing`, in increasing order and a finite width apart."""
+    """Two numbers that satisfy a rule; if `increasing`, in increasing order and a finite distance
+    apart.
+    """
 
     words: str
     rule: Number
@@ -284,7 +286,7 @@ class Pair(Rule[tuple[float, float]]):
 
 
 class RandomState(Rule[Any]):
-    """What seeds a random generator; nothing is drawn from it."""
+    """A seed for a random generator; nothing is drawn from it."""
 
     words = "an int >= 0, a numpy generator or None"
 
@@ -320,17 +322,17 @@ _FRACTION = Number("a fraction strictly between 0 and 1", 0.0, 1.0, open_low=Tru
 CLIP = Number("a number strictly between 0 and 0.5", 0.0, 0.5, open_low=True, open_high=True)
 TEXT = Instance(str, "text")
 FRACTION_OR_COUNT = _FRACTION | Integer(1, "a number of rows")
-"""Part of the rows: a fraction of them, or how many."""
+"""Part of the rows: a fraction of them, or a number."""
 SIZE_OF_HOLD_OUT = _FRACTION | Integer(0, "a number of rows") | Only("auto")
-"""The same, or none, or a choice."""
+"""Part of the rows as a fraction or a number, including 0, or "auto"."""
 
 
 RuleTable: TypeAlias = Mapping[str, Rule[object]]
-"""The rule of each parameter, by its name."""
+"""The rule of each parameter, by name."""
 
 
 class CheckedParameters:
-    """A dataclass whose fields are parameters, and whose table `_rules` says what these must be.
+    """A dataclass whose fields are parameters and whose table `_rules` holds their rules.
 
     A class adds the rules of its own parameters, and may replace an inherited rule. `pos_label` and
     `classes` have no rule: they are checked together with the labels.
@@ -355,7 +357,7 @@ class CheckedParameters:
     def _parameter_rules(cls) -> dict[str, Rule[object]]:
         """The rule of each parameter, in the order of the parameters.
 
-        Where several classes have one, the nearest.
+        If several classes in the hierarchy have a rule for it, the most derived one is used.
         """
         nearest: dict[str, Rule[object]] = {}
         for base in reversed(cls.__mro__):
@@ -370,8 +372,7 @@ class CheckedParameters:
 
 
 def check_type(name: str, value: object, kind: type, words: str) -> None:
-    """Raise an error that names the parameter, and the type of what was given, for an object of
-    another type.
+    """Raise an error that names the parameter and the type given, if the object has the wrong type.
 
     >>> check_type("tally", [1, 2], dict, "a Tally")
     Traceback (most recent call last):
@@ -382,7 +383,7 @@ def check_type(name: str, value: object, kind: type, words: str) -> None:
 
 
 def check_bins(value: Any) -> int:
-    """Return `value` as a number of bins whose edges fit into memory."""
+    """Return `value` as a number of bins whose edges fit in memory."""
     number = Integer(1).check("n_bins", value)
     if number > _MOST_BINS:
         raise InvalidValueError("n_bins", f"be at most {_MOST_BINS:,}", got=f"{number:,}")
@@ -390,7 +391,7 @@ def check_bins(value: Any) -> int:
 
 
 def error_budget(confidence_level: Any) -> float:
-    """Return alpha = 1 - confidence_level, never rounded up to 1: the largest double below it errs
+    """Return alpha = 1 - confidence_level, never rounded up to 1: the largest double below 1 errs
     on the safe side.
     """
     return min(
@@ -400,7 +401,7 @@ def error_budget(confidence_level: Any) -> float:
 
 
 def check_state(state: Any, keys: Collection[str] = ()) -> None:
-    """Raise unless it is a mapping, as `to_dict` returns, with these keys."""
+    """Raise an error unless it is a mapping with these keys, as `to_dict` returns."""
     if not isinstance(state, Mapping):
         raise InvalidTypeError(
             "state", "be the dict that to_dict returned", got=type(state).__name__
@@ -414,5 +415,5 @@ def check_state(state: Any, keys: Collection[str] = ()) -> None:
 
 
 def thread_count(n_jobs: Any) -> int:
-    """Return the number of threads `n_jobs` asks for: None is 1, -1 is every core."""
+    """Return the number of threads that `n_jobs` requests: 1 for None, every core for -1."""
     return Jobs().check("n_jobs", n_jobs)

@@ -1,4 +1,4 @@
-"""Reading saved states: every `from_dict` checks what it is given by these functions."""
+"""Functions with which every `from_dict` checks its input."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -17,7 +17,7 @@ _LARGEST_COUNT = 2**53
 
 
 def check_schema(state: Any, schema: str, keys: Collection[str]) -> None:
-    """Raise for a state of another kind, of a newer release, or without all of its keys."""
+    """Raise an error for a state of another kind, from a newer release, or with missing keys."""
     check_state(state, ("schema",))
     if state["schema"] != schema:
         got = state["schema"]
@@ -27,7 +27,7 @@ def check_schema(state: Any, schema: str, keys: Collection[str]) -> None:
 
 
 def _advice_on(got: Any, schema: str) -> str | None:
-    """What to do with a state of an older or a newer release; None for one of another kind."""
+    """What to do about a state from an older or newer release; None for one of another kind."""
     kind, _, version = schema.partition("/")
     found, _, other = got.partition("/") if isinstance(got, str) else ("", "", "")
     if found != kind or not (other.isdecimal() and version.isdecimal()):
@@ -53,7 +53,7 @@ def read_numbers(
     low: float = -math.inf,
     high: float = math.inf,
 ) -> FloatArray:
-    """Finite numbers, from `low` to `high`; `size` of them where it is given."""
+    """Finite numbers from `low` to `high`, with `size` entries if given."""
     if not isinstance(values, list | tuple | np.ndarray):
         raise InvalidTypeError(name, "be a list of numbers", got=type(values).__name__)
     numbers = as_numbers(np.empty(0) if len(values) == 0 else values, name)
@@ -66,7 +66,7 @@ def read_numbers(
 
 
 def read_counts(values: Any, name: str, *, size: int | None = None) -> IntArray:
-    """Whole numbers >= 0; `size` of them where it is given."""
+    """Whole numbers >= 0, with `size` entries if given."""
     numbers = read_numbers(values, name, size=size, low=0.0, high=_LARGEST_COUNT)
     if (numbers != np.floor(numbers)).any():
         raise InvalidValueError(name, "be whole numbers", got=shown(list(values)))
@@ -74,7 +74,7 @@ def read_counts(values: Any, name: str, *, size: int | None = None) -> IntArray:
 
 
 def read_labels(labels: Any, name: str = "classes") -> list[Any]:
-    """Different labels of one kind: text, bytes, bools, 64-bit integers or finite floats."""
+    """Distinct labels of one type: text, bytes, bools, 64-bit integers or finite floats."""
     kinds = {type(label) for label in labels} if isinstance(labels, list | tuple) else set()
     if (
         len(kinds) != 1
@@ -89,7 +89,7 @@ def read_labels(labels: Any, name: str = "classes") -> list[Any]:
 
 
 def read_classes(labels: Any, positive_index: Any) -> Classes:
-    """Two classes, sorted as `fit` leaves them."""
+    """Two classes, sorted as after `fit`."""
     if type(positive_index) is not int or positive_index not in (0, 1):
         raise InvalidValueError("positive_index", "be 0 or 1", got=shown(positive_index))
     known = read_labels(labels)

@@ -1,7 +1,8 @@
-"""What the entries of a saved state are: each kind says how it is written, and reads by one rule.
+"""The kinds of entries in a saved state: each kind defines how it is written, and the rule by which
+it is read.
 
-A kind is declared once, in the table of a class (`calibrant.params.declared_state`). Where a length
-must be that of something else, it is named: `Numbers(size="partition.n_regions")`.
+A kind is declared once, in the table of a class (`calibrant.params.declared_state`). If a length
+must equal that of something else, the path to it is given: `Numbers(size="partition.n_regions")`.
 """
 
 import math
@@ -25,7 +26,7 @@ from calibrant.params.saved_state import (
 from calibrant.text.sentences import shown
 
 Size: TypeAlias = int | str | None
-"""A length: a number, or where it is found in what is known; None for any."""
+"""A length: a number, or the path to it in what is known; None for any length."""
 
 
 _FINITE = Number()
@@ -33,7 +34,7 @@ _FINITE = Number()
 
 @dataclass(frozen=True)
 class Constant(Kind):
-    """A value that is always the same, such as the size of a grid or the word for a kind."""
+    """A value that is always the same, such as the size of a grid or the name of a kind."""
 
     value: int | str
     is_attribute = False
@@ -59,7 +60,7 @@ class OneCount(Kind):
 
 @dataclass(frozen=True)
 class Most(Kind):
-    """A whole number from 0 to a largest one."""
+    """A whole number from 0 to a maximum."""
 
     most: int
     words: str
@@ -74,8 +75,8 @@ class Most(Kind):
 
 @dataclass(frozen=True)
 class Numbers(Kind):
-    """Finite numbers, from `low` to `high`, as an array; `rising` if none is less than the one
-    before, `increasing` if each is more.
+    """Finite numbers from `low` to `high`, as an array; `rising` for nondecreasing, `increasing`
+    for strictly increasing.
     """
 
     size: Size = None
@@ -119,7 +120,7 @@ class Counts(Kind):
 
 @dataclass(frozen=True)
 class Whole(Kind):
-    """Whole numbers >= 0 that are written as such, as an array; at most 2**53 unless said."""
+    """Whole numbers >= 0, written as integers, as an array; at most 2**53 unless specified."""
 
     size: Size = None
     most: int = EXACT_INTEGERS
@@ -145,13 +146,13 @@ class Whole(Kind):
 
 @dataclass(frozen=True)
 class NumberOrNull(Kind):
-    """A number, where null stands for an infinite one, or for NaN."""
+    """A number, or null for infinity or NaN."""
 
     null: float
     rule: Number = _FINITE
 
     def written(self, value: float) -> float | None:
-        """Null for what is not finite."""
+        """Null for a number that is not finite."""
         return value if math.isfinite(value) else None
 
     def read(self, value: Any, name: str, known: Known) -> float:
@@ -161,7 +162,7 @@ class NumberOrNull(Kind):
 
 @dataclass(frozen=True)
 class NumbersOrNull(Kind):
-    """Numbers, where null stands for an infinite one."""
+    """Numbers, with null for infinity."""
 
     null: float
     size: Size = None
@@ -187,7 +188,7 @@ class NumbersOrNull(Kind):
 
 @dataclass(frozen=True)
 class Tabled(Kind):
-    """A list of lists of one length, as an array of two dimensions; `of` says what each row is."""
+    """A list of lists of equal length, as a two-dimensional array; `of` is the kind of each row."""
 
     of: Numbers | Counts
     n_rows: Size = None
@@ -198,7 +199,7 @@ class Tabled(Kind):
         return as_list(value)
 
     def read(self, value: Any, name: str, known: Known) -> Any:
-        """Return an array of two dimensions."""
+        """Return a two-dimensional array."""
         rows = a_list(value, name, size=size_of(self.n_rows, known), most=self.most)
         read = [self.of.read(row, name, known) for row in rows]
         if len({row.size for row in read}) > 1:
@@ -211,7 +212,7 @@ class Tabled(Kind):
 
 @dataclass(frozen=True)
 class Lists(Kind):
-    """A list of things of one kind, as a tuple; `into` a list, if it goes on growing."""
+    """A list of objects of one kind, as a tuple, or `into` a list if it keeps growing."""
 
     of: Kind
     size: Size = None
@@ -232,11 +233,11 @@ class Lists(Kind):
 
 @dataclass(frozen=True)
 class Mapped(Kind):
-    """Things of one kind, each by a name."""
+    """Objects of one kind, by name."""
 
     of: Kind
     longest: int
-    """Characters of a name, at most."""
+    """Maximum length of a name, in characters."""
 
     def written(self, value: Any) -> dict[str, Any]:
         """An object."""
@@ -255,7 +256,7 @@ class Mapped(Kind):
 
 @dataclass(frozen=True)
 class Maybe(Kind):
-    """Null, or something of another kind."""
+    """Null, or an object of another kind."""
 
     of: Kind
 
@@ -264,23 +265,23 @@ class Maybe(Kind):
         return None if value is None else self.of.written(value)
 
     def read(self, value: Any, name: str, known: Known) -> Any:
-        """Return None, or what the other kind reads."""
+        """Return None, or the object that the other kind reads."""
         return None if value is None else self.of.read(value, name, known)
 
 
 @dataclass(frozen=True)
 class Nested(Kind):
-    """What another class saves; an error inside it names the whole path."""
+    """An object that another class saves; an error inside it names the whole path."""
 
     of: Any
-    """A class with `to_dict` and `from_dict`, or a function that gives it."""
+    """A class with `to_dict` and `from_dict`, or a function that returns one."""
 
     def written(self, value: Any) -> Any:
-        """What its own class writes."""
+        """The state that its own class writes."""
         return value.to_dict()
 
     def read(self, value: Any, name: str, known: Known) -> Any:
-        """Return what its own class reads."""
+        """Return the object that its own class reads."""
         of: Any = self.of if isinstance(self.of, type) else self.of()
         try:
             if hasattr(of, "_made"):
@@ -292,16 +293,16 @@ class Nested(Kind):
 
 @dataclass(frozen=True)
 class Listed(Kind):
-    """What another class saves, as a list of its entries, without their names."""
+    """An object that another class saves, as a list of its entries without their names."""
 
     of: Any
 
     def written(self, value: Any) -> list[Any]:
-        """The entries, in the order of their declaration."""
+        """The entries, in the order of declaration."""
         return list(value.to_dict().values())
 
     def read(self, value: Any, name: str, known: Known) -> Any:
-        """Return what its own class reads."""
+        """Return the object that its own class reads."""
         names = list(self.of._entries)
         entries = a_list(value, name, size=len(names))
         return Nested(self.of).read(dict(zip(names, entries, strict=True)), name, known)
@@ -317,22 +318,22 @@ class Label(Kind):
 
 @dataclass(frozen=True)
 class Written(Kind):
-    """A form of its own: a pair of functions. Most entries need none."""
+    """A custom format, given by two functions. Most entries need none."""
 
     write: Callable[[Any], Any]
     check: Callable[[Any, str, Known], Any]
 
     def written(self, value: Any) -> Any:
-        """What the first function gives."""
+        """The result of the first function."""
         return self.write(value)
 
     def read(self, value: Any, name: str, known: Known) -> Any:
-        """What the second function gives."""
+        """The result of the second function."""
         return self.check(value, name, known)
 
 
 def size_of(size: Size, known: Known) -> int | None:
-    """The length that is declared, found by its path in what is known.
+    """The declared length, looked up by its path in what is known.
 
     >>> known = {"edges": np.zeros(3)}
     >>> size_of("edges", known), size_of("edges.ndim", known), size_of(2, {}), size_of(None, {})
@@ -345,7 +346,9 @@ def size_of(size: Size, known: Known) -> int | None:
 
 
 def found_at(path: str, known: Known) -> Any:
-    """What a path leads to: it begins with an entry, or an attribute of what is being restored."""
+    """The object at a path that begins with an entry, or with an attribute of the object being
+    restored.
+    """
     first, *rest = path.split(".")
     found = known[first] if first in known else getattr(known["self"], first)
     for name in rest:
@@ -361,7 +364,7 @@ def a_list(
     least: int = 0,
     most: int | None = None,
 ) -> Any:
-    """A list, of so many entries."""
+    """A list with the required number of entries."""
     if not isinstance(value, list | tuple):
         raise InvalidTypeError(name, "be a list", got=type(value).__name__)
     if size is not None and len(value) != size:
@@ -374,13 +377,13 @@ def a_list(
 
 
 def as_list(value: Any) -> list[Any]:
-    """An array, or a tuple, as a list of plain values."""
+    """An array or a tuple as a list of plain values."""
     found: list[Any] = value.tolist() if isinstance(value, np.ndarray) else list(value)
     return found
 
 
 def within(error: CalibrantError, place: str) -> CalibrantError:
-    """The same error, with the path of the place where it was found.
+    """The same error, with the path of the place where it occurred.
 
     >>> str(within(InvalidValueError("counts", "be whole numbers", got="0.5"), "tally"))
     'tally.counts must be whole numbers; got 0.5'

@@ -1,3 +1,3 @@
-"""Words and numbers for people: sentences, numbers rounded outwards, and what every answer has in
-common.
+"""Words and numbers for people: sentences, numbers rounded outwards, and the common parts of all
+results.
 """

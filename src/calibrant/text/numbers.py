@@ -1,6 +1,6 @@
-"""Numbers as text: a limit is rounded outwards, with enough digits to say something.
+"""Numbers as text: limits are rounded outwards, with enough digits to be informative.
 
-Also, results as JSON values.
+Also results as JSON values.
 """
 
 import math
@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any
 
-_DECIMALS = 3  # of a limit that is neither tiny nor close to 1
-_DIGITS = 2  # significant ones that are kept of a small limit, and of a large one's distance from 1
+_DECIMALS = 3  # for a limit that is neither tiny nor close to 1
+_DIGITS = 2  # significant digits of a small limit, and of a large limit's distance from 1
 _LARGE_FACTOR = 10.0
-_SMALLEST = 1e-12  # below it, and closer to 1 than it, digits of their own would not be read
-_WHOLE = 1e15  # from here on scores are whole numbers, or nearly, and too long to be written out
+_SMALLEST = 1e-12  # closer than this to 0 or 1, further digits would not be read
+_WHOLE = 1e15  # from here on scores are whole numbers, or nearly, and too long to write out
 
 
 def lower(value: float, decimals: int | None = None) -> str:
@@ -56,7 +56,7 @@ def factor_limits(low: float, high: float) -> str:
 
 
 def nearest(value: float, decimals: int | None = None) -> str:
-    """A score or an estimate, which is no limit: rounded to the nearest number.
+    """A score or an estimate, not a limit: rounded to the nearest number.
 
     >>> nearest(0.07), nearest(0.041234), nearest(0.000012345), nearest(0.5, decimals=2)
     ('0.07', '0.041', '0.000012', '0.5')
@@ -83,9 +83,9 @@ def edge(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as a percentage, with ten digits at most.
+    """A share as a percentage, with at most ten digits.
 
-    All of its digits where it would be 100% otherwise.
+    With all of its digits if it would otherwise read 100%.
 
     >>> percent(0.9), percent(0.999), percent(0.07), percent(1 - 0.05 / 3), percent(1 - 1e-12)
     ('90%', '99.9%', '7%', '98.33333333%', '99.9999999999%')
@@ -95,7 +95,7 @@ def percent(share: float) -> str:
 
 
 def above_cap(share: float, of_what: str = "the rows counted") -> str:
-    """The end of a sentence about a cap on groups: which share of the rows is above it.
+    """The end of a sentence about a cap on groups: the share of rows above the cap.
 
     >>> above_cap(0.0), above_cap(0.8649), above_cap(0.000432, "the weight")
     ('.', '; 86.5% of the rows counted are above that.', '; 0.043% of the weight is above that.')
@@ -107,7 +107,7 @@ def above_cap(share: float, of_what: str = "the rows counted") -> str:
 
 
 def rows(count: int, groups: int = 0) -> str:
-    """How many rows, and in how many groups if there are any.
+    """The number of rows, and of groups if there are any.
 
     >>> rows(1), rows(2500), rows(2500, groups=1)
     ('1 row', '2,500 rows', '2,500 rows in 1 group')
@@ -116,7 +116,7 @@ def rows(count: int, groups: int = 0) -> str:
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """A number of things.
+    """A number with its noun.
 
     >>> counted(1, "bin"), counted(3, "class", "classes")
     ('1 bin', '3 classes')
@@ -125,7 +125,7 @@ def counted(count: int, noun: str, plural: str | None = None) -> str:
 
 
 def _decimals(value: float) -> int:
-    """Decimals that leave two significant digits of the distance to 0 or to 1, whichever is nearer."""
+    """Decimals that leave two significant digits of the distance to 0 or 1, whichever is nearer."""
     distance = min(abs(value), abs(1.0 - value)) if abs(value) <= 1.0 else abs(value)
     if not math.isfinite(distance) or distance < _SMALLEST:
         return _DECIMALS
@@ -139,13 +139,13 @@ def _rounded(value: float, rounding: str, decimals: int | None) -> str:
         return repr(float(value))
     exact = Decimal(
         repr(float(value))
-    )  # the shortest text of the double, so that 0.29 is not 0.28999...
+    )  # the shortest repr of the double, so that 0.29 is not 0.28999...
     places = _decimals(value) if decimals is None else decimals
     return _plain(exact.quantize(Decimal(1).scaleb(-places), rounding=rounding))
 
 
 def _plain(number: Decimal) -> str:
-    """Without an exponent, and without zeros at the end."""
+    """A number without an exponent or trailing zeros."""
     text = f"{number:f}"
     return "0" if number == 0 else text.rstrip("0").rstrip(".") if "." in text else text
 
@@ -154,13 +154,13 @@ _PLAIN = (str, int, bool, type(None))
 
 
 def plain(value: Any) -> Any:
-    """Return a copy as plain JSON values; numbers that JSON does not have become None.
+    """Return a copy as plain JSON values; numbers that JSON lacks become None.
 
     >>> plain({"limits": (0.5, math.inf), 1: None})
     {'limits': [0.5, None], '1': None}
     """
     kind = type(value)
-    if kind in _PLAIN:  # nearly all: tables have millions of them
+    if kind in _PLAIN:  # nearly all values: tables have millions of them
         return value
     if kind is float:
         return value if math.isfinite(value) else None
@@ -168,7 +168,7 @@ def plain(value: Any) -> Any:
         return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
         return [plain(entry) for entry in value]
-    if hasattr(value, "tolist"):  # numpy's numbers and arrays, without importing numpy
+    if hasattr(value, "tolist"):  # numpy numbers and arrays, without importing numpy
         return plain(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return None

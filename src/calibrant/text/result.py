@@ -1,4 +1,4 @@
-"""What every answer has in common: a sentence, its assumptions, its tables, and all of it as data."""
+"""The common parts of all results: a sentence, assumptions, tables, and everything as data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from calibrant.text.result_table import ResultTable, aligned
 from calibrant.text.sentences import sentence as as_sentence
 
 ROWS_SHOWN = 24
-"""Rows of a table in text."""
+"""Rows of a table shown as text."""
 _IN_NOTEBOOK = 10
 _SHORT = 100  # characters of the sentence in a repr
 _SINGLE = (
@@ -27,30 +27,30 @@ _SINGLE = (
     NoneType,
     Any,
     Hashable,
-)  # a field of any type, or hashable, is a label
+)  # a field annotated Any or Hashable holds a label
 
 
 class Result:
-    """An answer. What a subclass must give is `sentence`.
+    """A result. A subclass must define `sentence`.
 
-    What it may give is `assumptions`, `notes` and `tables`.
+    It may define `assumptions`, `notes` and `tables`.
 
-    All the rest follows: `details`, `to_dict`, `to_frame`, and what `print`, a notebook, the
-    command line and reports show. A subclass is a frozen dataclass without a repr of its own:
+    Everything else follows: `details`, `to_dict`, `to_frame`, and what `print`, a notebook, the
+    command line and reports show. A subclass is a frozen dataclass without its own repr:
     ``@dataclass(frozen=True, slots=True, repr=False)``. Fields that are numbers, text, or results
-    are in `to_dict` by their names; columns belong in a table. `assumptions` may be a field: then
-    write ``assumptions: tuple[str, ...] = field()``, because a dataclass takes the property of this
+    are in `to_dict` by name; columns belong in a table. `assumptions` may be a field: then write
+    ``assumptions: tuple[str, ...] = field()``, because a dataclass would take the property of this
     class for a default. A dataclass with slots cannot call ``super()``: call
     ``Result.to_dict(self)``.
 
     A sentence may name a parameter, which the command line writes as an option:
-    `calibrant.text.sentences.words` makes a text of parts, and `render` says it in other words.
+    `calibrant.text.sentences.words` makes a text from parts, and `render` writes it in other words.
     """
 
     __slots__ = ()
 
     _also: ClassVar[tuple[str, ...]] = ()
-    """Properties that `to_dict` gives too, such as "verdict"."""
+    """Properties that `to_dict` includes, such as "verdict"."""
 
     @property
     def sentence(self) -> str:
@@ -107,7 +107,7 @@ class Result:
         return found
 
     def _values(self) -> dict[str, Any]:
-        """Fields, and properties of `_also`, that are one plain value or a result."""
+        """Fields, and properties named in `_also`, that hold one plain value or a result."""
         found = {}
         for name in (*_single_fields(type(self)), *self._also):
             value = getattr(self, name)
@@ -143,24 +143,24 @@ class Result:
 
 
 def is_shown(table: ResultTable) -> bool:
-    """Whether text shows a table: it has rows, and columns for people."""
+    """Whether a table is shown as text: it has rows, and columns for people."""
     return len(table) > 0 and table.shown != ()
 
 
 def _trimmed(value: Any) -> Any:
-    """A text without spaces at its ends, which it has where it is part of a sentence."""
+    """A text without leading and trailing spaces, which it has as part of a sentence."""
     return value.strip() if type(value) is str else value
 
 
 def _single_fields(kind: Any) -> tuple[str, ...]:
-    """The fields of a dataclass that hold one number, a text, a label, a result, or nothing."""
+    """The dataclass fields that hold one number, text, label or result, or None."""
     if not is_dataclass(kind):
         return ()
     return tuple(field.name for field in fields(kind) if all(map(_is_single, _choices(field.type))))
 
 
 def _choices(annotation: Any) -> tuple[Any, ...]:
-    """What an annotation allows: the members of a union, or itself."""
+    """The types that an annotation allows: the members of a union, or itself."""
     return annotation.__args__ if isinstance(annotation, UnionType) else (annotation,)
 
 
@@ -171,7 +171,7 @@ def _is_single(annotation: Any) -> bool:
 
 
 def frame_of(columns: Mapping[str, Sequence[Any]]) -> Any:
-    """Columns as a frame of pandas, else of Polars, else as a table of pyarrow."""
+    """Columns as a pandas frame, else a Polars frame, else a pyarrow table."""
     if find_spec("pandas") is not None:
         return import_module("pandas").DataFrame(columns)
     if find_spec("polars") is not None:
@@ -180,7 +180,7 @@ def frame_of(columns: Mapping[str, Sequence[Any]]) -> Any:
 
 
 def frame_of_arrow(table: Any) -> Any:
-    """An Arrow table as a frame of pandas, else of Polars, else as it is."""
+    """An Arrow table as a pandas frame, else a Polars frame, else unchanged."""
     if find_spec("pandas") is not None:
         return table.to_pandas()
     if find_spec("polars") is not None:
@@ -189,7 +189,7 @@ def frame_of_arrow(table: Any) -> Any:
 
 
 def _printed(table: ResultTable) -> str:
-    """A table as lines of text, without its middle where it is long, and how to read it."""
+    """A table as lines of text, without its middle if it is long, and with its explanation."""
     heads, rows = table.text(most=ROWS_SHOWN)
     lines = aligned([heads, *rows])
     return f"{lines}\n{table.about}" if table.about else lines

@@ -1,4 +1,4 @@
-"""The table of a result: plain columns for programs, and the same as text for people."""
+"""The table of a result: plain columns for programs, and text for people."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,17 +23,17 @@ class ResultTable:
     name : str
         What the rows are, such as "regions"; the key of the table in `Result.to_dict`.
     columns : mapping from str to sequence or array
-        Plain numbers and text. All columns have the same length. Names end in "lower" or "error"
-        for what something is at least, and in "upper", "epsilon", "radius", "claimed" or "p_value"
-        for what it is at most; they begin with "n_" for counts.
+        Plain numbers and text. All columns have the same length. Names of lower bounds end in
+        "lower" or "error", names of upper bounds in "upper", "epsilon", "radius", "claimed" or
+        "p_value"; names of counts begin with "n_".
     shown : tuple of str, optional
-        The columns that people see; the others are for programs. Default: all of them. Empty: text
-        leaves the table out, and a notebook shows it only if there is no other.
+        The columns that people see; the others are for programs. Default: all of them. If empty,
+        text omits the table, and a notebook shows it only if there is no other.
     heads : mapping from str to str
-        What people read above a column, where it is not its name without underscores. For limits in
-        one column, the name of the lower limit says it.
+        The header of a column, if it is not the name without underscores. For limits shown in one
+        column, the key is the name of the lower limit.
     about : str
-        How to read the table: a sentence that stands below it.
+        How to read the table: a sentence printed below it.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class ResultTable:
     about: str = ""
 
     def __len__(self) -> int:
-        """How many rows it has."""
+        """The number of rows."""
         return len(next(iter(self.columns.values()), ()))
 
     def to_dicts(self) -> list[dict[str, Any]]:
@@ -68,13 +68,13 @@ class ResultTable:
         return [dict(zip(self.columns, row, strict=True)) for row in zip(*values, strict=True)]
 
     def text(self, name_of: Callable[[str], str] = str, *, most: int | None = None) -> TextTable:
-        """The columns that people see, as text.
+        """The columns for people, as text.
 
         `name_of` may shorten or escape text that comes from the data.
 
         Numbers are rounded to the nearest and limits outwards. A column "lower" and the next,
-        "upper", become one. So do three: "recall", "recall_lower" and "recall_upper". Of more than
-        `most` rows the middle is left out.
+        "upper", are merged into one, and so are three columns such as "recall", "recall_lower" and
+        "recall_upper". With more than `most` rows, the middle is left out.
         """
         first, left_out, last = self._ends(most)
         heads: list[str] = []
@@ -90,8 +90,8 @@ class ResultTable:
         return TextTable(heads, [*zip(*columns, strict=True)])
 
     def _ends(self, most: int | None) -> tuple[int, int, int]:
-        """How many rows are shown from the start, how many are left out, and how many are shown
-        from the end.
+        """How many rows are shown at the start, how many are left out, and how many are shown at
+        the end.
         """
         if most is None or len(self) <= most:
             return len(self), 0, 0
@@ -104,23 +104,23 @@ class ResultTable:
 
 
 def aligned(lines: Sequence[Sequence[str]]) -> str:
-    """Lines of cells, one below the other: the first column is flush left, the others right."""
+    """Align lines of cells: the first column to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(_aligned(line, widths) for line in lines)
 
 
 class _Columns(NamedTuple):
-    """Columns that are shown as one: a value, its limits, or both."""
+    """Columns shown as one: a value, its limits, or both."""
 
     names: tuple[str, ...]
 
     @property
     def head(self) -> str:
-        """The name that stands above them."""
+        """The header of these columns."""
         return self.names[0]
 
     def text(self, row: Sequence[Any], name_of: Callable[[str], str]) -> str:
-        """The cell of one row."""
+        """The text of one cell."""
         if len(row) == 1:
             return cell(self.names[0], row[0], name_of)
         if any(value is None or math.isnan(value) for value in row):
@@ -139,7 +139,7 @@ def _groups(names: Sequence[str]) -> Iterator[_Columns]:
 
 
 def _together(names: Sequence[str]) -> int:
-    """How many of these columns are shown as one."""
+    """How many of the first columns are shown as one."""
     first = names[0]
     if list(names[1:3]) == [f"{first}_{_LOWER}", f"{first}_{_UPPER}"]:
         return 3
@@ -148,7 +148,7 @@ def _together(names: Sequence[str]) -> int:
 
 
 def _head(name: str) -> str:
-    """A column's name for people.
+    """The header for a column name.
 
     >>> _head("n_rows"), _head("mean_score"), _head("auc_lower"), _head("lower"), _head("e_value")
     ('rows', 'mean score', 'auc limits', 'limits', 'e-value')
@@ -166,13 +166,13 @@ def _aligned(line: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def plain_values(column: Sequence[Any]) -> list[Any]:
-    """A column as Python's own values; infinite numbers stay."""
+    """A column as Python values; infinite numbers are kept."""
     values = column.tolist() if hasattr(column, "tolist") else list(column)
     return [value.item() if hasattr(value, "item") else value for value in values]
 
 
 def share_limits(low: float, high: float, most: float = 1.0) -> str:
-    """Limits of a share or a ratio; an end that is true of all of them is left out.
+    """Limits on a share or a ratio; a trivial limit is left out.
 
     >>> share_limits(0.9, 1.0), share_limits(0.0, 0.2), share_limits(0.1, 0.2), share_limits(0.0,
     ...     math.inf)
@@ -188,8 +188,7 @@ def share_limits(low: float, high: float, most: float = 1.0) -> str:
 
 
 def cell(name: str, value: object, name_of: Callable[[str], str] = str) -> str:
-    """A value of the column of this name: limits are rounded outwards, other numbers to the
-    nearest.
+    """A cell of the named column: limits are rounded outwards, other numbers to the nearest.
 
     >>> cell("lower", 0.5419), cell("upper", 0.5411), cell("estimate", 0.5419), cell("n_rows", 1500)
     ('0.541', '0.542', '0.542', '1,500')

@@ -1,4 +1,4 @@
-"""Sentences that name parameters: data until they are printed, so that each reader gets the words
+"""Sentences that name parameters. They stay data until printed, so that each reader sees the terms
 of their own tool.
 """
 
@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 
 class _NotGiven:
-    """The value of a setting without one: a class, so that copies and pickles of the setting keep
-    it.
+    """The value of a setting without a value: a class, so that copies and pickles of the setting
+    keep it.
     """
 
 
@@ -39,14 +39,14 @@ class Setting:
 
 
 Text: TypeAlias = str | tuple[str | Setting, ...]
-"""A sentence, or its parts: words, and settings among them."""
+"""A sentence, or its parts: words, with settings among them."""
 
 PlainText: TypeAlias = Callable[[Setting], str]
-"""How a setting is written."""
+"""A function that writes a setting as text."""
 
 
 class TextTable(NamedTuple):
-    """A table whose cells are text: the terminal and the report show the same."""
+    """A table of text cells: the terminal and the report show the same."""
 
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -64,21 +64,21 @@ def in_python(setting: Setting) -> str:
 
 
 class Words(str):
-    """A text in the words of Python users, which still knows its parts, so that `render` can use
-    other words.
+    """A text in the terms of Python users that keeps its parts, so that `render` can use other
+    terms.
     """
 
     parts: tuple[str | Setting, ...]
 
     def __new__(cls, *parts: str | Setting) -> Self:
-        """Make the text of its parts."""
+        """Make the text from its parts."""
         text = super().__new__(cls, render(parts))
         text.parts = parts
         return text
 
 
 def words(text: Text) -> str:
-    """A text as a str that `render` can still say in other words.
+    """A text as a str that `render` can still write in other terms.
 
     >>> advice = words(("use ", Setting("pilot", 0.2)))
     >>> advice
@@ -102,13 +102,13 @@ def render(text: Text, setting: PlainText = in_python) -> str:
 
 
 def _parts(text: Text) -> Text:
-    """The parts of a text that still knows them; else the text."""
+    """The parts of a text, if it has kept them; otherwise the text."""
     found: Text = getattr(text, "parts", text)
     return found
 
 
 def rendered(value: Any, setting: PlainText) -> Any:
-    """Plain JSON values, with every text in the words of its reader.
+    """Plain JSON values, with every text in the terms of its reader.
 
     >>> rendered({"advice": [words(("use ", Setting("split", 0.2)))]},
     ...     lambda setting: f"--{setting.parameter}")
@@ -124,7 +124,7 @@ def rendered(value: Any, setting: PlainText) -> Any:
 
 
 def joined(*parts: Text) -> Text:
-    """One text made of several.
+    """Join several texts into one.
 
     >>> render(joined("drop ", (Setting("pilot"), " here")))
     'drop pilot here'
@@ -136,7 +136,7 @@ def joined(*parts: Text) -> Text:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
-    """A question that names the nearest of the known words, in any case; None if no word is near.
+    """A question that names the nearest known word, ignoring case; None if no word is near.
 
     >>> did_you_mean("Hoefding", ["hoeffding", "kl"])
     "did you mean 'hoeffding'?"
@@ -149,7 +149,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str | None:
 
 
 def sentence(text: str) -> str:
-    """A capital at the start, a full stop at the end.
+    """Capitalise the first letter and add a full stop.
 
     >>> sentence("the data cannot tell")
     'The data cannot tell.'
@@ -168,7 +168,7 @@ def sentence(text: str) -> str:
 
 
 def shown(value: object) -> str:
-    """A short text of any value, for an error message.
+    """A short repr of any value, for an error message.
 
     >>> shown("ten"), shown(range(3))
     ("'ten'", 'range(0, 3)')

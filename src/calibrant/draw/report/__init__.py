@@ -1,1 +1,1 @@
-"""The report: one HTML file that loads nothing from other places."""
+"""The report: one self-contained HTML file."""

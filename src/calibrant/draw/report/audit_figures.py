@@ -1,4 +1,4 @@
-"""The figures of an audit's report: the scores as they are, and after calibration."""
+"""The figures in the report of an audit: scores before and after calibration."""
 
 from typing import Any
 
@@ -21,10 +21,10 @@ from calibrant.text.numbers import counted
 
 
 def guaranteed_limits(inputs: Inputs) -> FloatArray | None:
-    """Where each region of the model begins and ends, and its limits, to be compared with what each
-    period showed.
+    """Where each region of the model begins and ends, and its limits, for comparison with each
+    period.
 
-    None without periods, and for a model whose regions are not those of one score.
+    None without periods, and for a model whose regions are not regions of one score.
     """
     guarantee = inputs.guarantee
     bins = score_bins(inputs.calibrator)
@@ -34,7 +34,7 @@ def guaranteed_limits(inputs: Inputs) -> FloatArray | None:
 
 
 def before_figure(inputs: Inputs, most: int) -> Figure:
-    """The scores as they are, against observed rates."""
+    """Scores before calibration, against observed rates."""
     audit = inputs.audit
     every, drawn, bars = (
         finest(audit.table, audit.table.blocks[0], limit) for limit in (None, most, MOST_BARS)
@@ -57,7 +57,7 @@ def before_figure(inputs: Inputs, most: int) -> Figure:
 
 
 def gap_figure(inputs: Inputs, most: int) -> Figure | None:
-    """Observed rate minus score, spaced by rows, where scores crowd at an end of the axis."""
+    """Observed rate minus score, spaced by rows, if scores crowd at one end of the axis."""
     table = inputs.audit.table
     chosen = finest(table, table.blocks[0], most)
     counts = table.counts[chosen]
@@ -67,7 +67,7 @@ def gap_figure(inputs: Inputs, most: int) -> Figure | None:
 
 
 def after_figure(inputs: Inputs, most: int) -> Figure | None:
-    """What is guaranteed after calibration, or an audit of calibrated scores on other rows."""
+    """The guarantee after calibration, or an audit of calibrated scores on other rows."""
     guarantee = inputs.guarantee
     after = inputs.audit_after
     scale = inputs.scale
@@ -89,7 +89,9 @@ def guaranteed_figure(
     scale: str = "linear",
     checked: tuple[AuditTable, IndexArray] | None = None,
 ) -> Figure | None:
-    """The guaranteed interval of each region, and an audit over it; None if no region has rows."""
+    """The guaranteed interval of each region, with an audit drawn over it; None if no region has
+    rows.
+    """
     seen = np.flatnonzero(guarantee.counts > 0)
     chosen = largest(guarantee.radius, seen, most)
     if chosen.size == 0:
@@ -109,9 +111,9 @@ def guaranteed_figure(
 def curve_figure(guarantee: Guarantee, calibrator: Any) -> Figure | None:
     """The calibrated probability of every score, over the guaranteed intervals of the regions.
 
-    None for bins, which predict one value each, and for regions that are not those of one score.
+    None for bins, which predict one value each, and if the regions are not regions of one score.
     """
-    fitted = getattr(calibrator, "calibrator_", calibrator)  # of a CalibratedClassifier
+    fitted = getattr(calibrator, "calibrator_", calibrator)  # unwrap a CalibratedClassifier
     bins = score_bins(fitted)
     if bins is None or getattr(fitted, "score_range_seen_", None) is None:
         return None
@@ -123,12 +125,12 @@ def curve_figure(guarantee: Guarantee, calibrator: Any) -> Figure | None:
 
 
 def ends_of_regions(calibrator: Any) -> FloatArray | None:
-    """What a curve predicts at both ends of each region; None for bins, and for segments."""
-    fitted = getattr(calibrator, "calibrator_", calibrator)  # of a CalibratedClassifier
+    """The predictions of a curve at both ends of each region; None for bins, and with segments."""
+    fitted = getattr(calibrator, "calibrator_", calibrator)  # unwrap a CalibratedClassifier
     bins = score_bins(fitted)
     return None if bins is None else predicted_ends(fitted, bins.bounds)
 
 
 def largest(values: FloatArray, at: IndexArray, most: int) -> IndexArray:
-    """Those of the places `at` with the largest values, in their order, if there are too many."""
+    """The `most` indices in `at` with the largest values, in their original order."""
     return at if at.size <= most else np.sort(at[np.argsort(-values[at], kind="stable")[:most]])

@@ -37,7 +37,7 @@ _NO_CALIBRATOR = "No calibrator was given, so this report is about the uncalibra
 
 
 def audit_page(inputs: Inputs, made: Made, sizes: MostShown) -> Page:
-    """The page of an audit, with the guarantee of a calibrator beside it."""
+    """The page of an audit, alongside the guarantee of a calibrator."""
     audit = inputs.audit
     guarantee = inputs.guarantee
     title = names.name_of(inputs.title or _DEFAULT_TITLE, 160)
@@ -83,7 +83,7 @@ def _guarantee_statement(guarantee: Guarantee | NoGuarantee | None) -> Headed:
 
 
 def _numbers(audit: Audit, guarantee: Guarantee | NoGuarantee | None) -> Iterator[KeyNumber]:
-    """The key numbers: limits rounded so that they stay true."""
+    """The key numbers; limits are rounded so that they stay true."""
     yield KeyNumber("Rows", f"{audit.n_rows:,}", "audited")
     yield KeyNumber(
         "Confidence", percent(audit.confidence_level), "in all statements of the audit at once"
@@ -158,7 +158,7 @@ def _validation_section(found: Validation, sizes: MostShown) -> Section:
 
 
 def _common(inputs: Inputs) -> dict[str, Any]:
-    """What several sections name."""
+    """Content that several sections use."""
     audit = inputs.audit
     guarantee = inputs.guarantee
     bounded = guarantee if is_guarantee(guarantee) else None
@@ -177,7 +177,7 @@ def _common(inputs: Inputs) -> dict[str, Any]:
 
 
 def _region_tables(inputs: Inputs, sizes: MostShown) -> dict[str, Any]:
-    """The rows of the tables of regions, before and after calibration."""
+    """The rows of the region tables, before and after calibration."""
     table = inputs.audit.table
     regions = finest(table, table.blocks[0])
     shown = largest(table.error, regions, sizes.table_rows)
@@ -197,7 +197,7 @@ def _region_tables(inputs: Inputs, sizes: MostShown) -> dict[str, Any]:
 
 
 def _files(inputs: Inputs, most: int) -> dict[str, TableFile]:
-    """The tables as CSV, by what they are about."""
+    """The tables as CSV, by topic."""
     found = {table.name: table_file(table, most) for table in inputs.audit.tables()}
     guarantee = inputs.guarantee
     if is_guarantee(guarantee):

@@ -1,4 +1,6 @@
-"""Figures of the short reports: lines, points with limits, and thresholds, as places on the page."""
+"""Figures of the short reports: lines, points with limits, and thresholds, as positions on the
+page.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -24,8 +26,8 @@ from calibrant.text.numbers import limits as limits_text
 from calibrant.text.numbers import nearest
 
 WIDE = Frame(480, 376, 50, 468, 34, 330, margin=6.0)
-"""The frame of a figure that stands alone."""
-_POINTS = 200  # of a curve
+"""The frame of a stand-alone figure."""
+_POINTS = 200  # per curve
 _ACTIONS = {1: "act", 0: "do not act", QUIET_STYLE: "cannot tell"}
 
 
@@ -50,7 +52,7 @@ def threshold_chart(
     scores: FloatArray,
     codes: CodeArray,
 ) -> Figure:
-    """Precision, recall and the share selected at every threshold, with those that are proved."""
+    """Precision, recall and the share selected at every threshold, with the proved thresholds."""
     order = np.argsort(-scores, kind="stable")
     ranked = scores[order]
     hits = np.cumsum(codes[order], dtype=np.int64)
@@ -81,7 +83,7 @@ def threshold_chart(
 def decision_chart(
     guarantee: Guarantee, action: NDArray[np.str_], rows: IntArray, even: float
 ) -> Figure:
-    """The proved interval of each region, in the style of its action, and the break-even rate."""
+    """The proved interval of each region, styled by its action, and the break-even rate."""
     seen = np.flatnonzero((guarantee.counts > 0) | (rows > 0))
     value = guarantee.value[seen]
     low = guarantee.lower[seen]
@@ -160,8 +162,8 @@ def models_chart(tables: Mapping[str, ReliabilityTable], scale: str = "linear") 
 def differences_chart(
     rows: Sequence[tuple[str, float, float, float]], name: str, identifier: str
 ) -> Figure:
-    """Differences between pairs of models with their limits, one below the other, and the line of
-    no difference.
+    """Differences between pairs of models with their limits, one per line, and the line of no
+    difference.
     """
     ends = [
         end for _, value, low, high in rows for end in (value, low, high) if np.isfinite(end)
@@ -192,8 +194,8 @@ def differences_chart(
 
 
 def curve_chart(curve: FloatArray, guaranteed: FloatArray) -> Figure:
-    """Scores and predictions, as columns, over the limits of each region: where it begins and ends,
-    and its lower and upper limit.
+    """Scores and predictions, as columns, over the limits of each region; `guaranteed` holds the
+    region's ends and its lower and upper limit.
     """
     scores = curve[:, 0]
     ends = np.concatenate([curve[:, 1], guaranteed[:, 2], guaranteed[:, 3]])
@@ -212,7 +214,7 @@ def curve_chart(curve: FloatArray, guaranteed: FloatArray) -> Figure:
 
 
 def epsilon_chart(epsilon: Sequence[float], first_day: str) -> Figure:
-    """Epsilon after each day: how far, at most, calibrated values are from the rates so far."""
+    """Epsilon after each day: the largest distance between calibrated values and the rates so far."""
     days = [float(number) for number in range(len(epsilon))]
     axes = axes_in(WIDE, (0.0, max(days[-1], 1.0)), (0.0, max(*epsilon, 0.01)))
     line = Series("epsilon", 0, path_of(days, list(epsilon), axes))
@@ -224,7 +226,7 @@ def epsilon_chart(epsilon: Sequence[float], first_day: str) -> Figure:
 def rates_chart(
     rows: Sequence[tuple[str, float, float, float]], at_least: float | None = None
 ) -> Figure:
-    """Estimates with their limits, one below the other, and the rate that was asked for."""
+    """Estimates with their limits, one per line, and the required rate."""
     asked = [] if at_least is None else [at_least]
     ends = [end for _, *values in rows for end in values]
     height = 26 * (len(rows) + 1)

@@ -1,4 +1,4 @@
-"""Numbers of a column, one below the other, so that their decimal points are aligned."""
+"""Align the decimal points of the numbers in a column."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,14 +6,14 @@ from itertools import zip_longest
 
 _NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?|-?inf")
 _DIGIT = "\u2007"  # a space as wide as a digit
-_POINT = "\u2008"  # and one as wide as a full stop
+_POINT = "\u2008"  # a space as wide as a full stop
 
 
 def align_decimals(column: Sequence[str]) -> list[str]:
     r"""Pad the numbers of a column with spaces as wide as digits.
 
-    Cells that say the same words between their numbers are aligned number by number; others, such
-    as empty ones, stay as they are.
+    Cells with the same words between their numbers are aligned number by number; other cells, such
+    as empty ones, are unchanged.
 
     >>> seen = {"\u2007": "_", "\u2008": "'"}
     >>> for text in align_decimals(["0.1", "12", "", "-", "0.25 (0.1 to 0.3)", "0.5 (0.25 to 0.75)"]):
@@ -39,7 +39,7 @@ def align_decimals(column: Sequence[str]) -> list[str]:
 
 
 def aligned_rows(rows: Iterable[Sequence[str]], first: int = 0) -> list[list[str]]:
-    """Rows of cells whose columns are aligned, from the column `first` on."""
+    """Rows of cells, with columns aligned from the column `first` on."""
     columns = [list(column) for column in zip(*rows, strict=True)]
     done = [
         align_decimals(cells) if place >= first else cells for place, cells in enumerate(columns)
@@ -50,7 +50,7 @@ def aligned_rows(rows: Iterable[Sequence[str]], first: int = 0) -> list[list[str
 def aligned_entries(
     entries: Sequence[Mapping[str, str]], names: Iterable[str] = ("region", "verdict")
 ) -> list[dict[str, str]]:
-    """Rows that are mappings, aligned entry by entry; those with `names` stay as they are."""
+    """Rows given as mappings, aligned entry by entry, except for the keys in `names`."""
     keys = list(entries[0]) if entries else []
     columns = {key: [entry[key] for entry in entries] for key in keys}
     for key in set(keys) - set(names):
@@ -59,17 +59,17 @@ def aligned_entries(
 
 
 def _widest(numbers: Sequence[str]) -> int:
-    """The most characters after the integer part."""
+    """The largest number of characters after the integer part."""
     return max(len(_fraction(number)) for number in numbers)
 
 
 def _fraction(number: str) -> str:
-    """What follows the integer part: the point and all behind it."""
+    """What follows the integer part: the point and all digits after it."""
     return number[len(re.match(r"-?(?:[\d,]+|inf)", number)[0]) :]  # type: ignore[index]
 
 
 def _joined(words: Sequence[str], numbers: Sequence[str], ends: Sequence[int]) -> str:
-    """Words and padded numbers in turn; the padding of the last number stands at the end."""
+    """Alternate words and padded numbers; the padding of the last number comes at the end."""
     pads = []
     for number, widest in zip(numbers, ends, strict=True):
         fraction = _fraction(number)

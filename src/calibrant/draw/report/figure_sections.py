@@ -1,4 +1,4 @@
-"""The figures that go with results: one section of figures for each kind."""
+"""The figures that go with results: one section of figures per kind of result."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -77,7 +77,7 @@ def _of_differences(differences: tuple[PairedDifference, ...]) -> Iterator[Secti
 
 
 def _who_wins(one: PairedDifference) -> str:
-    """A pair of models, and which of them is better."""
+    """A pair of models, and which one is better."""
     pair = f"{name_of(one.first)} minus {name_of(one.second)}"
     if one.better is None:
         return f"{pair}: the data cannot tell"
@@ -96,7 +96,7 @@ def of_decisions(found: Any, guarantee: Any) -> Iterator[Section]:
 def of_guarantee(
     found: Any, calibrator: Any, sizes: MostShown, scale: str = "linear"
 ) -> Iterator[Section]:
-    """The guaranteed interval of each region, and the curve that is predicted."""
+    """The guaranteed interval of each region, and the predicted curve."""
     figure = guaranteed_figure(found, calibrator, sizes.marks, scale)
     if figure is not None:
         content = {"figure": figure, "confidence": percent(found.confidence_level)}
@@ -112,7 +112,7 @@ def of_reliability(found: Any) -> Iterator[Section]:
 
 
 def of_rate(found: Any, at_least: float | None) -> Iterator[Section]:
-    """The estimate and its limits, of all items and of each segment."""
+    """The estimate and its limits, for all items and for each segment."""
     table = found.tables()[0].columns
     segments = table.get("segment", ["all items"])
     names = [name_of(segment) for segment in segments]

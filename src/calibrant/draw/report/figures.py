@@ -1,4 +1,4 @@
-"""Where everything in a reliability diagram stands; the template draws it."""
+"""The layout of a reliability diagram; the template draws it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -33,21 +33,21 @@ from calibrant.guarantee.guarantee import Guarantee
 from calibrant.text.numbers import counted, factor_limits, lower, nearest, rows, upper
 
 _MOST_KNOTS = (
-    150  # of the limits at every score; between those that are kept, the wider limits are drawn
+    150  # points of the limits at every score; between kept points, the wider limits are drawn
 )
 _LOGIT_NOTE = "Both axes are on the logit scale. Numbers beyond an axis are drawn at its end."
 _TITLES = (
-    250  # marks that get a title; more would make the file heavy, and the table has the numbers
+    250  # marks that get a title; more would make the file large, and the table has the numbers
 )
 
 
 QUIET_STYLE = 6
-"""The number of the grey style: of what is not decided."""
+"""The index of the grey style, for undecided results."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One region: a point, the limits around it, and its numbers as text."""
+    """One region: a point, its limits, and its numbers as text."""
 
     x: float
     y: float
@@ -60,7 +60,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A line, or points with limits, or both, in the style with this number."""
+    """A line, points with limits, or both, in the style with this index."""
 
     name: str
     number: int
@@ -94,13 +94,13 @@ class Figure:
 
     @property
     def ticks(self) -> tuple[tuple[Tick, ...], tuple[Tick, ...]]:
-        """The numbers at both axes; none upwards where that axis has no label."""
+        """The tick labels of both axes; none on the vertical axis if it has no label."""
         x_ticks, y_ticks = (axis.ticks(self.frame.n_ticks) for axis in self.axes)
         return x_ticks, y_ticks if self.y_label else ()
 
     @property
     def diagonal(self) -> str:
-        """The line on which rate and score agree, where that is in sight: level for differences."""
+        """The line where rate and score agree, if visible: horizontal for differences."""
         if self.level is not None:
             return f"M{self.axes[0].start} {self.axes[1](self.level)}H{self.axes[0].end}"
         ends = max(axis.low for axis in self.axes), min(axis.high for axis in self.axes)
@@ -108,12 +108,12 @@ class Figure:
 
     @property
     def is_small(self) -> bool:
-        """Whether it is one of many, without labels and a histogram."""
+        """Whether it is one of many small figures, without labels and a histogram."""
         return self.frame is SMALL
 
     @property
     def density(self) -> str:
-        """How close the marks are, which decides how large they are."""
+        """How crowded the marks are, which determines their size."""
         marks = len(self.marks) + len(self.checks)
         crowd = marks * (1 if self.frame is LARGE else 2)
         return "few" if crowd <= 40 else "many" if crowd <= 130 else "crowd"
@@ -124,7 +124,7 @@ class Figure:
         return self.frame is LARGE and len(self.marks) <= _TITLES
 
     def with_notes(self, *notes: str) -> "Figure":
-        """The same figure, with more remarks below it."""
+        """The same figure with more notes below it."""
         return replace(self, notes=(*self.notes, *notes))
 
 
@@ -143,10 +143,11 @@ def audit_figure(
     scale: str = "linear",
     thresholds: Thresholds = None,
 ) -> Figure:
-    """Draw the chosen regions of an audit: mean score across, observed rate and its band upwards.
+    """Draw the chosen regions of an audit: mean score on the horizontal axis, observed rate and
+    band on the vertical axis.
 
-    Without a `histogram` its bars are the regions `bar_rows`, or those that are drawn. `guaranteed`
-    has the first and the last score of each region of a model, and its limits: they are a strip
+    Without a `histogram`, the bars are the regions `bar_rows`, or the regions drawn. `guaranteed`
+    holds the first and the last score of each region of a model, and its limits, drawn as a strip
     behind the marks.
     """
     table = audit.table
@@ -195,10 +196,11 @@ def guarantee_figure(
     scale: str = "linear",
     ends: FloatArray | None = None,
 ) -> Figure:
-    """Draw the chosen regions of a guarantee: calibrated probability across, interval upwards.
+    """Draw the chosen regions of a guarantee: calibrated probability on the horizontal axis,
+    interval on the vertical axis.
 
-    And an audit over it. `ends` are the smallest and the largest prediction of each region, if a
-    curve is predicted: a bar of the histogram then has that width.
+    An audit may be drawn over it. `ends` holds the smallest and the largest prediction of each
+    region if a curve is predicted; the bars of the histogram then have that width.
     """
     seen: list[FloatArray] = [
         guarantee.value[chosen],
@@ -246,7 +248,7 @@ def path_of(x: Sequence[float], y: Sequence[float], axes: tuple[Axis, Axis]) -> 
 
 
 def audit_limits(table: AuditTable, chosen: IndexArray, scale: str) -> tuple[Limits, Limits]:
-    """Return the ends of both axes for some regions of an audit."""
+    """Return the ends of both axes for the chosen regions of an audit."""
     if scale == "logit":
         both = logit_ends(np.concatenate([table.mean_score[chosen], table.rate[chosen]]))
         return both, both
@@ -262,7 +264,7 @@ def rows_at(table: AuditTable, at: IndexArray) -> AuditTable:
 
 
 def audit_texts(part: AuditTable) -> list[dict[str, str]]:
-    """The numbers of each region as text, the same in figures and tables."""
+    """The numbers of each region as text, used in both figures and tables."""
     return [
         {
             "verdict": verdict,
@@ -283,7 +285,7 @@ def audit_texts(part: AuditTable) -> list[dict[str, str]]:
 
 
 def guarantee_texts(guarantee: Guarantee, at: IndexArray) -> list[dict[str, str]]:
-    """The numbers of each region as text, the same in figures and tables."""
+    """The numbers of each region as text, used in both figures and tables."""
     radius = guarantee.radius
     relative = guarantee.relative
     return [
@@ -314,9 +316,7 @@ def _audit_marks(table: AuditTable, at: IndexArray, x_axis: Axis, y_axis: Axis) 
             y_axis(float(column[row])) for column in (part.rate, part.upper, part.lower)
         )
         marks.append(Mark(x_axis(float(part.mean_score[row])), y, top, bottom, kind, data, title))
-    return tuple(
-        sorted(marks, key=lambda mark: mark.kind != "none")
-    )  # findings are drawn over the others
+    return tuple(sorted(marks, key=lambda mark: mark.kind != "none"))  # draw findings on top
 
 
 def _guarantee_marks(
@@ -350,7 +350,7 @@ def _described(marks: Sequence[Mark]) -> str:
 
 
 def steps(guaranteed: FloatArray, x_axis: Axis, y_axis: Axis) -> str:
-    """The corners of the strip between lower and upper limits, cut off at the ends of the axes."""
+    """The corners of the strip between lower and upper limits, clipped to the axes."""
     begin, end = np.clip(guaranteed[:, :2], x_axis.low, x_axis.high).T
     seen = begin < end
     low, high = np.clip(guaranteed[:, 2:], y_axis.low, y_axis.high)[seen].T
@@ -363,9 +363,9 @@ def steps(guaranteed: FloatArray, x_axis: Axis, y_axis: Axis) -> str:
 
 
 def _rates(band: MonotoneBand | None, x_axis: Axis, y_axis: Axis) -> str:
-    """The corners of the limits at every score, if the rate does not fall.
+    """The corners of the limits at every score, assuming that the rate does not decrease.
 
-    None where that is refuted.
+    Empty if that is refuted.
     """
     if band is None or band.is_refuted_:
         return ""
@@ -375,13 +375,13 @@ def _rates(band: MonotoneBand | None, x_axis: Axis, y_axis: Axis) -> str:
     at = np.unique([x_axis.low, *knots, x_axis.high])
     low = band.predict_interval(np.nextafter(at[:-1], np.inf))[
         :, 0
-    ]  # neither limit falls as the score rises
+    ]  # neither limit decreases as the score increases
     high = band.predict_interval(np.nextafter(at[1:], -np.inf))[:, 1]
     return steps(np.column_stack([at[:-1], at[1:], low, high]), x_axis, y_axis)
 
 
 def _band(x_axis: Axis, y_axis: Axis, epsilon: float) -> str:
-    """The corners of all places within epsilon of the diagonal, cut off at the ends of the axes."""
+    """The corners of the area within epsilon of the diagonal, clipped to the axes."""
     left = x_axis.low
     right = x_axis.high
     low = y_axis.low

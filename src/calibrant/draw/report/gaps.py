@@ -1,4 +1,4 @@
-"""Observed rate minus score in the report: regions side by side, as wide as their share of rows."""
+"""Observed rate minus score in the report: regions side by side, each as wide as its share of rows."""
 
 from calibrant._typing import IndexArray
 from calibrant.assess.audit.findings import AuditTable
@@ -11,7 +11,7 @@ _WIDE = Frame(480, 300, 56, 468, 34, 254, margin=6.0)
 
 
 def difference_figure(identifier: str, table: AuditTable, chosen: IndexArray) -> Figure:
-    """Each region with its observed rate minus its mean score, and the limits of it."""
+    """The observed rate minus the mean score of each region, with its limits."""
     part = rows_at(table, chosen[table.counts[chosen] > 0])
     found = differences_from(part.counts, part.mean_score, part.rate, part.lower, part.upper)
     ends = [*found.lower.tolist(), *found.upper.tolist(), 0.0]
@@ -28,7 +28,7 @@ def difference_figure(identifier: str, table: AuditTable, chosen: IndexArray) ->
 
 
 def _marks(part: AuditTable, found: BinDifferences, axes: tuple[Axis, Axis]) -> tuple[Mark, ...]:
-    """One mark for each region, in the order of the differences, which is that of the scores."""
+    """One mark for each region, in the order of the differences, which is the order of the scores."""
     order = part.mean_score.argsort(kind="stable")
     marks = []
     for place, data in enumerate(audit_texts(rows_at(part, order))):

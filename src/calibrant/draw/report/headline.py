@@ -1,6 +1,6 @@
-"""The word beside a result's sentence: how it stands.
+"""The status word next to a result's sentence.
 
-It never says more than the sentence: "Proved" stands only beside what is proved.
+It never says more than the sentence: "Proved" appears only next to what is proved.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from calibrant.text.result import Result
 
 
 class Headline(NamedTuple):
-    """How a result stands: "right", "wrong" or "open", and the word for it."""
+    """The status of a result: "right", "wrong" or "open", and the word for it."""
 
     kind: str
     tag: str
@@ -26,7 +26,7 @@ _NOT_PROVED = Headline("open", "Not proved")
 
 
 def headline(found: Result) -> Headline:
-    """How a result stands. Of a class that is not listed here nothing is said."""
+    """The status of a result; open for a class that is not listed here."""
     for kind in type(found).__mro__:
         if kind.__name__ in _HEADLINES:
             return _HEADLINES[kind.__name__](found)

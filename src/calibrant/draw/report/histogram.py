@@ -1,4 +1,4 @@
-"""The histogram under a diagram: where its bars stand."""
+"""The histogram below a diagram: the positions of its bars."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ from calibrant.cells.tally import Tally
 from calibrant.draw.report.scales import LARGE, Axis
 from calibrant.text.numbers import nearest
 
-MOST_BARS = 100  # more would not be distinct
+MOST_BARS = 100  # more could not be told apart
 _SMALLEST_BAR = 0.75
 _ATOM_WIDTH = 3.0
-_FEWEST_BARS = 4  # a histogram with fewer bars in sight says less than the regions do
+_FEWEST_BARS = 4  # a histogram with fewer visible bars says less than the regions do
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,11 @@ class Bar:
 def score_bars(
     table: AuditTable, chosen: IndexArray, histogram: Tally | None, x_axis: Axis
 ) -> tuple[tuple[Bar, ...], int]:
-    """The bars of the histogram, or else of the chosen regions, and how many rows lie beyond the
-    axis.
+    """The bars of the histogram, or of the chosen regions if there is none, and how many rows lie
+    beyond the axis.
     """
     if histogram is not None:
-        # neighbours are merged into one bar if there are too many bars to see
+        # merge neighbours into one bar if there are too many bars to see
         first = np.arange(0, histogram.n_regions, -(-histogram.n_regions // MOST_BARS))
         counts, positives = (
             np.add.reduceat(sums, first) for sums in (histogram.counts, histogram.positives)
@@ -68,7 +68,7 @@ def score_bars(
 def region_bars(
     places: Sequence[float], names: Sequence[str], counts: IntArray, positives: IntArray
 ) -> tuple[Bar, ...]:
-    """Bars at single places, one for each region."""
+    """Bars at single positions, one per region."""
     rows = zip(
         places,
         names,
@@ -94,7 +94,7 @@ def region_bars(
 def span_bars(
     spans: FloatArray, counts: IntArray, positives: IntArray, x_axis: Axis
 ) -> tuple[Bar, ...]:
-    """Bars as wide as the values that each region has; their areas are the rows."""
+    """Bars as wide as the range of values of each region; their areas represent the rows."""
     names = ("smallest", "largest")
     first, last = spans.T
     return _drawn(first, last, counts, positives, x_axis, density=True, names=names)

@@ -1,4 +1,4 @@
-"""From a template and results to the text of one HTML page, which loads nothing from other places."""
+"""Render a template and results as one self-contained HTML page."""
 
 import base64
 import hashlib
@@ -31,9 +31,9 @@ _FILTERS = {
 
 
 def rendered_page(page: Page, words: PlainText = in_python) -> str:
-    """The text of a page. `words` is how settings are written in it.
+    """The text of a page; `words` is how settings are written in it.
 
-    Halves of characters, as in names of files that are not UTF-8, are written as escapes.
+    Lone surrogates, as in file names that are not UTF-8, are written as escapes.
     """
     environment = _environment(needed("jinja2", "report", "reports are made"))
     text = environment.get_template("report.html.jinja").render(page=page, words=words)
@@ -70,7 +70,7 @@ def _environment(jinja2: Any) -> "Environment":
 
 
 def _in_words(context: Any, value: Any) -> Any:
-    """A text that names settings, in the words of the reader."""
+    """A text that names settings, in the reader's terms."""
     return render(value, context.get("words", in_python)) if isinstance(value, str) else value
 
 

@@ -1,7 +1,7 @@
-"""An answer in short, as one would say it to a manager: what is known, and what it rests on.
+"""A short answer, as one would give it to a manager: what is known, and what it rests on.
 
-The sentence of the result stands behind it, with every number. Of a result that no short wording is
-exact about, such as the guarantee of another population, nothing is said here.
+The result's own sentence follows it, with every number. If no short wording is exact, as for a
+guarantee about another population, nothing is said here.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ _THESE_ROWS = "as long as the rows are i.i.d. and new to the model"
 
 
 def in_short(found: Result) -> str | None:
-    """The answer in one or two plain sentences; None where its own sentence is the shortest."""
+    """The answer in one or two plain sentences; None if the result's own sentence is the shortest."""
     for kind in type(found).__mro__:
         if kind.__name__ in _WORDINGS:
             return _WORDINGS[kind.__name__](found)
@@ -24,7 +24,7 @@ def in_short(found: Result) -> str | None:
 
 
 def points(share: str) -> str:
-    """A share that is rounded already, in points of 100.
+    """A share that is already rounded, in percentage points.
 
     >>> points("0.047"), points("0.01"), points("0.1")
     ('4.7 points', '1 point', '10 points')
@@ -86,7 +86,7 @@ def _of_audit(found: Any) -> str | None:
 
 
 def _of_worst(found: Any) -> str:
-    """The scores that are proved off by most."""
+    """The scores with the largest proved error."""
     worst = found.worst
     where = "some scores are"
     if worst.segment is not None:
@@ -109,7 +109,7 @@ def _of_nothing_proved(found: Any) -> str:
 
 
 def _of_subgroups(found: Any) -> str:
-    """What is proved of subgroups, the first of them by name."""
+    """What is proved about subgroups, naming the first."""
     confidence = f"With {percent(found.confidence_level)} confidence"
     assumed = _THESE_ROWS
     if not found.findings:
@@ -130,7 +130,7 @@ def _of_subgroups(found: Any) -> str:
 
 
 def _side(finding: Any) -> str:
-    """In which direction the scores of a finding are off."""
+    """The direction in which the scores of a finding are off."""
     return "too high" if "high" in finding.direction else "too low"
 
 

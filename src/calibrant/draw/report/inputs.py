@@ -1,4 +1,4 @@
-"""What a report is made of."""
+"""The inputs of a report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from calibrant.text.result import Result
 
 
 class Guaranteed(Protocol):
-    """A fitted calibrator or classifier that says what it guarantees."""
+    """A fitted calibrator or classifier with a guarantee."""
 
     @property
     def guarantee_(self) -> Guarantee | NoGuarantee:
@@ -25,7 +25,7 @@ class Guaranteed(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MostShown:
-    """How much is shown at most, so that the file stays small."""
+    """The maximum amount shown, so that the file stays small."""
 
     marks: int
     table_rows: int

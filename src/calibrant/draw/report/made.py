@@ -18,7 +18,7 @@ _LONGEST_SETTING = 60
 _ASSUMED = "Assumed:"
 _NOT_SETTINGS = ("sentence", "details", "explanation", "verdict")
 _SWITCHES = {"sequential", "simultaneous", "randomized", "adds_up"}
-_FRACTIONS = {  # other fractions are what was found, and stand in the report with their limits
+_FRACTIONS = {  # other fractions are findings, which the report shows with their limits
     "at_least",
     "base_rate",
     "clip",
@@ -36,7 +36,7 @@ _FRACTIONS = {  # other fractions are what was found, and stand in the report wi
 
 
 def to_copy(found: Result, answer: str | None = None) -> str:
-    """The sentence, or the answer in its place, with what it assumes: for a mail or a paper."""
+    """The sentence, or the answer in its place, with its assumptions: for an email or a paper."""
     said = found.sentence if answer is None else answer
     if not found.assumptions or _ASSUMED in said:
         return said
@@ -53,7 +53,7 @@ def next_section(found: Result, made: Made) -> Section:
 
 
 def made_section(found: Result, made: Made) -> Section:
-    """The command, the data and the options: what is needed to make the report again."""
+    """The command, the data and the options: everything needed to make the report again."""
     options = recorded_settings(found) if made.options is None else made.options
     groups = {"The data": made.source, "Options": options}
     shown = [(title, listed_facts(entries)) for title, entries in groups.items() if entries]
@@ -78,7 +78,7 @@ def _is_setting(name: str, value: Any) -> bool:
 
 
 def listed_facts(source: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Names and facts as text; of very many the first."""
+    """Names and facts as text; only the first if there are very many."""
     facts = [
         (
             name_of(str(name).removeprefix("n_").replace("_", " ")),

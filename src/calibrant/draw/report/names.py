@@ -9,17 +9,17 @@ FINDINGS = {
     TOO_LOW: ("low", "too low"),
     NO_EVIDENCE: ("none", "no evidence"),
 }
-"""Kind of mark, and words, for the verdicts on regions."""
+"""Kind of mark, and words, for each verdict on a region."""
 
 
 def name_of(value: object, longest: int = _LONGEST_NAME) -> str:
-    """A name, cut where it is very long."""
+    """A name, truncated if it is very long."""
     text = str(value)
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def region_name(text: str, longest: int = _LONGEST_NAME) -> str:
-    """A region's name, cut in the middle where it is very long: it begins with a segment and ends
-    with scores.
+    """A region's name, truncated in the middle if it is very long, because it begins with a segment
+    and ends with scores.
     """
     return text if len(text) <= longest else f"{text[: longest // 2 - 1]}…{text[-(longest // 2) :]}"

@@ -1,6 +1,4 @@
-"""What to do next with a result: calls for readers of Python, commands for those of the command
-line.
-"""
+"""What to do next with a result: Python calls for Python users, commands for command-line users."""
 
 from collections.abc import Callable, Iterator, Mapping
 from shlex import quote
@@ -12,10 +10,11 @@ from calibrant.text.result import Result
 
 
 class Advice(NamedTuple):
-    """Why to do something, and how in Python and on the command line.
+    """Why to do something, and how to do it in Python and on the command line.
 
-    A command names places: {rows} for the data and their columns, {data} for the data alone,
-    {model} for the model file, and {lines} and {store} for what a monitor reads and where it counts.
+    A command contains placeholders: {rows} for the data and their columns, {data} for the data
+    alone, {model} for the model file, and {lines} and {store} for what a monitor reads and where it
+    counts.
     """
 
     why: str
@@ -55,7 +54,7 @@ _FRAME = Advice("Work with the numbers: you can download each table, and it is a
 
 
 def steps_in_python(found: Result) -> tuple[Step, ...]:
-    """What to do next, as calls of Python."""
+    """What to do next, as Python calls."""
     return tuple(
         Step(one.why, one.python) for one in advice_on(found) if one.python or one == _FRAME
     )
@@ -71,7 +70,7 @@ def steps_as_commands(found: Result, places: Mapping[str, str]) -> tuple[Step, .
 
 
 def advice_on(found: Result) -> list[Advice]:
-    """What to do next with a result, the most useful first."""
+    """What to do next with a result, most useful first."""
     for kind in type(found).__mro__:
         if kind.__name__ in _ADVICE:
             return list(_ADVICE[kind.__name__](found))
@@ -162,14 +161,14 @@ def _on_models(found: Any) -> Iterator[Advice]:
 
 
 def _typed(name: str) -> str:
-    """A name as it is typed in a command with places."""
+    """A name as typed in a command with placeholders."""
     return quote(name).replace("{", "{{").replace("}", "}}")
 
 
 def _on_rate(found: Any) -> Iterator[Advice]:
     known = f", n_items={found.n_items}" if found.target == "items" else ""
     rate = nearest(found.estimate)
-    if 0.0 < float(rate) < 1.0:  # else the worst case
+    if 0.0 < float(rate) < 1.0:  # otherwise the worst case
         known += f", expected_rate={rate}"
     yield Advice(
         "If the limits are too wide, label more items, drawn at random from all, and ask again",

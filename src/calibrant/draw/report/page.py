@@ -1,4 +1,4 @@
-"""The page that every report is: its parts as data. One template draws them."""
+"""The page of a report: its parts as data, which one template draws."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,9 +15,9 @@ class KeyNumber(NamedTuple):
 
 
 class Headed(NamedTuple):
-    """What is said at the top, beside a word that says how it stands.
+    """The statement at the top, next to its status word.
 
-    `kind` is "right", "wrong" or "open", and decides colour and sign.
+    `kind` is "right", "wrong" or "open", and determines the colour and the sign.
     """
 
     kind: str
@@ -28,9 +28,7 @@ class Headed(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A section: its address within the page, its title, the template of its inside, and what that
-    shows.
-    """
+    """A section: its anchor, its title, the template of its body, and what that template shows."""
 
     identifier: str
     title: str
@@ -39,7 +37,7 @@ class Section(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Something to do next: why, and the call or the command that does it."""
+    """A next step: why, and the call or command that does it."""
 
     why: str
     how: str = ""
@@ -47,7 +45,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A report. Everything is text already, in the words of its reader."""
+    """A report. Everything is already text, in the reader's terms."""
 
     title: str
     eyebrow: str | None
@@ -60,10 +58,10 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """How a report was made: shown in its last section, so that it can be made again."""
+    """How a report was made: shown in its last section, so that it can be reproduced."""
 
     command: str | None = None
     source: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] | None = None
     steps: Sequence[Step] | None = None
-    """None: those that follow from the result, as calls of Python."""
+    """None means the steps that follow from the result, as Python calls."""

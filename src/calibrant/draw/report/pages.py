@@ -1,6 +1,6 @@
 """The report of any result: its sentence, numbers, figures and tables.
 
-What differs between results is which figures and key numbers go with them.
+Results differ in which figures and key numbers go with them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -26,7 +26,9 @@ RowsOf = Callable[[object], tuple[FloatArray, CodeArray]]
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What a command knows beside its result: an answer to what was asked, and more to draw."""
+    """What a command knows in addition to its result: an answer to the user's question, and more to
+    draw.
+    """
 
     sentence: str | None = None
     headline: Headline | None = None
@@ -75,7 +77,7 @@ def _sections(inputs: Inputs, made: Made, sizes: MostShown, beside: Beside) -> I
 
 
 def _figures(inputs: Inputs, sizes: MostShown, beside: Beside) -> Iterable[Section]:
-    """The figures of a result, as far as what they draw is known."""
+    """The figures of a result, as far as their data are available."""
     found: Any = inputs.result
     kind = _kind(found)
     if kind == "Threshold" and beside.rows_of is not None:
@@ -99,13 +101,15 @@ def _figures(inputs: Inputs, sizes: MostShown, beside: Beside) -> Iterable[Secti
 
 
 def _kind(found: Result) -> str:
-    """The name of the class that decides what is shown: its own, or the first that is listed."""
+    """The name of the class that determines what is shown: the first listed one in its MRO, or its
+    own.
+    """
     names = [kind.__name__ for kind in type(found).__mro__]
     return next((name for name in names if name in _KINDS), names[0])
 
 
 def _spaced(name: str) -> str:
-    """The name of a class as words.
+    """A class name as words.
 
     >>> _spaced("RatePlan")
     'Rate plan'

@@ -32,7 +32,7 @@ from calibrant.text.sentences import PlainText, in_python
 
 _MOST_BYTES = 1_000_000
 _NOTHING = Beside()
-# Tried in turn until the file is small enough; the first fits nearly always.
+# Tried in turn until the file is small enough; the first almost always is.
 _SIZES = (
     MostShown(marks=1000, table_rows=1000, segments=1000, small_figures=12, file_rows=1000),
     MostShown(marks=1000, table_rows=600, segments=1000, small_figures=12, file_rows=600),

@@ -1,4 +1,4 @@
-"""From numbers to places on the page: axes with round ticks."""
+"""Map numbers to positions on the page: axes with round ticks."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -12,17 +12,17 @@ from calibrant.text.numbers import edge
 Limits: TypeAlias = tuple[float, float]
 """The numbers at both ends of an axis."""
 Thresholds: TypeAlias = Threshold | Mapping[str, float] | None
-"""Thresholds to be marked in a figure."""
+"""Thresholds to mark in a figure."""
 
 _STEPS = (1.0, 2.0, 5.0, 10.0)
-_WHOLE = 0.4  # data that spans more of [0, 1] than this is shown on all of it
-_SMALLEST = 1e-6  # a span below this is that of one value
+_WHOLE = 0.4  # data that span more of [0, 1] than this are shown on all of it
+_SMALLEST = 1e-6  # a smaller span counts as a single value
 _ALIKE = 3.0  # spans that differ by less than this factor share one scale
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A place on an axis and the number that stands there."""
+    """A position on an axis and its number."""
 
     at: float
     label: str
@@ -30,10 +30,11 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A map from [low, high] to the places [start, end]; on the page, rates grow upwards and places
-    down.
+    """A map from [low, high] to positions [start, end]; on the page, rates grow upwards and
+    positions downwards.
 
-    It is linear, or linear in the logit; then numbers beyond its ends are drawn at its ends.
+    It is linear, or linear in the logit; in the latter case numbers beyond its ends are drawn at
+    its ends.
     """
 
     low: float
@@ -43,7 +44,7 @@ class Axis:
     logit: bool = False
 
     def __call__(self, value: float) -> float:
-        """Return the place of `value`."""
+        """Return the position of `value`."""
         low = self.low
         high = self.high
         if self.logit:
@@ -52,7 +53,7 @@ class Axis:
         return round(self.start + share * (self.end - self.start), 2)
 
     def ticks(self, wanted: int = 5) -> tuple[Tick, ...]:
-        """Return round numbers within the axis, about the wanted number of them."""
+        """Return round numbers within the axis, about as many as wanted."""
         if self.logit:
             return tuple(
                 Tick(self(value), f"{value:g}")
@@ -70,9 +71,9 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The places of a figure's parts.
+    """The positions of a figure's parts.
 
-    The axes end at a margin from its sides, so that no mark is cut.
+    The axes keep a margin from its sides, so that no mark is cut off.
     """
 
     width: float
@@ -102,7 +103,7 @@ class MarkLine:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A shaded range of the axis across."""
+    """A shaded range of the horizontal axis."""
 
     name: str
     kind: str
@@ -121,9 +122,9 @@ def axes_in(frame: Frame, x: Limits, y: Limits, *, logit: bool = False) -> tuple
 def threshold_marks(
     thresholds: Thresholds, axes: tuple[Axis, Axis], *segments: object
 ) -> tuple[tuple[MarkLine, ...], tuple[Span, ...]]:
-    """Return lines at thresholds, and which scores a `Threshold` selects or refers.
+    """Return lines at thresholds, and the scores that a `Threshold` selects or refers.
 
-    Only of `segments`, if given.
+    Only for `segments`, if given.
     """
     x_axis, y_axis = axes
     spans = []
@@ -157,8 +158,8 @@ def threshold_marks(
 
 
 def limits_of(values: Iterable[float]) -> Limits:
-    """Return round limits within [0, 1] that hold all values: all of it, or a part where that would
-    be mostly empty.
+    """Return round limits within [0, 1] that contain all values: all of [0, 1], or a part if all of
+    it would be mostly empty.
 
     >>> limits_of([0.05, 0.93])
     (0.0, 1.0)
@@ -177,7 +178,7 @@ def limits_of(values: Iterable[float]) -> Limits:
         span = max(0.05, low / 2)
         low = max(0.0, low - span)
         high = min(1.0, high + span)
-    # a part that nearly touches an end of [0, 1] is shown up to it
+    # extend a range that nearly reaches 0 or 1 up to it
     low = 0.0 if low < 1.5 * span else low
     high = 1.0 if 1.0 - high < 0.5 * span else high
     step = _round_step((high - low) / 5)
@@ -187,11 +188,11 @@ def limits_of(values: Iterable[float]) -> Limits:
 
 
 def common_limits(across: list[float], upwards: list[float]) -> tuple[Limits, Limits]:
-    """Limits for both axes: the same, so that the diagonal rises at 45 degrees, where that leaves
-    enough to see.
+    """Limits for both axes: the same for both, so that the diagonal rises at 45 degrees, if that
+    leaves enough to see.
 
-    Two scales are used only where one would leave the figure nearly empty, and they always overlap,
-    so that some of the diagonal is in sight.
+    Different limits are used only if common ones would leave the figure nearly empty; they always
+    overlap, so that part of the diagonal is visible.
     """
     x = limits_of(across)
     y = limits_of(upwards)
@@ -208,7 +209,7 @@ def _round_step(step: float) -> float:
 
 
 def _decimals(step: float) -> int:
-    """Digits after the point that a multiple of `step` needs."""
+    """The number of decimals that a multiple of `step` needs."""
     exponent = math.floor(math.log10(step) + 1e-12)
     leading = step / 10.0**exponent
     return max(0, -exponent + (0 if abs(leading - round(leading)) < 1e-6 else 1))

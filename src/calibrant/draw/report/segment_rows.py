@@ -1,4 +1,4 @@
-"""Segments, largest proved error first: one row each, and small figures of the first."""
+"""Segments, largest proved error first: one row each, and small figures for the first few."""
 
 from typing import Any, NamedTuple
 
@@ -16,23 +16,23 @@ _SMALL_REGIONS = 48  # a small figure shows the finest resolution with at most t
 
 
 class SegmentsShown(NamedTuple):
-    """What is shown of the segments."""
+    """The content of the segments section."""
 
     rows: list[
         tuple[int, Finding | None]
-    ]  # the place in the table of each whole segment, and its largest proved error
+    ]  # the index in the table of each whole segment, and its largest proved error
     total: int
     n_found: int
     axis: Axis
     figures: tuple[Figure, ...]
-    first_figure: int  # the row of the first segment that is drawn
-    has_guarantee: bool  # whether what a model guaranteed is drawn behind the marks
+    first_figure: int  # the row of the first segment drawn
+    has_guarantee: bool  # whether a model's guarantee is drawn behind the marks
 
 
 def finest(table: AuditTable, block: slice, most: int | None = None) -> IndexArray:
     """The regions of the block's finest resolution.
 
-    With `most`, of the finest that has no more regions.
+    With `most`, the finest resolution with at most that many regions.
     """
     levels = table.resolution[block]
     sizes = np.bincount(levels)
@@ -52,9 +52,9 @@ def segments_section(
     scale: str = "linear",
     thresholds: Thresholds = None,
 ) -> SegmentsShown | None:
-    """Collect what is shown of the segments; None without segments.
+    """Collect the content of the segments section; None without segments.
 
-    Periods of time stay in their order, and the last ones are drawn, over what a model `guaranteed`.
+    Time periods stay in order, and the last ones are drawn, over what a model `guaranteed`.
     """
     if not audit.by_segment:
         return None

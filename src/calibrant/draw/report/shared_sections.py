@@ -1,4 +1,4 @@
-"""Sections that the reports of several results have."""
+"""Sections shared by the reports of several results."""
 
 from calibrant.assess.subgroups.result import SubgroupAudit
 from calibrant.draw.report.inputs import MostShown
@@ -9,7 +9,7 @@ from calibrant.text.result import Result
 
 
 def shown_tables(found: Result, sizes: MostShown) -> list[ShownTable]:
-    """The tables of a result that have rows, each with its CSV."""
+    """The nonempty tables of a result, each with its CSV."""
     return [
         shown_table(table, table.name, sizes.table_rows, sizes.file_rows)
         for table in found.tables()

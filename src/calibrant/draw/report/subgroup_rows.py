@@ -1,5 +1,5 @@
-"""Subgroups as a forest plot of rate minus score: those that are proved off first, with the part of
-the error that is proved.
+"""Subgroups as a forest plot of rate minus score: proved errors first, with the proved part of the
+error.
 """
 
 from typing import NamedTuple
@@ -13,14 +13,14 @@ from calibrant.draw.report.scales import Axis
 _MOST_FOLDED = 40
 _MOST_OTHERS = 40
 _BAR = 180.0
-_MARGIN = 18.0  # so that the numbers at the ends of the axis have room
+_MARGIN = 18.0  # leaves room for the numbers at the ends of the axis
 _REACHES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
 class ForestRow(NamedTuple):
-    """One subgroup: its numbers, and what is proved of it.
+    """One subgroup: its numbers, and what is proved about it.
 
-    `finding` is its own finding, `told_with` the finding of another subgroup that tells it.
+    `finding` is its own finding, `told_with` the finding of another subgroup that covers it.
     """
 
     subgroup: str
@@ -49,14 +49,14 @@ class ForestRow(NamedTuple):
 
     @property
     def proved_error(self) -> float:
-        """The proved part of rate minus score; 0 where no size is proved."""
+        """The proved part of rate minus score; 0 if no size is proved."""
         if self.finding is None:
             return 0.0
         return self.finding.error if self.kind == "low" else -self.finding.error
 
 
 class Forest(NamedTuple):
-    """What is shown of subgroups."""
+    """The content of the forest plot."""
 
     found: SubgroupAudit
     rows: list[ForestRow]
@@ -66,7 +66,7 @@ class Forest(NamedTuple):
 
 
 def forest(found: SubgroupAudit) -> Forest:
-    """Collect the findings, what is told with them, all rows, and the subgroups whose rates are
+    """Collect the findings, subgroups covered by them, all rows, and the subgroups whose rates are
     farthest from their scores.
     """
     words = found.table.subgroup
@@ -96,14 +96,16 @@ def forest(found: SubgroupAudit) -> Forest:
 
 
 def _farthest_first(found: SubgroupAudit) -> list[int]:
-    """All rows, for comparison; then subgroups by the distance of their rates from their scores."""
+    """All rows, for comparison; then subgroups by the distance between rate and score, largest
+    first.
+    """
     apart = np.nan_to_num(np.abs(found.table.rate - found.table.mean_score))
     apart[0] = np.inf
     return [int(number) for number in np.argsort(-apart, kind="stable")]
 
 
 def _reach(rows: list[ForestRow]) -> float:
-    """A round number that no limit of an error exceeds."""
+    """A round number that no error limit exceeds."""
     ends = [max(row.upper - row.mean_score, row.mean_score - row.lower) for row in rows]
     largest = max((end for end in ends if not np.isnan(end)), default=1.0)
     return next((reach for reach in _REACHES if largest <= reach), 1.0)

@@ -1,4 +1,4 @@
-"""Tables of a report, and the same tables as CSV inside the report: nothing is fetched."""
+"""Tables of a report, and the same tables as CSV embedded in the report."""
 
 import csv
 import io
@@ -14,13 +14,13 @@ from calibrant.text.formulas import escaped
 from calibrant.text.result_table import ResultTable, plain_values
 
 _SAID_OTHERWISE = ("is_proved",)
-"""Columns that are in the file alone: a reader would take "proved" for the difference, and it is the
-limits that are; the column "basis" says so.
+"""Columns that are only in the file: a reader would think that the difference is "proved", but the
+limits are; the column "basis" says so.
 """
 
 
 class TableFile(NamedTuple):
-    """A table as CSV: the name of the file, the link that holds it, and what it leaves out."""
+    """A table as CSV: the file name, the link that contains it, and what it leaves out."""
 
     name: str
     link: str
@@ -39,7 +39,7 @@ class ShownTable(NamedTuple):
 
 
 def shown_table(table: ResultTable, identifier: str, most: int, most_in_file: int) -> ShownTable:
-    """A table as people read it. Of more than `most` rows the middle is left out."""
+    """A table for people. With more than `most` rows, the middle is left out."""
     name = table.name.replace("_", " ")
     caption = f"{name[:1].upper()}{name[1:]}"
     if table.about:
@@ -52,8 +52,8 @@ def shown_table(table: ResultTable, identifier: str, most: int, most_in_file: in
 
 
 def table_file(table: ResultTable, most: int) -> TableFile:
-    """All columns of the first `most` rows as CSV, with every digit, in a link that holds the text
-    itself.
+    """All columns of the first `most` rows as CSV, with every digit, in a link that contains the
+    text itself.
     """
     columns = [plain_values(column)[:most] for column in table.columns.values()]
     text = io.StringIO()
@@ -69,19 +69,19 @@ def table_file(table: ResultTable, most: int) -> TableFile:
 
 
 def _cell(value: object) -> object:
-    """A value for a spreadsheet: text that would be run as a formula gets a ' before it."""
+    """A value for a spreadsheet: text that would be run as a formula gets a leading '."""
     if value is None or value != value:
         return ""
     return escaped(value) if isinstance(value, str) else value
 
 
 def _shortened(text: str) -> str:
-    """A name that is not too long for a table; that of a region keeps both its ends."""
+    """A name short enough for a table; the name of a region keeps both ends."""
     return region_name(text) if text[:1] in "([" else name_of(text)
 
 
 def _kinds(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Which columns hold words, and which numbers."""
+    """Which columns hold words, and which hold numbers."""
     return [
         "words" if not place or not _are_numbers(cells) else "n"
         for place, cells in enumerate(zip(*rows, strict=True))

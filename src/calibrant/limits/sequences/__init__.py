@@ -1,1 +1,1 @@
-"""Limits that hold at every moment, one method a file; their door is `calibrant.sequences`."""
+"""Limits that hold at every moment, one method per file; public as `calibrant.sequences`."""

@@ -1,4 +1,4 @@
-"""The beta-binomial mixture. It needs counts alone."""
+"""The beta-binomial mixture, which needs only counts."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def deviance_bound(n: FloatArray, k: FloatArray, log_share: float) -> FloatArray
     """Return the value of N kl(k/N, q) from which q is ruled out.
 
     It is ln(B / alpha) plus what the mixture loses to the best rate in hindsight, written without
-    the large terms of the gamma functions, which cancel.
+    the large terms of the gamma functions, because these cancel.
     """
     whole = stirling_error(n) + 0.5 * np.log(2 * np.pi * n)
     return np.asarray(whole - _half_excess(k) - _half_excess(n - k) + np.log(np.pi) + log_share)

@@ -1,4 +1,4 @@
-"""Hedged betting: two gamblers bet against every rate, one that it is too low and one that it is
+"""Hedged betting: against every rate, one gambler bets that it is too low and another that it is
 too high.
 """
 
@@ -21,11 +21,11 @@ from calibrant.params.state_kinds import Constant, Numbers, OneCount
 
 _GRID_SIZE = 1000
 _LARGEST_BET = 0.5  # share of the capital at risk in one bet
-_BLOCK = 128  # labels taken at once
+_BLOCK = 128  # labels processed together
 
 
 def rate_grid(size: int = _GRID_SIZE) -> FloatArray:
-    """Rates that are bet against: denser towards 0 and 1, where limits are narrower."""
+    """Candidate rates: denser towards 0 and 1, where limits are narrower."""
     return np.asarray(np.sin(np.linspace(0.0, np.pi / 2, size + 1)) ** 2)
 
 
@@ -34,9 +34,7 @@ _GRID = rate_grid()
 
 @dataclass(slots=True)
 class Gamblers(Resumed):
-    """Capital of both gamblers against each rate, or mean of outcomes in [0, 1], that is not ruled
-    out yet.
-    """
+    """Capital of both gamblers against each rate (or mean of outcomes in [0, 1]) not yet ruled out."""
 
     _entries: ClassVar[EntryTable] = {
         "squares": Number("a number >= 0", 0.0),
@@ -45,20 +43,20 @@ class Gamblers(Resumed):
         "too_low": Numbers(low=0.0),
         "too_high": Numbers(low=0.0),
     }
-    """All but n and k, which whoever owns the gamblers knows."""
+    """All entries but n and k, which the owner of the gamblers knows."""
 
     n: int
     k: float
     squares: float
     """Sum of (label - running mean)², which sets the size of the next bet."""
     low: int
-    """Rates of the grid below this number are ruled out as too low."""
+    """Rates of the grid with an index below this are ruled out as too low."""
     high: int
-    """Rates of the grid from this number on are ruled out as too high."""
+    """Rates of the grid from this index on are ruled out as too high."""
     too_low: FloatArray
     too_high: FloatArray
     grid: FloatArray = field(default_factory=lambda: _GRID)
-    """Rates that are bet against, from 0 to 1."""
+    """Candidate rates, from 0 to 1."""
     largest_bet: float = _LARGEST_BET
 
     @classmethod
@@ -88,7 +86,7 @@ class Gamblers(Resumed):
         return lower, upper
 
     def _bets(self, labels: CodeArray | FloatArray, log_threshold: float) -> FloatArray:
-        """Size of each bet, from the labels before it alone; the running sums move on."""
+        """Size of each bet, from earlier labels only; updates the running sums."""
         seen = self.n + np.arange(1, labels.size + 1)
         hits = self.k + np.cumsum(labels, dtype=np.float64)
         squares = np.cumsum(
@@ -100,7 +98,7 @@ class Gamblers(Resumed):
         return np.asarray(np.sqrt(2.0 * log_threshold / ((0.25 + squares[:-1]) * np.log1p(seen))))
 
     def _alive(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Rates that are not ruled out yet, and the largest bets against them."""
+        """Rates not ruled out yet, and the largest bets allowed against them."""
         rates = self.grid[self.low : self.high]
         with np.errstate(divide="ignore"):
             return rates, self.largest_bet / rates, self.largest_bet / (1.0 - rates)
@@ -114,11 +112,11 @@ class Gamblers(Resumed):
         lowered = 1.0 - np.minimum(bets[:, None], largest_lower) * gain
         with np.errstate(
             over="ignore", under="ignore"
-        ):  # nothing depends on capital beyond or far below the threshold
+        ):  # capital beyond or far below the threshold changes nothing
             too_low = np.cumprod(np.concatenate([self.too_low[None], raised]), axis=0)
             too_high = np.cumprod(np.concatenate([self.too_high[None], lowered]), axis=0)
-        # the first falls and the second rises in the rate, so that each rules out a run from its
-        # own end
+        # the first capital decreases and the second increases in the rate, so each rules out a run
+        # from its own end
         lows = np.maximum.accumulate((too_low[1:] >= threshold).sum(axis=1))
         highs = gain.shape[1] - np.maximum.accumulate((too_high[1:] >= threshold).sum(axis=1))
         return self._settle(lows, highs, too_low[-1], too_high[-1])
@@ -131,20 +129,19 @@ class Gamblers(Resumed):
         too_low = self.too_low.copy()
         too_high = self.too_high.copy()
         lows, highs = np.empty((2, labels.size), dtype=np.int64)
-        outcomes: Any = np.ascontiguousarray(labels)  # compiled for labels, and for other outcomes
+        outcomes: Any = np.ascontiguousarray(labels)  # compiled for labels and for other outcomes
         compiled.bet(outcomes, bets, *self._alive(), threshold, too_low, too_high, lows, highs)
         return self._settle(lows, highs, too_low, too_high)
 
     def _settle(
         self, lows: IntArray, highs: IntArray, too_low: FloatArray, too_high: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Forget the rates that were ruled out, numbered among those that were alive.
+        """Drop the rates that were ruled out; `lows` and `highs` index the rates that were alive
+        before.
 
-        Return the limits on the way.
+        Return the limits after each label.
         """
-        highs = np.maximum(
-            highs, lows
-        )  # where they cross, no single rate can have made these labels
+        highs = np.maximum(highs, lows)  # where they cross, no single rate explains these labels
         first = int(lows[-1])
         last = int(highs[-1])
         self.too_low = too_low[first:last].copy()
@@ -155,14 +152,14 @@ class Gamblers(Resumed):
         return self._rates_at(before + lows, before + highs)
 
     def limits(self) -> tuple[float, float]:
-        """Limits now."""
+        """The current limits."""
         lower, upper = self._rates_at(np.array([self.low]), np.array([self.high]))
         return float(lower[0]), float(upper[0])
 
     def _rates_at(self, low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray]:
-        """The outermost rates ruled out next to those numbered low .. high - 1.
+        """The ruled-out rates next to those with indices low .. high - 1.
 
-        A rate between them may be true.
+        The true rate may lie anywhere between them.
         """
         return self.grid[np.maximum(low - 1, 0)], self.grid[np.minimum(high, self.grid.size - 1)]
 

@@ -1,4 +1,4 @@
-"""A beta-binomial mixture centred at each rate that it tests: the default. It needs counts alone."""
+"""The default: a beta-binomial mixture centred at each candidate rate. It needs only counts."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from calibrant.limits.deviance import LARGEST, deviance_part, neg_log_ratio, spl
 from calibrant.limits.interval import Interval
 from calibrant.limits.sequences.sequence import CountSequence
 
-_CONCENTRATIONS = np.array([[2.0], [20.0], [200.0]])  # a row each, to be averaged over
+_CONCENTRATIONS = np.array([[2.0], [20.0], [200.0]])  # one per row, to be averaged over
 _SERIES_FROM = 32.0
 _MAX_ITERATIONS = 100
-_CONVERGED = 1e-4  # of the distance from the observed rate: the error left is about its square
-_ROUNDING = 1e-9  # added to the threshold: many times the error of the evidence
+_CONVERGED = 1e-4  # of the distance from the observed rate; the error left is about its square
+_ROUNDING = 1e-9  # added to the threshold: many times the numerical error of the evidence
 
 
 class CentredBetaBinomial(CountSequence):
@@ -87,7 +87,7 @@ def _evidence(
     """Return the evidence, and its derivative with respect to -log p.
 
     With K = k + c p and T = N + c, ln M(p) is the deviance T kl(K / T, p) plus terms of the order
-    of ln N. The large terms of the gamma functions, which cancel, are left out.
+    of ln N. The large terms of the gamma functions cancel and are left out.
     """
     a = _CONCENTRATIONS * p
     b = _CONCENTRATIONS * q
@@ -130,12 +130,12 @@ def _gamma_excess(x: FloatArray) -> FloatArray:
 def _solve(k: FloatArray, n: FloatArray, level: float) -> FloatArray:
     """Return -log p for the p <= k/n where the evidence reaches the level.
 
-    As a function of u = -log p the evidence is convex. So Newton's iteration, started where the
-    rate is ruled out, comes closer to the solution from there and never passes it: wherever it
-    ends, the limit is valid.
+    As a function of u = -log p the evidence is convex. Newton's iteration, started where the rate
+    is ruled out, therefore approaches the solution from that side and never passes it: wherever it
+    stops, the limit is valid.
     """
     origin = neg_log_ratio(k, n)
-    bound = level + 2.0 + 0.5 * np.log1p(n / 20.0)  # of the deviance at the solution, roughly
+    bound = level + 2.0 + 0.5 * np.log1p(n / 20.0)  # roughly the deviance at the solution
     solution = np.minimum(origin + np.sqrt(2.0 * bound * ((n - k) / n) / k) + bound / n, LARGEST)
     active = np.arange(k.size)
     proved = np.zeros(k.size, dtype=bool)

@@ -1,6 +1,6 @@
 """Paths of limits, compiled: loops over labels that numpy cannot vectorise.
 
-Imported only where numba is used.
+Imported only if numba is used.
 """
 
 import math
@@ -20,11 +20,11 @@ def _level(q: float, k: float, n: float) -> float:
 
 @njit(nogil=True, cache=True)
 def _root(q: float, k: float, n: float, target: float) -> float:
-    """The q below k/n at which k log q + (n - k) log(1 - q) = target, by Newton's iteration from a
-    guess q.
+    """The q below k/n at which k log q + (n - k) log(1 - q) = target, by Newton's iteration from an
+    initial guess q.
 
-    The function is concave and rising there, so that every step after the first climbs towards the
-    root from below.
+    The function is concave and increasing there, so every step after the first approaches the root
+    from below.
     """
     for _ in range(_MAX_ITERATIONS):
         slope = k / q - (n - k) / (1.0 - q)
@@ -48,7 +48,7 @@ def _beta_binomial_path(
 ) -> None:
     k = 0.0
     log_mixture = 0.0
-    # the last limits, kept as the lower one and as 1 minus the upper one
+    # the previous limits, stored as the lower limit and as 1 minus the upper limit
     low = 0.25
     gap = 0.25
     for i in range(labels.size):
@@ -70,7 +70,7 @@ def _beta_binomial_path(
             gap = math.exp(target / n)
         elif k < n:
             gap = _root(min(gap, 0.999 * negatives / n), negatives, n, target)
-        # outwards by more than the rounding of the sums above, which grows with n
+        # outwards by more than the rounding error of the sums above, which grows with n
         slack = 1e-12 + 1e-15 * n
         if k > 0.0:
             lower[i] = low * (1.0 - slack)
@@ -100,7 +100,7 @@ def bet(
 ) -> None:
     """Let both gamblers bet on each label against the rates still alive.
 
-    Note after each how many are ruled out.
+    After each label, record how many rates are ruled out.
     """
     low = 0
     high = rates.size

@@ -1,4 +1,4 @@
-"""The paper's own bound for streams, as it is printed."""
+"""The paper's own bound for streams, as printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every confidence sequence does: take labels region by region, and give limits that hold at
+"""The interface of confidence sequences: take labels region by region, and give limits that hold at
 every moment.
 """
 
@@ -20,7 +20,7 @@ from calibrant.params.rules import OPEN_UNIT
 from calibrant.params.state_kinds import Counts, Numbers
 from calibrant.text.sentences import shown
 
-NUMBA_LABELS = 300_000  # from which on loading numba, once compiled, is repaid
+NUMBA_LABELS = 300_000  # labels from which on loading compiled numba code pays off
 
 
 class Sequence(Resumed, ABC):
@@ -87,7 +87,7 @@ class Sequence(Resumed, ABC):
 
     @abstractmethod
     def _append(self, region: int, labels: CodeArray) -> None:
-        """Take the labels of one region, before they are added to its counts."""
+        """Process the labels of one region before they are added to its counts."""
 
     @abstractmethod
     def limits(self) -> Interval:
@@ -113,8 +113,8 @@ class Sequence(Resumed, ABC):
 
 
 class CountSequence(Sequence):
-    """A sequence whose limits depend on the counts alone: order does not matter, and streams can be
-    merged.
+    """A sequence whose limits depend on counts alone: the order of labels does not matter, and
+    streams can be merged.
     """
 
     order_free = True
@@ -125,7 +125,7 @@ class CountSequence(Sequence):
         """Return the limits for given counts and log(B / alpha)."""
 
     def _append(self, region: int, labels: CodeArray) -> None:
-        """Nothing besides the counts is remembered."""
+        """Do nothing: only the counts are stored."""
 
     def limits(self) -> Interval:
         """Return the limits of every region now."""
@@ -141,11 +141,11 @@ class CountSequence(Sequence):
 
 
 class HalfWidthSequence(Sequence):
-    """A sequence whose limits are the rate plus and minus a half-width that depends on the summed
+    """A sequence whose limits are the rate plus and minus a half-width, which depends on the sum of
     squared surprises.
 
-    It remembers V = sum over i of (Y_i - mean of the labels before i)², the mean before the first
-    being 1/2.
+    It stores V = sum over i of (Y_i - mean of the labels before i)², where the mean before the
+    first label is 1/2.
     """
 
     order_free = False
@@ -166,7 +166,7 @@ class HalfWidthSequence(Sequence):
 
     def _append(self, region: int, labels: CodeArray) -> None:
         terms = squared_surprises(labels, int(self.counts[region]), int(self.positives[region]))
-        # one by one from what was there, so that no batch size changes a bit of the sum
+        # add one term at a time to the stored sum, so that batch sizes do not change a bit of it
         self.surprise[region] = np.cumsum(
             np.concatenate([self.surprise[region : region + 1], terms])
         )[-1]
@@ -210,7 +210,7 @@ def squared_surprises(labels: CodeArray, n_before: int, k_before: int) -> FloatA
 
 
 def by_region(regions: IndexArray, codes: CodeArray) -> Iterator[tuple[int, CodeArray]]:
-    """Yield each region with its labels, in the order in which they came; -1 means no region."""
+    """Yield each region with its labels in order of arrival; -1 means no region."""
     order = np.argsort(regions, kind="stable")
     ordered = regions[order]
     starts = np.flatnonzero(np.diff(ordered, prepend=-2))

@@ -13,7 +13,7 @@ from calibrant.params.rules import Choice
 SEQUENCES: dict[str, type[Sequence]] = {
     kind.name: kind for kind in (CentredBetaBinomial, BetaBinomial, Stitched, Paper, Betting)
 }
-"""Every sequence by the name that the parameter ``sequence`` takes."""
+"""Every sequence, by the name that the parameter ``sequence`` takes."""
 
 
 def get_sequence(name: str) -> type[Sequence]:

@@ -1,1 +1,1 @@
-"""Limits for a target population, from weighted rows of another; their door is `calibrant.shift`."""
+"""Limits for a target population from weighted rows of another; public as `calibrant.shift`."""

@@ -1,4 +1,6 @@
-"""Empirical Bernstein by inversion: from sums alone, so it can be merged, streamed and distributed."""
+"""Empirical Bernstein by inversion. It needs only sums, so it can be merged, streamed and
+distributed.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from calibrant.limits.interval import Interval, outwards
 from calibrant.limits.shift.evidence import Evidence, weight_sums
 from calibrant.params.rules import OPEN_UNIT
 
-_ROUNDING = 8.0 * np.finfo(np.float64).eps  # of the few operations that make a variance from sums
+_ROUNDING = 8.0 * np.finfo(np.float64).eps  # for the few operations that turn sums into a variance
 
 
 def empirical_bernstein(evidence: Evidence, alpha: float) -> Interval:
@@ -70,7 +72,7 @@ def empirical_bernstein(evidence: Evidence, alpha: float) -> Interval:
     log_term = np.log(3.0) - np.log(sidak_level(alpha, tally.n_regions))
     s2 = 2.0 * log_term / count
     c = 3.0 * log_term / count
-    # moments of w and wy; rounding may only widen
+    # moments of w and wy; rounding can only widen the limits
     var_w = np.maximum(w2 - r * r, 0.0) + _ROUNDING * w2
     var_wy = np.maximum(w2y - a * a, 0.0) + _ROUNDING * w2y
     cov = w2y - r * a

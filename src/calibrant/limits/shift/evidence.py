@@ -1,6 +1,7 @@
-"""What the intervals under covariate shift stand on: weighted sums or rows, and a bound on weights.
+"""The evidence behind intervals under covariate shift: weighted sums or rows, and a bound on the
+weights.
 
-Throughout, region b holds N rows with weights w_i in [0, U] and labels y_i, and what is covered is
+Throughout, region b holds N rows with weights w_i in [0, U] and labels y_i. The limits are for
 theta_b = E[w Y | b] / E[w | b], the rate of the positive label among the target population's rows
 in region b. It is the root q of E[w (Y - q) | b] = 0, and the mean of w (y - q) over the rows is
 (mean of w) times (pi-check - q).
@@ -128,7 +129,7 @@ class ShiftMethod:
 
 
 def weight_sums(tally: Tally) -> WeightSums:
-    """Return the weighted sums of `tally`; refuse a tally without them."""
+    """Return the weighted sums of `tally`; raise if it has none."""
     if tally.weights is None:
         raise InvalidTypeError(
             "tally",
@@ -159,11 +160,12 @@ def weighted_rates(tally: Tally) -> FloatArray:
 
 
 def effective_rows(tally: Tally) -> tuple[FloatArray, FloatArray]:
-    """Rows and positives of each region.
+    """Return the number of rows and of positives in each region.
 
-    Of weighted rows, the number with the same precision for the weighted rate.
+    For weighted rows, return the number of unweighted rows that would give the weighted rate the
+    same precision.
 
-    These are (sum of w)^2 / (sum of w^2) rows (Kish 1965), and their share of positives is the
+    That number is (sum of w)^2 / (sum of w^2) (Kish 1965), and its share of positives is the
     weighted rate.
 
     >>> from calibrant import Partition, Tally
@@ -183,4 +185,4 @@ def effective_rows(tally: Tally) -> tuple[FloatArray, FloatArray]:
 WEIGHT_BOUND_OF_TALLY = Written(
     lambda bound: bound, lambda value, name, known: Evidence(known["tally"], value).weight_bound
 )
-"""A bound on the weights of a tally that was read before, which it is checked against."""
+"""A bound on the weights of a tally, checked against the tally read before it."""

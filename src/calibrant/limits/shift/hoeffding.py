@@ -1,4 +1,4 @@
-"""Hoeffding's bound on the self-normalised weighted rate: one line, from the sums of w and wy."""
+"""Hoeffding's bound on the self-normalised weighted rate, in closed form from the sums of w and wy."""
 
 from __future__ import annotations
 

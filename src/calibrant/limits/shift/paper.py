@@ -1,4 +1,4 @@
-"""The paper's main theorem under covariate shift, with the constant it leaves out, and its
+"""The paper's main theorem under covariate shift, with the constant it omits, and with its
 conditions checked.
 """
 

@@ -1,4 +1,4 @@
-"""How wrong the weights may be: intervals that stay valid for weights known up to a relative error."""
+"""Intervals that stay valid when the weights are known only up to a relative error."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def tolerated_error(interval: Interval, threshold: float) -> FloatArray:
     odds = threshold / (1.0 - threshold)
     lower = interval.lower
     upper = interval.upper
-    # the factor on the odds that takes the nearer end to the threshold, k, and rho = (k - 1) / (k +
-    # 1)
+    # k is the factor on the odds that moves the nearer limit to the threshold, and rho = (k - 1) /
+    # (k + 1)
     above = (lower - odds * (1.0 - lower)) / (lower + odds * (1.0 - lower))
     below = (odds * (1.0 - upper) - upper) / (odds * (1.0 - upper) + upper)
     return np.asarray(np.maximum(np.maximum(above, below), 0.0))

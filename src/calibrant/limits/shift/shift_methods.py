@@ -39,7 +39,7 @@ SHIFT_METHODS: dict[str, ShiftMethod] = {
         ShiftMethod("paper", paper, _PAPER, remark=why_vacuous),
     )
 }
-"""Every method by the name that the parameter ``interval`` of `ShiftCalibrator` takes."""
+"""Every method, by the name that the parameter ``interval`` of `ShiftCalibrator` takes."""
 
 
 def get_shift_method(name: str) -> ShiftMethod:
