@@ -1,27 +1,22 @@
 """How often statements about calibration are true, where the truth is known.
 
-    python study/known_truth.py                 # all questions; writes docs/study/coverage.csv
-    python study/known_truth.py bands --draws 20
-
-What people use is compared with calibrant, in worlds whose true rates are formulas. A statement has
-a nominal level; it is counted how often it is false. Worlds, sizes, levels and the number of draws
-were fixed before the full run; `corrected` was added after it. A package that is not installed is
-left out.
+The part `coverage` of the study. What people use is compared with calibrant, in worlds whose true
+rates are formulas. A statement has a nominal level; it is counted how often it is false. Worlds,
+sizes, levels and the number of draws were fixed before the full run; `corrected` was added after
+it. A package that is not installed is left out.
 """
 
-import argparse
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.special import expit, logit
 from scipy.stats import binomtest, chi2, norm
 
 from calibrant import AnchoredCalibrator, BinningCalibrator, DriftMonitor, GuaranteeMonitor
 
-RESULTS = Path(__file__).parents[1] / "docs" / "study"
 N_BINS = 10
 BAND_LEVEL = 0.9
 ALARM_LEVEL = 0.95
@@ -146,33 +141,35 @@ def of_belt(world: World, scores: np.ndarray, y: np.ndarray) -> tuple[bool, floa
     return bool(((truth < low) | (truth > high)).any()), float(np.mean(high - low))
 
 
-def bands(draws: int, look: Callable[..., Line] = misses_of_bins) -> Iterator[Line]:
+def bands(
+    draws: int, name: str, n_rows: str, look: Callable[..., Line] = misses_of_bins
+) -> Iterator[Line]:
     """Whether the limits of all bins hold at once."""
-    for name in WORLDS:
-        world = World(name)
-        for n in (500, 2_000):
-            rng = np.random.default_rng([2, n, len(name)])
-            found = [look(world, rng, n) for _ in range(draws)]
-            for method in found[0]:
-                yield {
-                    "question": "bands" if look is misses_of_bins else "corrected",
-                    "world": name,
-                    "rows": n,
-                    "method": method,
-                    "nominal": round(1 - BAND_LEVEL, 3),
-                    "draws": draws,
-                    "false": sum(one[method][0] for one in found),
-                    "width": float(np.mean([one[method][1] for one in found])),
-                }
+    n = int(n_rows)
+    world = World(name)
+    rng = np.random.default_rng([2, n, len(name)])
+    found = [look(world, rng, n) for _ in range(draws)]
+    for method in found[0]:
+        yield {
+            "question": "bands" if look is misses_of_bins else "corrected",
+            "world": name,
+            "rows": n,
+            "method": method,
+            "nominal": round(1 - BAND_LEVEL, 3),
+            "draws": draws,
+            "false": sum(one[method][0] for one in found),
+            "width": float(np.mean([one[method][1] for one in found])),
+        }
 
 
-def corrected(draws: int) -> Iterator[Line]:
+def corrected(draws: int, name: str, n_rows: str) -> Iterator[Line]:
     """Whether Bonferroni's correction repairs Wilson's limits."""
-    return bands(draws, misses_of_corrected)
+    return bands(draws, name, n_rows, misses_of_corrected)
 
 
 BATCHES = 20
 BATCH = 250
+FITTED = "fitted on 1,000 rows"
 
 
 def hosmer_lemeshow(p: np.ndarray, y: np.ndarray) -> float:
@@ -230,21 +227,21 @@ def alarm_of_probcal(p: np.ndarray, y: np.ndarray, parts: list[slice]) -> bool |
     return any(monitor.update(y=y[part], p=p[part], label=str(part.start)).alarm for part in parts)
 
 
-def monitors(draws: int) -> Iterator[Line]:
+def monitors(draws: int, scores: str) -> Iterator[Line]:
     """Who raises a false alarm within 20 batches of 250 rows."""
-    for is_fitted in (False, True):
-        rng = np.random.default_rng([3, is_fitted])
-        found = [alarms_of_stream(rng, is_fitted) for _ in range(draws)]
-        for method in found[0]:
-            yield {
-                "question": "monitors",
-                "world": "fitted on 1,000 rows" if is_fitted else "calibrated",
-                "rows": BATCHES * BATCH,
-                "method": method,
-                "nominal": round(1 - ALARM_LEVEL, 3),
-                "draws": draws,
-                "false": sum(one[method] for one in found),
-            }
+    is_fitted = scores == FITTED
+    rng = np.random.default_rng([3, is_fitted])
+    found = [alarms_of_stream(rng, is_fitted) for _ in range(draws)]
+    for method in found[0]:
+        yield {
+            "question": "monitors",
+            "world": scores,
+            "rows": BATCHES * BATCH,
+            "method": method,
+            "nominal": round(1 - ALARM_LEVEL, 3),
+            "draws": draws,
+            "false": sum(one[method] for one in found),
+        }
 
 
 def subgroups(draws: int) -> Iterator[Line]:
@@ -273,7 +270,7 @@ def subgroups(draws: int) -> Iterator[Line]:
             }
 
 
-QUESTIONS: dict[str, tuple[Callable[[int], Iterator[Line]], int]] = {
+QUESTIONS: dict[str, tuple[Callable[..., Iterator[Line]], int]] = {
     "bands": (bands, 200),
     "corrected": (corrected, 2_000),
     "monitors": (monitors, 200),
@@ -281,31 +278,19 @@ QUESTIONS: dict[str, tuple[Callable[[int], Iterator[Line]], int]] = {
 }
 """Each question, and how many draws were fixed for it."""
 
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("questions", nargs="*", help=f"some of {', '.join(QUESTIONS)}")
-    parser.add_argument("--draws", type=int, help="fewer draws, to try it; nothing is written")
-    options = parser.parse_args()
-    run(options.questions or list(QUESTIONS), options.draws)
-
-
-def run(questions: list[str], fewer: int | None = None) -> None:
-    """Ask questions; with as many draws as were fixed, the answers are written."""
-    lines = []
-    for name in questions:
-        ask, draws = QUESTIONS[name]
-        for line in ask(fewer or draws):
-            test = binomtest(int(line["false"]), line["draws"], line["nominal"], "greater")
-            lines.append({**line, "p": float(test.pvalue)})
-            print(lines[-1], flush=True)
-    if fewer is None:
-        path = RESULTS / "coverage.csv"
-        kept = pd.read_csv(path) if path.exists() else pd.DataFrame({"question": []})
-        asked = {line["question"] for line in lines}
-        table = pd.concat([kept[~kept.question.isin(asked)], pd.DataFrame(lines)])
-        table.to_csv(path, index=False, float_format="%.6g")
+_ROWS_OF_WORLDS = list(product(WORLDS, ("500", "2000")))
+CELLS: dict[str, list[tuple[str, ...]]] = {
+    "bands": _ROWS_OF_WORLDS,
+    "corrected": _ROWS_OF_WORLDS,
+    "monitors": [("calibrated",), (FITTED,)],
+    "subgroups": [()],
+}
+"""What each question is asked about."""
 
 
-if __name__ == "__main__":
-    main()
+def coverage_part(question: str, *cell: str) -> Iterator[Line]:
+    """Ask a question about a cell, with as many draws as were fixed."""
+    ask, draws = QUESTIONS[question]
+    for line in ask(draws, *cell):
+        test = binomtest(int(line["false"]), line["draws"], line["nominal"], "greater")
+        yield {**line, "p": float(test.pvalue)}

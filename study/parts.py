@@ -1,14 +1,19 @@
 """The parts of the study. Each takes a set and a model, and gives lines of its table."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from drop_in import KINDS, wrapper_part
+from few_labels import JUDGES, LABELS, QUESTIONS_DRAWN, RATES, rate_groups_part, rate_part
+from first_pass import ROWS, WORLDS, loose_end_part
 from judging import average_gap, is_broken, proved_distance, regions
+from known_truth import CELLS, coverage_part
 from methods import OURS, PEERS, SLOW, SLOW_ROWS, measure, peer
-from sets import SETS, RealSet, generator, load, score, scored
+from sets import BY_NAME, SETS, RealSet, generator, load, score, scored
 
 from calibrant import AnchoredCalibrator, BinningCalibrator, DriftMonitor, check
 
@@ -208,20 +213,45 @@ def clusters_part(real: RealSet, model: str, cache: Path) -> Iterator[Line]:
 
 
 Unit = tuple[str, str, tuple[str, ...]]
-"""A part, the name of a set, and what else the part takes."""
-PARTS: dict[str, Callable[..., Iterator[Line]]] = {
+"""A part, the name of a set or of a simulated world, and what else the part takes."""
+OF_SETS: dict[str, Callable[..., Iterator[Line]]] = {
     "rows": rows_part,
     "peers": peers_part,
     "order": order_part,
     "clusters": clusters_part,
+    "wrapper": wrapper_part,
 }
+SIMULATED: dict[str, Callable[..., Iterator[Line]]] = {
+    "coverage": coverage_part,
+    "rate": rate_part,
+    "rate_groups": rate_groups_part,
+    "loose_end": loose_end_part,
+}
+PARTS = (*OF_SETS, *SIMULATED)
+"""Each part has a table of the same name in docs/study."""
 ORDER_MODELS = ("lightgbm", "logistic")
 CLUSTER_MODELS = ("logistic", "lightgbm")
 
 
-def units(parts: list[str], sets: tuple[RealSet, ...] = SETS) -> list[Unit]:
-    """What there is to do."""
-    todo: dict[str, list[Unit]] = {part: [] for part in PARTS}
+def lines_of(unit: Unit, cache: Path) -> list[Line]:
+    """Do a unit."""
+    part, name, names = unit
+    if part in SIMULATED:
+        return list(SIMULATED[part](name, *names))
+    return list(OF_SETS[part](BY_NAME[name], *names, cache))
+
+
+def units(parts: Iterable[str], sets: tuple[RealSet, ...] = SETS) -> list[Unit]:
+    """What there is to do; simulated parts have no sets, and are done with all of them alone."""
+    todo = of_sets(sets)
+    if sets == SETS:
+        todo |= simulated()
+    return [unit for part in parts for unit in todo.get(part, [])]
+
+
+def of_sets(sets: tuple[RealSet, ...]) -> dict[str, list[Unit]]:
+    """What there is to do with data."""
+    todo: dict[str, list[Unit]] = {part: [] for part in OF_SETS}
     for real in sets:
         for model in real.models:
             for split in map(str, range(SPLITS)):
@@ -236,4 +266,18 @@ def units(parts: list[str], sets: tuple[RealSet, ...] = SETS) -> list[Unit]:
                 todo["order"] += [("order", real.name, (by, model)) for model in models]
         if real.group:
             todo["clusters"] += [("clusters", real.name, (model,)) for model in CLUSTER_MODELS]
-    return [unit for part in parts for unit in todo[part]]
+        todo["wrapper"] += [("wrapper", real.name, (kind,)) for kind in KINDS]
+    return todo
+
+
+def simulated() -> dict[str, list[Unit]]:
+    """What there is to do without data."""
+    cells = {
+        "coverage": [(question, *cell) for question, each in CELLS.items() for cell in each],
+        "rate": product(map(str, RATES), JUDGES, map(str, LABELS)),
+        "rate_groups": product(JUDGES, map(str, QUESTIONS_DRAWN)),
+        "loose_end": product(WORLDS, map(str, ROWS)),
+    }
+    return {
+        part: [(part, name, tuple(names)) for name, *names in each] for part, each in cells.items()
+    }

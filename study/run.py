@@ -1,8 +1,8 @@
-"""Run the study: python study/run.py [rows] [peers] [order] [clusters] [coverage].
+"""Run the study: python study/run.py [PART ...].
 
 Results are kept in the cache, one file for each part, set, model and split, so that a run can be
 stopped and resumed. When all units of a part are done, its table is written to docs/study, and the
-figures and the page are made again. Two processes run at a time, each with one thread.
+figures and the pages are made again. Two processes run at a time, each with one thread.
 """
 
 import argparse
@@ -15,11 +15,10 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
-import known_truth
 import numpy as np
 import pandas as pd
 from page import RESULTS, write_page
-from parts import PARTS, Unit, over_splits, units
+from parts import PARTS, Unit, lines_of, over_splits, units
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -40,11 +39,10 @@ def result_path(unit: Unit, cache: Path) -> Path:
 
 def do(unit: Unit, cache: Path) -> float:
     """Do a unit, keep its lines, and return the processor time in seconds."""
-    part, name, names = unit
     start = time.process_time()
     with threadpool_limits(1), warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # of models, of peers, and of guarantees that say little
-        lines = list(PARTS[part](BY_NAME[name], *names, cache))
+        lines = lines_of(unit, cache)
     seconds = time.process_time() - start
     path = result_path(unit, cache)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -107,14 +105,7 @@ def write_tables(parts: Sequence[str], sets: Sequence[RealSet], cache: Path, fol
             {"part": part, "set": unit[1], "seconds": found["seconds"]}
             for unit, found in kept.items()
         ]
-    spent = (
-        pd.DataFrame(times)
-        .groupby(["part", "set"], sort=False)
-        .seconds.agg(["size", "sum"])
-        .reset_index()
-    )
-    spent.columns = ["part", "set", "units", "seconds"]
-    spent.to_csv(folder / "time.csv", index=False, float_format="%.1f")
+    write_times(pd.DataFrame(times), folder / "time.csv")
     known = pd.DataFrame(
         {
             "set": [real.name for real in sets],
@@ -130,6 +121,18 @@ def write_tables(parts: Sequence[str], sets: Sequence[RealSet], cache: Path, fol
     known.to_csv(folder / "sets.csv", index=False)
 
 
+def write_times(times: pd.DataFrame, path: Path) -> None:
+    """Write the processor time of each part and set; that of other parts is kept."""
+    spent = times.groupby(["part", "set"], sort=False).seconds.agg(["size", "sum"]).reset_index()
+    spent.columns = ["part", "set", "units", "seconds"]
+    if path.exists():
+        earlier = pd.read_csv(path)
+        spent = pd.concat([earlier[~earlier.part.isin(spent.part)], spent])
+    place = spent.part.map(PARTS.index)
+    spent = spent.iloc[np.argsort(place, kind="stable")]
+    spent.to_csv(path, index=False, float_format="%.1f")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -138,7 +141,7 @@ def main() -> None:
         "parts",
         nargs="*",
         metavar="PART",
-        help=f"some of {', '.join(PARTS)}, coverage; all if none is named",
+        help=f"some of {', '.join(PARTS)}; all if none is named",
     )
     parser.add_argument(
         "--cache", type=Path, default=CACHE, help="folder of wheels, scores and results"
@@ -150,32 +153,22 @@ def main() -> None:
     )
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     options = parser.parse_args()
-    known = [*PARTS, "coverage"]
-    parts = options.parts or known
-    if unknown := set(parts) - set(known):
-        parser.error(f"no such part: {', '.join(sorted(unknown))}; choose from {', '.join(known)}")
-    if "coverage" in parts:
-        known_truth.run(list(known_truth.QUESTIONS))  # simulations, with no sets
-        parts = [part for part in parts if part != "coverage"]
-        if not parts:
-            return
+    parts = options.parts or PARTS
+    if unknown := set(parts) - set(PARTS):
+        parser.error(f"no such part: {', '.join(sorted(unknown))}; choose from {', '.join(PARTS)}")
     if unknown := set(options.sets or ()) - set(BY_NAME):
         parser.error(f"no such set: {', '.join(sorted(unknown))}")
     sets = tuple(real for real in SETS if options.sets is None or real.name in options.sets)
     if not (todo := units(parts, sets)):
         parser.error("these sets have no such part")
     run(todo, options.cache, options.jobs)
-    there = {
-        part: [result_path(unit, options.cache).exists() for unit in units([part], sets)]
-        for part in PARTS
-    }
-    done = [part for part, found in there.items() if found and all(found)]
+    done = [part for part in parts if units([part], sets)]
     folder = RESULTS if options.sets is None else options.cache / "tables"
     write_tables(done, sets, options.cache, folder)
     print(f"Wrote {folder}; the seed is {SEED}")
-    if options.sets is None and len(done) == len(PARTS):
+    if options.sets is None:
         write_page(RESULTS)
-        print("Wrote the figures and the page")
+        print("Wrote the figures and the pages")
 
 
 if __name__ == "__main__":

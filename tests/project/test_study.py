@@ -108,19 +108,33 @@ def test_every_table_is_shown():
     assert shown == set(page.TABLES)
 
 
-def test_committed_files_have_every_unit_of_the_study():
-    for part in parts.PARTS:
-        found = pd.read_csv(page.RESULTS / f"{part}.csv")
-        keys = {
-            "rows": ["set", "model"],
-            "peers": ["set", "model"],
-            "order": ["set", "by", "model"],
-        }
-        columns = keys.get(part, ["set", "model"])
-        expected = {
-            (name, *names)[: len(columns)] for _, name, names in parts.units([part])
-        }  # without the split
-        assert set(found[columns].itertuples(index=False, name=None)) == expected
+KEYS = {
+    "order": ["set", "by", "model"],
+    "coverage": ["question", "world", "rows"],
+    "rate": ["rate", "judge", "labels"],
+    "rate_groups": ["judge", "labels"],
+    "loose_end": ["world", "rows"],
+}
+
+
+@pytest.mark.parametrize("part", parts.PARTS)
+def test_committed_files_have_every_unit_of_the_study(part):
+    found = pd.read_csv(page.RESULTS / f"{part}.csv")
+    columns = KEYS.get(part, ["set", "model"])
+    expected = {
+        (name, *names)[: len(columns)] for _, name, names in parts.units([part])
+    }  # without the split
+    if part == "rate_groups":  # ten answers to each question
+        expected = {(judge, str(10 * int(questions))) for judge, questions in expected}
+    kept = {tuple(map(str, key)) for key in found[columns].itertuples(index=False, name=None)}
+    if part == "coverage":
+        kept = {key if "bands" in key or "corrected" in key else key[:2] for key in kept}
+        kept = {("subgroups",) if key[0] == "subgroups" else key for key in kept}
+    assert kept == expected
+    assert part in set(pd.read_csv(page.RESULTS / "time.csv").part)
+
+
+def test_there_are_many_sets():
     assert len(SETS) >= 30
 
 
@@ -215,7 +229,7 @@ def test_a_known_truth_finds_a_guarantee_right_and_one_about_another_world_wrong
     assert not known_truth.of_ours(BinningCalibrator(10), calibrated, *rows)[0]
     overconfident = known_truth.World("overconfident")
     assert known_truth.of_ours(BinningCalibrator(10), overconfident, *rows)[0]
-    (line, *_) = known_truth.corrected(20)
+    (line, *_) = known_truth.corrected(20, "calibrated", "500")
     assert line["draws"] == 20
     assert line["false"] < 10
 

@@ -1,5 +1,5 @@
 """The rule that takes the first threshold that passes, from the loose end: how often its guarantee
-is false.
+is false. The part `loose_end` of the study.
 
 A guardrail acts on rows with score >= threshold. A common rule tests thresholds of a grid one by
 one, each at the full level, beginning with the loosest, which acts most, and takes the first that
@@ -7,17 +7,13 @@ passes. Each test is exact. But the rule goes on after a failure, so that it has
 first lucky one wins. A proof needs the other direction: begin where the target surely holds, and
 stop at the first failure (`calibrant.threshold`).
 
-    python benchmarks/loose_end.py --draws 1000
-
 The truth is known in each world: the guarantee is false if the true precision at the threshold is
 below the target. With 90% confidence a tenth of the draws may be false; the column "p" is the
 probability of at least so many if a tenth is the truth.
 """
 
-import argparse
-import csv
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from scipy.stats import binom
@@ -26,6 +22,8 @@ from calibrant import threshold
 
 TARGET = 0.9
 ALPHA = 0.1
+DRAWS = 1_000
+ROWS = (500, 2_000)
 FINE = (np.arange(100_000) + 0.5) / 100_000
 WORLDS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "the score says nothing": lambda s: np.full(s.size, 0.895),
@@ -71,44 +69,26 @@ RULES: dict[str, Rule] = {
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--draws", type=int, default=200)
-    parser.add_argument("--rows", type=int, nargs="*", default=[500, 2_000])
-    parser.add_argument("--output", type=Path)
-    options = parser.parse_args()
-    found = []
-    print(f"{'world':24s}{'rows':>7s}  {'rule':28s}{'false':>8s}{'p':>10s}{'selected':>10s}")
-    for name, rate in WORLDS.items():
-        for rows in options.rows:
-            for rule, find in RULES.items():
-                false = 0
-                selected = 0.0
-                for seed in range(options.draws):
-                    rng = np.random.default_rng([rows, seed])
-                    scores = rng.uniform(size=rows)
-                    y = (rng.uniform(size=rows) < rate(scores)).astype(int)
-                    cut = find(y, scores, seed)
-                    false += cut is not None and true_precision(rate, cut) < TARGET
-                    selected += 0.0 if cut is None else 1.0 - cut
-                chance = binom.sf(false - 1, options.draws, ALPHA)
-                share = false / options.draws
-                mean = selected / options.draws
-                found.append(
-                    [name, rows, rule, options.draws, share, f"{chance:.3g}", f"{mean:.4f}"]
-                )
-                print(
-                    f"{name:24s}{rows:7d}  {rule:28s}{share:8.3f}{chance:10.2g}{mean:10.3f}",
-                    flush=True,
-                )
-    if options.output is not None:
-        with options.output.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(["world", "rows", "rule", "draws", "false", "p", "selected"])
-            writer.writerows(found)
-
-
-if __name__ == "__main__":
-    main()
+def loose_end_part(name: str, n_rows: str, draws: int = DRAWS) -> Iterator[dict[str, Any]]:
+    """One line for each rule: how often its guarantee was false, and how much was acted on."""
+    rate = WORLDS[name]
+    rows = int(n_rows)
+    for rule, find in RULES.items():
+        false = 0
+        selected = 0.0
+        for seed in range(draws):
+            rng = np.random.default_rng([rows, seed])
+            scores = rng.uniform(size=rows)
+            y = (rng.uniform(size=rows) < rate(scores)).astype(int)
+            cut = find(y, scores, seed)
+            false += cut is not None and true_precision(rate, cut) < TARGET
+            selected += 0.0 if cut is None else 1.0 - cut
+        yield {
+            "world": name,
+            "rows": rows,
+            "rule": rule,
+            "draws": draws,
+            "false": false / draws,
+            "p": float(binom.sf(false - 1, draws, ALPHA)),
+            "selected": selected / draws,
+        }
