@@ -27,9 +27,7 @@ def guarantees(folder: Path) -> str:
         lines.append(
             [f"`{method}`, new rows", *shown(ours.refuted.sum(), ours.splits.sum()), "15%"]
         )
-    return markdown(
-        ["guarantees of", "broken or refuted", "share", "95% limits", "at most"], lines
-    )
+    return markdown(["guarantees of", "broken or refuted", "share", "95% limits", "at most"], lines)
 
 
 def guarantees_by_model(folder: Path) -> str:
