@@ -1,1 +1,1 @@
-"""Labels that arrive one by one: calibration at every moment."""
+"""Calibration for labels that arrive one by one, valid at every moment."""

@@ -1,4 +1,4 @@
-"""Calibration of a stream: intervals that hold at every moment, however often you look at them."""
+"""Calibrate a stream, with intervals that hold at every moment, however often you look at them."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         groups: ArrayLike | None,
         classes: ArrayLike | None,
     ) -> Self:
-        """Take a batch into a stream that has begun, or into a new one."""
+        """Add a batch to a stream that has begun, or to a new one."""
         self._check_parameters()
         check_no_weights(scores, "labels are counted")
         stream = begun or Stream(self, self.partition)
@@ -232,9 +232,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         classes: ArrayLike | None,
         pos_label: Hashable,
     ) -> Classes:
-        """Count a batch where it is: with sequences that need no order, nothing is brought into
-        memory.
-        """
+        """Count a batch where it is stored: sequences that ignore order need nothing in memory."""
         data = one_row_each(data, stream.seed)
         counted = data.count(partition)
         counted.faults.check()
@@ -255,7 +253,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         classes: ArrayLike | None,
         pos_label: Hashable,
     ) -> Classes:
-        """Take a batch row by row: first into the start-up window, then into the regions."""
+        """Add a batch row by row: first to the start-up window, then to the regions."""
         held = rows_in(scores)
         if held is not None and not held.has_order:
             name, rule = (
@@ -273,7 +271,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
                 and labels.dtype.kind in "biuf"
                 and kernels.encode(labels.ravel(), *_DEFAULT_CLASSES)[1] < 0
             ):
-                classes = _DEFAULT_CLASSES  # zeros alone, or ones alone, are labels 0 and 1
+                classes = _DEFAULT_CLASSES  # only zeros, or only ones, means labels 0 and 1
         if stream.partition is None:
             refuse(scores, "bins are cut from the stream", "segment", advice="give a partition")
         if stream.partition is None and segments is not None:
@@ -457,4 +455,4 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         self._set_classes(classes)
 
     def _mark_as_read(self) -> None:
-        """The stream knows: it goes on, and what was read remains a part of it."""
+        """Do nothing: the stream itself records what was read and keeps it when it continues."""

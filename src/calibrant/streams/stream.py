@@ -1,4 +1,4 @@
-"""What a stream remembers: its regions, or the scores that will cut them, and its confidence
+"""The state of a stream: its regions, or the scores that will cut them, and its confidence
 sequence.
 """
 
@@ -31,7 +31,7 @@ _LONGEST_IDENTITY = 64
 
 @dataclass(eq=False, repr=False)
 class StreamParameters:
-    """The parameters of a calibrator that a stream begins with and keeps."""
+    """The calibrator parameters that a stream starts with and keeps."""
 
     _rules: ClassVar[RuleTable] = {
         "partition": Optional(Instance(Partition, "a Partition")),
@@ -47,12 +47,13 @@ class StreamParameters:
 
 
 class Stream(Resumed):
-    """Everything a stream remembers: its regions, or the scores that will cut them, and its
-    confidence sequence.
+    """The state of a stream: its regions, or the scores that will cut them, and its confidence
+    sequence.
 
-    Each stream has a random identity, which is saved with it. Of each other stream that was merged
-    it remembers the identity and the counts, so that a later state of that stream replaces the
-    earlier one. A stream that was saved before streams had an identity has an empty one.
+    Each stream has a random identity, which is saved with it. For every other stream that was
+    merged into it, it stores the identity and the counts, so that a later state of that stream
+    replaces the earlier one. A stream that was saved before streams had identities has an empty
+    one.
     """
 
     _entries: ClassVar[EntryTable] = {
@@ -76,7 +77,7 @@ class Stream(Resumed):
         self.sequence: Sequence = self._kind(1, 1.0 - self.confidence_level)
         self.uncounted = 0
         self.running: Interval | None = (
-            None  # the limits of all moments so far, where they never widen
+            None  # the limits of all moments so far, if they never widen
         )
         self.contradicts = False
         self.identity = uuid4().hex
@@ -88,13 +89,13 @@ class Stream(Resumed):
 
     @property
     def seed(self) -> int:
-        """The seed of draws within batches: fresh for each stream, and saved with it, as its
-        identity is.
+        """The seed of draws within batches: fresh for each stream, and saved with it like its
+        identity.
         """
         return RandomSource.of(0 if self.identity else None, "stream", self.identity).key
 
     def check_unchanged(self, settings: StreamParameters) -> None:
-        """Raise where the guarantee would not be the one that the stream began with."""
+        """Raise an error if the guarantee would differ from the one that the stream started with."""
         began = (self.confidence_level, self._kind.name, self._runs)
         now = (float(settings.confidence_level), settings.sequence, bool(settings.running))
         if began != now or (
@@ -106,14 +107,14 @@ class Stream(Resumed):
             )
 
     def set_partition(self, partition: Partition) -> None:
-        """Begin to count in the regions of `partition`."""
+        """Start counting in the regions of `partition`."""
         self.partition = partition
         self.sequence = self._kind(partition.n_regions, 1.0 - self.confidence_level)
         if self._runs:
             self.running = Interval(np.zeros(partition.n_regions), np.ones(partition.n_regions))
 
     def warm_up(self, scores: FloatArray, n_bins: int, warmup: int) -> int:
-        """Put scores into the start-up window; return how many."""
+        """Add scores to the start-up window; return how many were added."""
         used = min(scores.size, warmup - self.window.size)
         self.window = np.concatenate([self.window, scores[:used]])
         if self.window.size == warmup:
@@ -122,7 +123,7 @@ class Stream(Resumed):
         return used
 
     def count(self, prepared: Any, codes: CodeArray, threads: int) -> None:
-        """Count a batch that the partition has prepared."""
+        """Count a batch prepared by the partition."""
         if self.partition is None or len(codes) == 0:
             return
         if self.sequence.order_free:
@@ -134,45 +135,42 @@ class Stream(Resumed):
         self._look()
 
     def add(self, counts: IntArray, positives: IntArray, uncounted: int) -> None:
-        """Take rows that are only known by their counts."""
+        """Add rows given only as counts."""
         self.sequence.add_counts(counts, positives)
         self.uncounted += uncounted
         self._look()
 
     def _look(self) -> None:
-        """Where limits never widen, intersect them with the present ones."""
+        """If limits never widen, intersect them with the current ones."""
         if self.running is None:
             return
         now = self.sequence.limits()
         lower = np.maximum(self.running.lower, now.lower)
         upper = np.minimum(self.running.upper, now.upper)
         self.contradicts |= bool((lower > upper).any())
-        # where no rate agrees with all moments, keep what lies between the limits that contradict
-        # each other
+        # if no rate agrees with all moments, keep the range between the contradicting limits
         self.running = Interval(np.minimum(lower, upper), np.maximum(lower, upper))
 
     def limits(self) -> Interval:
-        """Return the limits of every region now."""
+        """Return the current limits of every region."""
         if self.running is None:
             return self.sequence.limits()
         return Interval(self.running.lower.copy(), self.running.upper.copy())
 
     def tally(self) -> Tally:
-        """Return what was counted so far."""
+        """Return the counts so far."""
         fingerprint = None if self.partition is None else self.partition.fingerprint
         return Tally(self.sequence.counts, self.sequence.positives, self.uncounted, fingerprint)
 
     def parts(self) -> dict[str, Tally]:
-        """Return what was counted so far by the identity of the stream that counted it, this one
-        first.
-        """
+        """Return the counts so far, by the identity of the stream that made them, this one first."""
         own = self.tally()
         for other in self.merged.values():
             own = _minus(own, other)
         return {self.identity: own, **self.merged}
 
     def merge(self, others: Mapping[str, Tally]) -> None:
-        """Take over the parts of another stream. Of two states of one stream, keep the longer."""
+        """Merge the parts of another stream. Of two states of the same stream, keep the longer."""
         mine = self.parts()
         if "" in mine or "" in others:
             got = "one from a file that has no stream identity"
@@ -196,7 +194,7 @@ class Stream(Resumed):
 
     @property
     def n_regions(self) -> int:
-        """How many regions there are; one while the start-up window is filled."""
+        """Number of regions; one while the start-up window is being filled."""
         return self.sequence.n_regions
 
     @classmethod
@@ -225,8 +223,8 @@ class Stream(Resumed):
         self.read = ("counts",) if from_counts else ("counts", "limits")
 
     def _check_parts(self) -> None:
-        """Raise for counts of other streams that cannot be part of these."""
-        whole = self.tally()  # raises for counts that are not valid
+        """Raise an error for counts of other streams that cannot be part of these."""
+        whole = self.tally()  # raises an error for invalid counts
         parts = list(self.merged.values())
         if self.identity in self.merged or any(
             part.weights or (part.partition, part.n_regions) != (whole.partition, whole.n_regions)
