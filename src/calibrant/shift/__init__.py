@@ -1,5 +1,5 @@
-"""Calibration for another population than the one with labels: covariate shift by weights, label
-shift by priors.
+"""Calibration for a population other than the labelled one: covariate shift by weights, label shift
+by priors.
 """
 
 from calibrant.limits.shift.betting import betting

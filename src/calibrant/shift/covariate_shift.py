@@ -47,7 +47,7 @@ from calibrant.shift.weights import Features, ShiftResult, Weights, counted_mass
 
 _RATIO = Optional(Having(("fit", "predict"), "a density ratio, such as ULSIF()"))
 MASS_VALUES = ("known-mass", "counted-mass")
-"""Values that need the density ratio itself, since nothing divides by the sum of the weights."""
+"""Values that need the density ratio itself, because they do not divide by the sum of the weights."""
 
 VALUES = ("mean", "midpoint", *MASS_VALUES)
 _ESTIMATED = (
@@ -232,7 +232,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             weights = found_weights(len(rows), importance_weight, features, ratio, stated)
             data = one_row_each(replace(rows, weights=weights.values), self.random_state)
             binned = cut_and_count(data, self, stated, weighted=True)
-        counted = None  # no limit may use it: only masses that are known have a proof
+        counted = None  # no limit may use it: only known masses have a proof
         if self.value == "counted-mass":
             known = data.collect().scores if source_scores is None else source_scores
             counted = counted_mass(
@@ -250,7 +250,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         return self
 
     def _weighed_column(self, data: Rows, stated: Stated) -> tuple[Rows, Binned, Weights]:
-        """Count rows whose weights are a column: the rows, what was counted, and the weights."""
+        """Count rows whose weights are a column; return the rows, the counts and the weights."""
         if data.columns.weight is None:
             advice = "scored(..., weight=)"
             raise InvalidValueError(
@@ -334,7 +334,9 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         weights: Weights,
         counted: FloatArray | None = None,
     ) -> ShiftResult:
-        """Limits and values of the regions; `counted` are relative masses that only move values."""
+        """Limits and values of the regions; `counted` holds relative masses that affect only the
+        values.
+        """
         method = get_shift_method(self.interval)
         alpha = error_budget(self.confidence_level)
         limits = method(evidence, alpha)
@@ -353,7 +355,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
     def _set(
         self, result: ShiftResult, stated: Stated, classes: Classes, facts: RowFacts | None = None
     ) -> None:
-        """Derive the guarantee, and set everything that was learned at once."""
+        """Derive the guarantee, and set all learned attributes together."""
         guarantee = self._derive(result, float(stated.weight_error), classes.positive)
         self._result = result
         self.stated_ = stated
@@ -362,7 +364,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
     def _derive(
         self, result: ShiftResult, weight_error: float, positive_label: Hashable
     ) -> Guarantee:
-        """What is guaranteed if the weights are right up to a relative error."""
+        """The guarantee if the weights are right up to a relative error."""
         method = get_shift_method(self.interval)
         any_multiple = method.any_multiple and self.value not in MASS_VALUES
         said = replace(

@@ -1,4 +1,6 @@
-"""What is known of importance weights and masses before limits are derived, and what is said after."""
+"""What is known about importance weights and masses before limits are derived, and the notes on
+them afterwards.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,7 +26,7 @@ from calibrant.shift.weights import Features, Weights, estimated_weights
 from calibrant.text.sentences import Setting
 
 Masses: TypeAlias = ArrayLike | Callable[[Partition], ArrayLike] | None
-"""The relative mass of each region, or a function from the partition to it."""
+"""The relative mass of each region, or a function from the partition to these masses."""
 
 
 def found_weights(
@@ -34,7 +36,9 @@ def found_weights(
     ratio: DensityRatio | None,
     stated: Stated,
 ) -> Weights:
-    """Take the weights as given, or estimate them; raise if they break what was said of them."""
+    """Use the given weights, or estimate them; raise an error if they contradict what was stated
+    about them.
+    """
     fitted = None
     name = "importance_weight"
     if importance_weight is None:
@@ -52,7 +56,9 @@ def found_weights(
 
 
 def summed_weights(largest: float, stated: Stated) -> Weights:
-    """What is known of weights in a tally; without a bound, the largest weight is the bound."""
+    """What is known about the weights in a tally; without a stated bound, the largest weight is the
+    bound.
+    """
     bound = stated.weight_bound
     if bound is None:
         return Weights(True, largest, bounded=False)
@@ -62,8 +68,8 @@ def summed_weights(largest: float, stated: Stated) -> Weights:
 
 
 def largest_weight(data: Rows, binned: Binned) -> float:
-    """Of all rows: those that were drawn to cut the bins, and those at edges, have weights too and
-    count in no bin.
+    """The largest weight of all rows, including pilot rows and rows on edges, which count in no
+    bin.
     """
     if in_memory(data):
         return float(weights_of(data).max())
@@ -75,13 +81,13 @@ def largest_weight(data: Rows, binned: Binned) -> float:
 
 
 def known_masses(relative_mass: Masses, partition: Partition) -> FloatArray | None:
-    """The relative mass of each region, where it is known."""
+    """The relative mass of each region, if known."""
     masses = relative_mass(partition) if callable(relative_mass) else relative_mass
     return None if masses is None else as_relative_mass(masses, partition.n_regions)
 
 
 def predicted_values(value: str, evidence: Evidence, limits: Interval) -> FloatArray:
-    """The predicted value of each region; the middle of its interval where nothing is known."""
+    """The predicted value of each region; the midpoint of its interval if nothing is known."""
     if value == "midpoint":
         return limits.midpoint
     if value == "mean":
@@ -99,15 +105,13 @@ def predicted_values(value: str, evidence: Evidence, limits: Interval) -> FloatA
 def remarks_on(
     evidence: Evidence, ratio: DensityRatio | None, remark: str | None
 ) -> tuple[str, ...]:
-    """What a reader should know of the weights beside the limits."""
+    """What a reader should know about the weights besides the limits."""
     remarks = [] if remark is None else [f"the interval is {remark}"]
     if n_weightless := int(np.count_nonzero(weight_sums(evidence.tally).w.rounded() <= 0.0)):
         remarks.append(
             f"{n_weightless} of {evidence.tally.n_regions} regions have no weight: the interval"
             " there is [0, 1]"
         )
-    if ratio is not None and hasattr(
-        ratio, "diagnostics_"
-    ):  # a ratio written by the user may not have them
+    if ratio is not None and hasattr(ratio, "diagnostics_"):  # a user-written ratio may lack them
         remarks.append(ratio.diagnostics_.sentence)
     return tuple(remarks)

@@ -1,4 +1,4 @@
-"""Binning under label shift: the classes look as they did, but are more or less frequent."""
+"""Binning under label shift: the classes look the same, but their frequencies have changed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from calibrant.sample.sample import Sample
 from calibrant.shift.prior import Prior, Priors, mixture_prior, moved_odds, odds_ratio
 from calibrant.text.sentences import Setting, shown
 
-_PRIOR_SHARE = 0.25  # of alpha, spent on how frequent the classes are
+_PRIOR_SHARE = 0.25  # share of alpha spent on the class frequencies
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -230,7 +230,7 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         classes: Classes,
         facts: RowFacts,
     ) -> None:
-        """Move values and limits of the bins, and set everything that was learned at once."""
+        """Move the values and limits of the bins, and set all learned attributes together."""
         method = get_method(self._exact_interval)
         limits = region_limits(partition, tally, method, error_budget(self._plain_level(stated)))
         said = Statement.about(partition, theorem=method.theorem, **self._asked())
@@ -256,14 +256,14 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
 
     @property
     def _priors(self) -> Priors | None:
-        """How frequent the positive class is; None where sampling rates say what changed."""
+        """The frequency of the positive class; None if sampling rates describe the change."""
         source = self.source_prior_
         target = self.target_prior_
         return None if source is None or target is None else Priors(source, target)
 
     @property
     def _level_of_bins(self) -> float:
-        """What the priors leave of the confidence level."""
+        """The confidence level that the priors leave for the bins."""
         return self._plain_level(self.stated_)
 
     def _needs_rows(self) -> tuple[str, ...]:
@@ -286,7 +286,7 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
 
 
 def _check_sources(stated: Stated, target_scores: ArrayLike | None) -> None:
-    """One source of the target's prior is needed, and one is enough."""
+    """Require exactly one source of the target prior."""
     sources = {"sampling_rates": stated.sampling_rates, "target_prior": stated.target_prior}
     given = [name for name, value in sources.items() if value is not None]
     if not given and target_scores is None:
@@ -302,7 +302,7 @@ def _check_sources(stated: Stated, target_scores: ArrayLike | None) -> None:
 
 
 def _source(stated: Stated, codes: CodeArray, share: float) -> Prior:
-    """The share of the positive class among calibration rows: as stated, or by the labels."""
+    """The share of the positive class among calibration rows: as stated, or from the labels."""
     return (
         Prior.from_labels(codes, share)
         if stated.source_prior is None
@@ -311,7 +311,7 @@ def _source(stated: Stated, codes: CodeArray, share: float) -> Prior:
 
 
 def _assumed(stated: Stated) -> tuple[str, ...]:
-    """What is assumed of how frequent the positive class is."""
+    """The assumption about the frequency of the positive class."""
     if stated.sampling_rates is not None:
         negative, positive = (f"{rate:g}" for rate in stated.sampling_rates)
         kept = (
@@ -336,7 +336,7 @@ def _assumed(stated: Stated) -> tuple[str, ...]:
 
 
 def _factors(stated: Stated, priors: tuple[Prior, Prior] | None) -> dict[str, float]:
-    """What the odds of values and limits are multiplied by."""
+    """The factors by which the odds of values and limits are multiplied."""
     if stated.sampling_rates is not None:
         return dict.fromkeys(
             ("value", "lower", "upper"), stated.sampling_rates[0] / stated.sampling_rates[1]

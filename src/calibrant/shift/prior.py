@@ -1,4 +1,4 @@
-"""How frequent the positive class is: limits from counts, and from unlabelled scores."""
+"""The frequency of the positive class: limits from counts, and from unlabelled scores."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -22,9 +22,9 @@ _SHARE = Number("a number from 0 to 1", 0.0, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Prior(Saved):
-    """How frequent the positive class is: the value used, and limits.
+    """The frequency of the positive class: the value used, and its limits.
 
-    All three are equal where it is known.
+    All three are equal if it is known.
     """
 
     _entries: ClassVar[EntryTable] = {"value": _SHARE, "lower": _SHARE, "upper": _SHARE}
@@ -35,8 +35,8 @@ class Prior(Saved):
 
     @classmethod
     def known(cls, value: float | tuple[float, float]) -> "Prior":
-        """A prior that is known, or known to lie between two limits: then the value is midway
-        between their logits.
+        """A known prior, or one known to lie between two limits; then the value is midway between
+        their logits.
         """
         if isinstance(value, float | int):
             return cls(value, value, value)
@@ -55,7 +55,7 @@ class Prior(Saved):
             raise InvalidValueError("prior", rule, got=f"{self.value:g}")
 
     def check_given(self, given: float | tuple[float, float] | None) -> None:
-        """Raise unless it is the parameter, where that was set."""
+        """Raise an error unless it equals the parameter, if that was set."""
         if given is None:
             return
         wanted = type(self).known(given)
@@ -66,7 +66,7 @@ class Prior(Saved):
 
 @dataclass(frozen=True, slots=True)
 class Priors(Saved):
-    """How frequent the positive class is, in the source and in the target."""
+    """The frequency of the positive class in the source and in the target."""
 
     _entries: ClassVar[EntryTable] = {
         "s": Entry(Listed(Prior), of="source"),
@@ -80,11 +80,11 @@ class Priors(Saved):
 def mixture_prior(
     scores: FloatArray, codes: CodeArray, target_scores: FloatArray, alpha: float
 ) -> Prior:
-    """Return value and limits of the share p for which target scores may be a mixture p F1 + (1 -
-    p) F0.
+    """Return the value and limits of the share p for which target scores can be a mixture p F1 + (1
+    - p) F0.
 
-    With probability at least 1 - alpha the limits contain the true share. [0, 1] where a class was
-    not seen.
+    The limits contain the true share with probability at least 1 - alpha. They are [0, 1] if a
+    class was not seen.
     """
     ones = np.sort(scores[codes == 1])
     zeros = np.sort(scores[codes == 0])
@@ -98,7 +98,7 @@ def mixture_prior(
         np.searchsorted(part, at, side="right") / part.size for part in (ones, zeros, moved)
     )
     e1, e0, e = (np.sqrt(np.log(6.0 / alpha) / (2.0 * part.size)) for part in (ones, zeros, moved))
-    # |f - f0 - p (f1 - f0)| <= e + e0 + p (e1 - e0), twice linear in p
+    # |f - f0 - p (f1 - f0)| <= e + e0 + p (e1 - e0): two inequalities, both linear in p
     lower = 0.0
     upper = 1.0
     for sign in (1.0, -1.0):
@@ -122,14 +122,14 @@ def mixture_prior(
 
 
 def odds_ratio(target: float, source: float) -> float:
-    """Odds of one share over those of another; infinite where nothing bounds them."""
+    """The odds of one share over those of another; infinite if nothing bounds them."""
     above = target * (1.0 - source)
     below = source * (1.0 - target)
     return above / below if below > 0.0 else np.inf
 
 
 def moved_odds(rates: FloatArray, factor: float) -> FloatArray:
-    """Rates whose odds are multiplied by `factor`; 0 and 1 stay as they are."""
+    """Rates with odds multiplied by `factor`; 0 and 1 stay unchanged."""
     if factor == np.inf:
         return np.where(rates > 0.0, 1.0, 0.0)
     moved = np.where(rates < 1.0, 0.0, 1.0)

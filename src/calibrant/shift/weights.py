@@ -1,4 +1,4 @@
-"""Importance weights: where they come from, and what was learned from weighted rows."""
+"""Importance weights: their origin, and what was learned from weighted rows."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, NamedTuple
@@ -23,20 +23,20 @@ from calibrant.text.sentences import Setting
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weights:
-    """What is known of the weights of the calibration rows.
+    """What is known about the weights of the calibration rows.
 
     Attributes
     ----------
     known : bool
         Whether they were given as exact, not estimated.
     bound : float
-        U: the bound given, or the largest weight seen.
+        U: the given bound, or the largest weight seen.
     bounded : bool
         Whether the bound was given.
     values : float array of shape (n,)
-        The weights; empty where only their sums are known.
+        The weights; empty if only their sums are known.
     ratio : DensityRatio or None
-        The fitted ratio, where weights were estimated.
+        The fitted ratio, if weights were estimated.
     """
 
     known: bool
@@ -48,7 +48,7 @@ class Weights:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShiftResult(Saved):
-    """Regions, sums, limits as if the weights were exact, predicted values, and what is known of
+    """Regions, sums, limits as if the weights were exact, predicted values, and what is known about
     the weights.
     """
 
@@ -77,7 +77,7 @@ class ShiftResult(Saved):
 
 
 class Features(NamedTuple):
-    """Features of the labelled rows, of more rows like them, and of rows of the target population."""
+    """Features of the labelled rows, of more rows of the same population, and of target rows."""
 
     rows: FeatureRows | None
     source: FeatureRows | None
@@ -113,7 +113,7 @@ def counted_mass(
 ) -> FloatArray:
     """Relative mass of each region from unlabelled counts (`eq:m_b_alt_est`).
 
-    NaN where no target row is.
+    NaN for a region without target rows.
     """
     if target_scores is None:
         rule = ("be given for ", Setting("value", "counted-mass"))

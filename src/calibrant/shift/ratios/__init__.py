@@ -1,1 +1,1 @@
-"""Density ratios between two populations, one method a file; their door is `calibrant.ratios`."""
+"""Density ratios between two populations, one method per file; public as `calibrant.ratios`."""

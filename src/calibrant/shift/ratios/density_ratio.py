@@ -1,6 +1,4 @@
-"""What estimators of the density ratio have in common: checked rows, batches, and what to know
-before trusting them.
-"""
+"""Common parts of density ratio estimators: checked rows, batches, and diagnostics."""
 
 import warnings
 from abc import abstractmethod
@@ -22,12 +20,10 @@ from calibrant.text.result import Result
 from calibrant.text.result_table import ResultTable
 
 BATCH_ROWS = (
-    2048  # times 100 centres is 1.6 MB of kernel values: they stay in the processor's cache
+    2048  # times 100 centres is 1.6 MB of kernel values, which fit in the processor's cache
 )
 _LARGEST_SHOWN = 5
-_SUPPORT_ROWS = (
-    1000  # rows of each population that are compared with each other to see where support ends
-)
+_SUPPORT_ROWS = 1000  # rows of each population compared with each other to find where support ends
 _SUPPORT_LEVEL = 0.99
 _TOO_FEW_ROWS = 30.0
 _TOO_SMALL_SHARE = 0.01
@@ -184,7 +180,7 @@ class DensityRatio(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _rows(self, X: "ArrayLike | FeatureRows", name: str) -> Any:
-        """Checked rows, as `_fit` takes them."""
+        """Checked rows, in the form that `_fit` takes."""
         return as_matrix(X, name, least=2)
 
     def _diagnose(self, source: FloatArray, target: FloatArray) -> None:
@@ -193,7 +189,7 @@ class DensityRatio(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         )
 
     def _conclude(self, diagnostics: RatioDiagnostics) -> None:
-        """Keep the diagnostics, and warn where the shift is too large."""
+        """Store the diagnostics, and warn if the shift is too large."""
         self.diagnostics_ = diagnostics
         if diagnostics.is_too_large:
             warnings.warn(diagnostics.verdict, LargeShiftWarning, stacklevel=4)
@@ -226,7 +222,7 @@ def as_matrix(values: "ArrayLike | FeatureRows", name: str, *, least: int) -> Fl
     A flat array is one column.
     """
     array: NDArray[Any] = as_array(values, name)
-    if array.dtype.kind == "O":  # numbers that come as Python objects
+    if array.dtype.kind == "O":  # numbers given as Python objects
         with suppress(TypeError, ValueError):
             array = array.astype(np.float64)
     if array.dtype.kind not in "fiub":
@@ -248,18 +244,19 @@ def as_matrix(values: "ArrayLike | FeatureRows", name: str, *, least: int) -> Fl
 
 
 def row_count(X: FeatureRows) -> int:
-    """How many rows an array, a frame or a sparse matrix has."""
+    """Number of rows of an array, a frame or a sparse matrix."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
 def column_names(X: object) -> list[str] | None:
-    """Return the names of a frame's columns, or None if it has no names that are text."""
+    """Return the column names of a frame, or None if they are not all text."""
     names = [] if isinstance(X, np.ndarray) else list(getattr(X, "columns", []))
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
 def check_same_names(X_source: object, X_target: object) -> list[str] | None:
-    """Raise for frames of the two populations whose columns differ, in name or in order.
+    """Raise an error if the frames of the two populations have different columns, in name or in
+    order.
 
     Return the names.
     """
@@ -273,12 +270,13 @@ def check_same_names(X_source: object, X_target: object) -> list[str] | None:
 
 
 def share_outside(source: FloatArray, target: FloatArray) -> float:
-    """Estimate the share of the target population where the source population has no rows.
+    """Estimate the share of the target population that lies where the source population has no
+    rows.
 
     A target row counts as outside if its nearest source row is further away than nearly all (99 of
-    100) source rows are from their own nearest; the 1 in 100 expected without any shift is taken
-    off. At most 1,000 rows of each, evenly spread, are compared, in units of the source's own
-    spread.
+    100) source rows are from their own nearest; the 1 in 100 expected without any shift is
+    subtracted. At most 1,000 evenly spread rows of each population are compared, in units of the
+    source's own spread.
 
     >>> rng = np.random.default_rng(0)
     >>> source = rng.uniform(size=(500, 2))
@@ -294,7 +292,7 @@ def share_outside(source: FloatArray, target: FloatArray) -> float:
     own = squared_distances(source, source)
     np.fill_diagonal(own, np.inf)
     limit = np.quantile(own.min(axis=1), _SUPPORT_LEVEL)
-    # rows computed to be at distance zero are so up to the rounding of the squares
+    # a computed distance of zero is exact only up to the rounding error of the squares
     beyond = squared_distances(target, source).min(axis=1) > limit + 1e-12 * (
         1.0 + np.square(source).sum(axis=1).max()
     )

@@ -1,4 +1,4 @@
-"""Gaussian bumps centred on target rows: the basis in which uLSIF, RuLSIF and KLIEP write the
+"""Gaussian bumps centred on target rows: the basis in which uLSIF, RuLSIF and KLIEP express the
 ratio.
 """
 
@@ -24,13 +24,14 @@ from calibrant.shift.ratios.density_ratio import (
 
 _BANDWIDTHS = np.geomspace(0.1, 10.0, 9)  # times the median distance between rows and centres
 _MEDIAN_ROWS = 500
-# exp(-100) is 4e-44: taken as 0, for arithmetic with the tiniest numbers is a hundred times slower
+# exp(-100) is 4e-44 and is set to 0, because arithmetic with subnormal numbers is a hundred times
+# slower
 _FAR = -100.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Basis:
-    """Centres, and the shift and scale that rows go through before distances are taken."""
+    """Centres, and the shift and scale applied to rows before distances are computed."""
 
     centers: FloatArray
     offset: FloatArray
@@ -45,7 +46,7 @@ class Basis:
         standardize: bool,
         generator: np.random.Generator,
     ) -> Self:
-        """Take `centers` target rows at random, or the given centres.
+        """Use `centers` random target rows, or the given centres.
 
         `standardize` divides columns by their spread.
         """
@@ -70,7 +71,7 @@ class Basis:
         return np.asarray((rows - self.offset) / self.scale)
 
     def values(self, prepared: FloatArray, bandwidth: float) -> FloatArray:
-        """exp(-distance^2 / (2 bandwidth^2)) of each row from each centre."""
+        """The values exp(-distance^2 / (2 bandwidth^2)) for each row and centre."""
         distances = squared_distances(prepared, self.centers)
         with np.errstate(over="ignore"):  # a row infinitely many bandwidths away gets 0 too
             distances *= -0.5 / bandwidth**2
@@ -78,7 +79,7 @@ class Basis:
         return np.exp(distances, out=distances)
 
     def typical_distance(self, prepared: FloatArray) -> float:
-        """Median distance between rows and centres, of at most 500 rows."""
+        """Median distance between rows and centres, from at most 500 rows."""
         some = prepared[
             np.linspace(0, len(prepared) - 1, min(len(prepared), _MEDIAN_ROWS)).astype(np.intp)
         ]
@@ -87,9 +88,7 @@ class Basis:
 
 
 def random_source(random_state: Seed, source: FloatArray, target: FloatArray) -> RandomSource:
-    """Random numbers for these rows: their key is made of ranks, so that the units of a column play
-    no part.
-    """
+    """The random source for these rows; its key uses ranks, so the units of a column do not matter."""
     ranks = [
         np.searchsorted(np.sort(known), new) for known, new in zip(source.T, target.T, strict=True)
     ]
@@ -117,7 +116,7 @@ class PositiveNumbers(Rule[FloatArray]):
 
 
 class Centers(Rule[Any]):
-    """How many centres to draw, or the centres."""
+    """The number of centres to draw, or the centres themselves."""
 
     words = "an int >= 1 or an array of centres"
 

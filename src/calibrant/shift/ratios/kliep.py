@@ -12,7 +12,7 @@ from calibrant.errors import InvalidValueError
 from calibrant.params.rules import Integer, RuleTable
 from calibrant.shift.ratios.gaussian import Basis, GaussianRatio, batches, random_source
 
-_GAP = 1e-4  # of the mean log-likelihood: too small to matter for any number of rows
+_GAP = 1e-4  # in mean log-likelihood: too small to matter for any number of rows
 _MOST_STEPS = 5000
 
 
@@ -133,8 +133,7 @@ def _most_likely(values: FloatArray, means: FloatArray) -> FloatArray:
     """Heights that maximise the mean log of values @ heights, subject to means @ heights = 1 and
     heights >= 0.
     """
-    # a centre that no source row is near would get all of the weight of its neighbourhood for
-    # nothing
+    # a centre with no source row nearby would get all of the weight of its neighbourhood at no cost
     usable = means > np.finfo(np.float64).tiny * 1e16
     heights = np.zeros(means.size)
     if not usable.any():

@@ -8,14 +8,14 @@ from calibrant._typing import FloatArray
 from calibrant.shift.ratios.gaussian import Basis, batches
 
 _LEAVE_ONE_OUT_ROWS = (
-    512  # times 100 centres is 400 KB an array, and a handful of arrays are at work at once
+    512  # times 100 centres is 400 KB per array, and a handful of arrays are in use at once
 )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeastSquares:
-    """Rows of both populations in the coordinates of a basis, and how much of the target the
-    denominator mixes in.
+    """Rows of both populations in the coordinates of a basis, and the share of the target mixed
+    into the denominator.
 
     The fit minimises (mixing / 2) mean of g^2 over target rows + ((1 - mixing) / 2) mean of g^2
     over source rows - mean of g over target rows, plus (penalty / 2) |coefficients|^2, for g a
@@ -29,7 +29,7 @@ class LeastSquares:
     mixing: float = 0.0
 
     def _moments(self, bandwidth: float, left_out: int) -> tuple[FloatArray, FloatArray]:
-        """Matrix and vector of the normal equations, sums divided by the number of rows less
+        """Matrix and vector of the normal equations; sums are divided by the number of rows minus
         `left_out`.
         """
         n_centers = len(self.basis.centers)
@@ -58,21 +58,21 @@ class LeastSquares:
         """Leave-one-out score of each penalty: lower is better.
 
         For each i up to the smaller number of rows, source row i and target row i are left out
-        together, the coefficients fitted again on the rest and set to zero where negative, and the
-        loss taken on the two rows.
+        together, the coefficients are refitted on the rest and set to zero where negative, and the
+        loss is computed on the two rows.
 
         Notes
         -----
-        Leaving out rows takes s s'/(n_s - 1) and t t'/(n_t - 1), s and t their bumps, from the
-        matrix of the normal equations: a change of rank two (one for mixing = 0). One
+        Leaving out rows subtracts s s'/(n_s - 1) and t t'/(n_t - 1), with s and t their bumps, from
+        the matrix of the normal equations: a change of rank two (one for mixing = 0). One
         eigendecomposition M = Q D Q' serves every penalty and every i: with g = 1 / (D + penalty),
         the inverse changes by the solution of a 2 x 2 system in the numbers s'Q g Q's, s'Q g Q't
-        and t'Q g Q't, which for all penalties at once are products of matrices.
+        and t'Q g Q't, which are matrix products for all penalties at once.
 
-        Where no coefficient can be negative the loss follows from those numbers alone. The
-        coefficients are those without anything left out plus Q g (a Q's + b Q't), so each changes
-        by at most the length of its row of Q g times that of a Q's + b Q't; that certifies it for
-        large penalties and wide bumps. Otherwise coefficients are computed, row by row.
+        If no coefficient can be negative, the loss follows from those numbers alone. The
+        coefficients are those with nothing left out plus Q g (a Q's + b Q't), so each changes by at
+        most the length of its row of Q g times that of a Q's + b Q't. This proves nonnegativity for
+        large penalties and wide bumps. Otherwise coefficients are computed row by row.
         """
         n_source = len(self.source)
         n_target = len(self.target)

@@ -76,7 +76,7 @@ class LogisticRatio(DensityRatio):
     classifier: Predictor | None = None
 
     def _rows(self, X: Any, name: str) -> Any:
-        """Frames are handed on as they are."""
+        """Pass frames on unchanged."""
         if not hasattr(X, "iloc"):
             return super()._rows(X, name)
         if len(X) < 2:
@@ -97,7 +97,7 @@ class LogisticRatio(DensityRatio):
 
     def _diagnose(self, source: Any, target: Any) -> None:
         outside = 0.0
-        with suppress(TypeError, ValueError):  # support is measured for numbers only
+        with suppress(TypeError, ValueError):  # support is measured only for numbers
             outside = share_outside(*_matrices(source, target))
         self._conclude(RatioDiagnostics.of(self.predict(source), len(target), outside))
 

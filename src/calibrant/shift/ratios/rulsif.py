@@ -1,4 +1,4 @@
-"""RuLSIF: a bounded ratio, against a mixture of both populations."""
+"""RuLSIF: a bounded ratio, relative to a mixture of both populations."""
 
 from __future__ import annotations
 

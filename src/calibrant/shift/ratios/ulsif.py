@@ -97,7 +97,7 @@ class ULSIF(GaussianRatio):
     def _fit(self, source: FloatArray, target: FloatArray) -> None:
         generator = random_source(self.random_state, source, target).generator()
         basis = Basis.of(source, target, self.centers, self.standardize, generator)
-        # sorted rows would be paired, and where one sample is smaller left out, by their place
+        # shuffle: sorted rows would be paired, and left out if one sample is smaller, by position
         source = basis.prepare(source[generator.permutation(len(source))])
         target = basis.prepare(target[generator.permutation(len(target))])
         problem = LeastSquares(basis, source, target, self._mixing())
@@ -121,8 +121,8 @@ def _over_threads(
 ) -> FloatArray:
     """One row of scores for each bandwidth.
 
-    Each thread does its matrix products alone: the matrices are too small to share, and threads of
-    the linear algebra library that wait for each other on a busy machine take ten times as long.
+    Each thread computes its matrix products alone: the matrices are too small to split, and BLAS
+    threads that wait for each other on a busy machine take ten times as long.
     """
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # comes with scikit-learn
 
