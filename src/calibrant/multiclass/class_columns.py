@@ -1,4 +1,4 @@
-"""What both reductions share: checks of the columns and the labels, and the parameters of the bins."""
+"""Common parts of both reductions: checks of columns and labels, and the parameters of the bins."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SCHEMA = "calibrant.multiclass/1"
 class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: ignore[misc]
     """A calibrator of scores with one column per class."""
 
-    _key: ClassVar[str]  # of what was learned, in a saved state
+    _key: ClassVar[str]  # of the learned attributes, in a saved state
 
     _rules: ClassVar[RuleTable] = {
         "n_bins": N_BINS,
@@ -115,10 +115,10 @@ class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type:
         stated: Stated,
         **beside: ArrayLike | None,
     ) -> None:
-        """Calibrate checked scores, given each row's class as the number of its column."""
+        """Calibrate checked scores, given the column index of each row's class."""
 
     def _calibrator(self, confidence_level: float) -> OneClass:
-        """The calibrator of one class, whose labels are 0 and 1."""
+        """The calibrator of one class, with labels 0 and 1."""
         given: dict[str, Any] = {"n_bins": self.n_bins, "interval": self.interval}
         if self.method == "anchored":
             return AnchoredCalibrator(confidence_level=confidence_level, **given)
@@ -127,7 +127,7 @@ class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type:
     def _checked(
         self, scores: ArrayLike, y: ArrayLike | None, classes: ArrayLike | None
     ) -> tuple[FloatArray, IndexArray, NDArray[Any]]:
-        """Scores as columns, each row's class as its column, and the classes."""
+        """Scores as columns, the column index of each row's class, and the classes."""
         columns = _as_columns(scores)
         labels = _as_labels(y)
         check_same_length(columns, labels)
@@ -160,11 +160,13 @@ class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type:
 
     @abstractmethod
     def _state(self) -> Any:
-        """What was learned, as plain JSON values."""
+        """The learned attributes as plain JSON values."""
 
     @abstractmethod
     def _restore(self, saved: Any) -> None:
-        """Set what was learned from what `_state` returned; raise where it breaks a rule."""
+        """Restore the learned attributes from what `_state` returned; raise an error if a rule is
+        broken.
+        """
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fitted calibrator as plain JSON values; `from_dict` reads it back."""
@@ -197,7 +199,7 @@ class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type:
         parameters = {
             "method": "binning",
             **state["parameters"],
-        }  # what was not there at first
+        }  # entries that did not exist at first
         known = cls._parameter_rules()
         check_state(parameters, known)
         if unknown := [name for name in parameters if name not in known]:
@@ -218,7 +220,7 @@ class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type:
 
 
 def _kind_of(state: Mapping[str, Any]) -> Any:
-    """The type that a state is of."""
+    """The type of a state."""
     check_schema(state, _SCHEMA, ("type",))
     known = {kind.__name__: kind for kind in ColumnsCalibrator.__subclasses__()}
     if state["type"] not in known:

@@ -118,7 +118,7 @@ class ClassWiseCalibrator(ColumnsCalibrator):
             guarantees[label] = calibrator.guarantee_ = replace(
                 calibrator.guarantee_, positive_label=label
             )
-            calibrator.score_range_seen_ = None  # one column alone does not show the scale
+            calibrator.score_range_seen_ = None  # a single column does not show the scale
         self.calibrators_ = calibrators
         self.guarantee_ = ClassWiseGuarantee(float(self.confidence_level), guarantees)
         self._set_classes(classes)

@@ -1,4 +1,4 @@
-"""Top-label calibration: how sure may one be of the predicted class, given which class it is."""
+"""Top-label calibration: the confidence in the predicted class, given which class it is."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from calibrant.text.sentences import shown
 
 
 class _ClassBins(CutParameters):
-    """How bins are cut in each predicted class: no more of them than rows."""
+    """How bins are cut in each predicted class: no more bins than rows."""
 
     def __init__(self, settings: ColumnsCalibrator) -> None:
         super().__init__(segment_rule=None, interval=settings.interval)
@@ -125,7 +125,7 @@ class TopLabelCalibrator(ColumnsCalibrator):
         **beside: ArrayLike | None,
     ) -> None:
         """Cut bins of the largest score for each predicted class, and count how often that class is
-        right.
+        correct.
         """
         top = columns.argmax(axis=1)
         names = classes.tolist()
@@ -150,7 +150,7 @@ class TopLabelCalibrator(ColumnsCalibrator):
         counted = counted.in_segments(names, predicted[np.asarray(counted.segment)])
         weighted = (
             rows.weights is not None
-        )  # weights are summed over rows; their sums over groups are taken later
+        )  # weights are summed over rows; sums over groups are taken later
         alone = counted.without_groups() if weighted else counted
         same = whole == cut.partition and cut.tally.weights is None
         counts = (cut.tally, cut.classes, cut.reach)
