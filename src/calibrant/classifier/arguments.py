@@ -1,4 +1,4 @@
-"""The arguments of the classifier's `fit`, checked, and who gets which."""
+"""Check the arguments of the classifier's `fit`, and decide which of them go where."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -24,19 +24,19 @@ from calibrant.sample.time_order import read_times
 from calibrant.text.sentences import shown
 
 Routed: TypeAlias = Callable[[dict[str, Any]], tuple[dict[str, Any], dict[str, Any]]]
-"""From further arguments of `fit` to those of the model's `fit`, and those of the calibrator's."""
+"""Split further arguments of `fit` into those for the model's `fit` and those for the calibrator's."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FitSettings:
-    """What the parameters of the classifier say of its arguments.
+    """What the classifier's parameters say about the arguments of `fit`.
 
     Attributes
     ----------
     estimator : object or None
-        A model that is fitted already, or None.
+        An already fitted model, or None.
     calibrator : calibrator
-        The calibrator that gets arguments.
+        The calibrator that receives arguments.
     calibrator_takes : set of str
         The arguments of its `fit`.
     last : bool
@@ -46,7 +46,7 @@ class FitSettings:
     pos_label : object
         The positive class, or None for the second of the sorted classes.
     random_state : Seed
-        Seed of all draws.
+        Seed of all random draws.
     """
 
     estimator: Any
@@ -61,7 +61,7 @@ class FitSettings:
 def read_task(
     X: FeatureRows, y: ArrayLike, params: dict[str, Any], settings: FitSettings, routed: Routed
 ) -> Task:
-    """Check the arguments of `fit`; rows of weight zero are left out."""
+    """Check the arguments of `fit`; leave out rows of weight zero."""
     if y is None:
         raise InvalidValueError(
             None, "this CalibratedClassifier requires y to be passed, but the target y is None"
@@ -106,7 +106,7 @@ def read_task(
 
 
 def _positive(classes: NDArray[Any], pos_label: Hashable) -> Any:
-    """The positive class; None where there are more than two."""
+    """The positive class; None if there are more than two classes."""
     if classes.size > 2:
         if pos_label is not None:
             rule = "be None for more than two classes, each of which is calibrated"
@@ -137,7 +137,7 @@ def _calibration_weight(weight: ArrayLike, n_rows: int, settings: FitSettings) -
 
 
 def _classes(labels: NDArray[Any], frozen: Any, several: bool) -> NDArray[Any]:
-    """The classes, sorted; those of a model that is fitted already, where it knows them."""
+    """The classes, sorted; those of an already fitted model if it knows them."""
     seen = np.unique(labels)
     known = np.asarray(getattr(frozen, "classes_", seen))
     if (known.size == 2 or (several and known.size > 2)) and np.isin(seen, known).all():

@@ -1,10 +1,9 @@
-"""Several models, each trained without one part of the rows, and one curve for the scores of all of
+"""Several models, each trained without one fold of the rows, and one curve for the scores of all of
 them.
 
 Every training row is scored once, by a model that was not trained on it. The curve is fitted to
 these scores. A prediction is the mean of the members' calibrated probabilities, on the logit scale.
-Nothing is proved here: rows that are held out prove how far the mean can be off
-(`HoldOutCalibrator`).
+Nothing is proved here: held-out rows prove how far off the mean can be (`HoldOutCalibrator`).
 """
 
 from dataclasses import dataclass
@@ -23,21 +22,21 @@ from calibrant.classifier.fitted_parts import Fitting
 from calibrant.classifier.responses import response_of
 from calibrant.sample.progress import watched
 
-_LEAST = 1e-9  # probabilities are kept this far from 0 and 1, so that logits are finite
+_LEAST = 1e-9  # distance of probabilities from 0 and 1, so that logits are finite
 _ACCURACY = 0.01  # of the curve between its knots, on the logit scale
-_MARGIN = 1e-3  # by which the range of probabilities is wider than that of the curve
+_MARGIN = 1e-3  # by which the range of probabilities exceeds that of the curve
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MemberCurve:
-    """From the score of a member to a probability: straight between knots, constant beyond.
+    """A map from a member's score to a probability: linear between knots, constant beyond.
 
     Attributes
     ----------
     name : str
-        Which curve it is.
+        The name of the curve.
     knots, values : float arrays
-        Scores, increasing, and the probabilities there.
+        Increasing scores, and the probabilities at these scores.
     """
 
     name: str
@@ -48,8 +47,8 @@ class MemberCurve:
     def fitted(cls, scores: FloatArray, codes: CodeArray) -> Self:
         """Fit the curve to scores and labels.
 
-        It is the mean of two curves on the logit scale: the one with the smallest cross-validated
-        log loss, and a smooth one. The second steadies the first where rows are few.
+        It is the mean, on the logit scale, of two curves: the one with the smallest cross-validated
+        log loss, and a smooth one. The second stabilises the first where rows are few.
         """
         rows = DistinctScores.of(scores, codes)
         name, best = fit_curve("auto", rows)
@@ -62,12 +61,12 @@ class MemberCurve:
 
     @property
     def falls(self) -> bool:
-        """Whether probabilities fall as the scores of members rise."""
+        """Whether probabilities decrease as the members' scores increase."""
         return bool(self.values[-1] < self.values[0])
 
     @property
     def reach(self) -> tuple[float, float]:
-        """What no mean of probabilities of members can lie beyond: the curve is constant beyond its
+        """The range of any mean of the members' probabilities; the curve is constant beyond its
         knots.
         """
         low = max(0.0, float(self.values.min()) - _MARGIN)
@@ -88,13 +87,13 @@ class Bag:
     members : tuple of classifiers
         The models.
     curve : MemberCurve
-        From their scores to probabilities.
+        The map from their scores to probabilities.
     rows : int array
-        The training rows that a member scored without having been trained on them.
+        The training rows scored by a member that was not trained on them.
     out_of_fold : float array
         Their probabilities.
     held_out : float array
-        The mean of the members' probabilities, of rows that are held out.
+        The mean of the members' probabilities for held-out rows.
     """
 
     members: tuple[Any, ...]
@@ -106,14 +105,14 @@ class Bag:
     @classmethod
     def fitted(cls, fitting: Fitting, held: IndexArray, n_jobs: int | None) -> Self:
         """Fit a member to the training rows of each fold, and the curve to the scores of the other
-        rows; `held` are the rows that are held out.
+        rows; `held` are the held-out rows.
         """
         members = fit_members(fitting, n_jobs)
         rows = np.concatenate([others for _, others in fitting.folds])
         own = []
         of_held = []
         for member, (_, others) in zip(members, fitting.folds, strict=True):
-            # one call: of few rows, calling a pipeline takes longer than scoring them
+            # one call: for few rows, calling a pipeline takes longer than scoring them
             found = fitting.scores_of(member, np.concatenate([others, held]))
             own.append(found[: others.size])
             of_held.append(found[others.size :])
@@ -147,7 +146,7 @@ def mean_probability(
 
 
 def mean_on_logits(curve: MemberCurve, scores: list[FloatArray]) -> FloatArray:
-    """The mean over members of the probabilities of the same rows, on the logit scale."""
+    """The mean over members of the probabilities for the same rows, on the logit scale."""
     logits = [logits_of(curve(column)) for column in scores]
     return np.asarray(expit(np.mean(logits, axis=0)))
 

@@ -1,5 +1,5 @@
-"""The default fit: several models and one curve on most of the rows, and a proof by the rows that
-are held out.
+"""The default fit: several models and one curve on most of the rows, and a proof from held-out
+rows.
 """
 
 from dataclasses import replace
@@ -28,9 +28,9 @@ def fit_bag(
     confidence_level: float,
     n_jobs: int | None,
 ) -> tuple[Bag, Any]:
-    """Fit the models and their curve, and what the rows that are held out prove.
+    """Fit the models and their curve, and derive what the held-out rows prove.
 
-    None in place of that without any.
+    None in place of the proof if no rows are held out.
     """
     task = fitting.task
     if calibration_size == 0:
@@ -48,7 +48,7 @@ def fit_bag(
     if given:  # segments or weights, which need regions of their own
         calibrator = fitting.calibrated(rows, scores)
         return bag, calibrator
-    # drawn for features and labels, not for probabilities, whose last digits depend on the machine
+    # keyed by features and labels, not by probabilities, whose last digits depend on the machine
     n_units = rows.size if task.groups is None else np.unique(task.groups[rows]).size
     order = task.source.for_purpose("order of bets").order(n_units)
     pilot: dict[str, Any] = {
@@ -67,5 +67,5 @@ def fit_bag(
 
 
 def no_guarantee() -> NoGuarantee:
-    """What is said where no row was held out."""
+    """The statement if no row was held out."""
     return NoGuarantee(_NOTHING_HELD_OUT, _HOLD_OUT)

@@ -50,7 +50,7 @@ _SORTED = (
 
 _LEAVE_OUT = 'use "auto", the default'
 _PARTS = ("estimator_", "estimators_", "curve_", "calibrator_")
-_SHARE_OF_ONE_MODEL = 0.25  # of the rows, held out where they calibrate and prove
+_SHARE_OF_ONE_MODEL = 0.25  # share of rows held out to calibrate and prove
 
 
 def _calibrator_has(method: str) -> Callable[[CalibratedClassifier], bool]:
@@ -272,7 +272,7 @@ class CalibratedClassifier(
         learned = self._learned(fitting, X_target)
         validate_data(self, task.X, skip_check_array=True)
         for name in _PARTS:
-            if hasattr(self, name):  # of an earlier fit, perhaps of another kind
+            if hasattr(self, name):  # from an earlier fit, perhaps of another kind
                 delattr(self, name)
         for name, part in learned.items():
             setattr(self, name, part)
@@ -281,7 +281,7 @@ class CalibratedClassifier(
         return self
 
     def _learned(self, fitting: Fitting, X_target: FeatureRows | None) -> dict[str, Any]:
-        """What `fit` learns, by name."""
+        """The attributes that `fit` learns, by name."""
         if fitting.task.classes.size > 2:
             return self._learned_of_classes(fitting)
         self._check_size_is_used()
@@ -305,7 +305,7 @@ class CalibratedClassifier(
         return {"estimator_": estimator, "calibrator_": calibrator}
 
     def _learned_of_classes(self, fitting: Fitting) -> dict[str, Any]:
-        """What `fit` learns of more than two classes, by name."""
+        """The attributes that `fit` learns for more than two classes, by name."""
         cv: Any = None
         if self._is_frozen():
             cv = "frozen"
@@ -318,7 +318,7 @@ class CalibratedClassifier(
         return {**members, "curve_": found.curves, "calibrator_": found.proof}
 
     def _task(self, X: FeatureRows, y: ArrayLike, params: dict[str, Any]) -> Task:
-        """Check the arguments of `fit`; rows of weight zero are left out."""
+        """Check the arguments of `fit`; leave out rows of weight zero."""
         settings = FitSettings(
             estimator=self.estimator if self._is_frozen() else None,
             calibrator=self._calibrator(),
@@ -360,7 +360,7 @@ class CalibratedClassifier(
             raise InvalidValueError("X", "have two dimensions", got="a 1D array", advice=advice)
         if not hasattr(
             X, "columns"
-        ):  # a model takes columns by name as it likes: in another order, or more of them
+        ):  # models treat column names differently: some accept another order, or more columns
             validate_data(self, X, skip_check_array=True, reset=False)
         if segments is not None:
             if self.classes_.size > 2:
@@ -382,9 +382,9 @@ class CalibratedClassifier(
         return self._answer(method, scores, options)
 
     def _scores(self, X: FeatureRows) -> FloatArray:
-        """The score of each row that the calibrator takes.
+        """The score of each row, as the calibrator takes it.
 
-        Of more than two classes one column each.
+        With more than two classes, one column per class.
         """
         if self.classes_.size > 2:
             members = getattr(self, "estimators_", None) or (self.estimator_,)
@@ -395,7 +395,7 @@ class CalibratedClassifier(
         return response_of(self.estimator_, X, classes, self.response_method)
 
     def _answer(self, method: str, scores: FloatArray, options: dict[str, Any]) -> NDArray[Any]:
-        """What the calibrator says of scores; without one, the probabilities themselves."""
+        """The calibrator's answer for scores; without a calibrator, the probabilities themselves."""
         if self.calibrator_ is None or scores.ndim == 2:
             check_scores(scores)
         if self.calibrator_ is not None:

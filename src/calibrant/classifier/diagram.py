@@ -1,4 +1,4 @@
-"""What a notebook shows of a classifier: scikit-learn's diagram, with the models and the guarantee."""
+"""The notebook view of a classifier: scikit-learn's diagram, with the models and the guarantee."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from typing import Any, Self
 
 from calibrant.text.numbers import percent, upper
 
-_MOST_MODELS = 10  # that are drawn one by one
+_MOST_MODELS = 10  # drawn individually
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part of the diagram, with the attributes that scikit-learn asks for."""
+    """A part of the diagram, with the attributes that scikit-learn expects."""
 
     kind: str
     estimators: Any
@@ -26,9 +26,9 @@ class Block:
 
 
 def visual_block(classifier: Any) -> Block:
-    """The block of a fitted classifier: its models beside each other, and then what is guaranteed."""
+    """The block of a fitted classifier: its models side by side, then the guarantee."""
     models = getattr(classifier, "estimators_", None) or classifier.estimator_
-    if not isinstance(models, tuple):  # as those of cross Venn-Abers are
+    if not isinstance(models, tuple):  # as with cross Venn-Abers
         models = (models,)
     drawn = models[:_MOST_MODELS]
     names = [f"model {number}: {_name(model)}" for number, model in enumerate(drawn, start=1)]

@@ -1,4 +1,4 @@
-"""Models and calibrators, fitted to parts of the rows."""
+"""Models and calibrators fitted to parts of the rows."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -29,16 +29,16 @@ _CROSS_FITTED: Text = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fitting:
-    """What is fitted, and the rows it is fitted to.
+    """What is fitted, and to which rows.
 
     Attributes
     ----------
     task : Task
         The rows.
     estimator, calibrator
-        The model and the calibrator, of which clones are fitted.
+        The model and the calibrator; clones of them are fitted.
     response_method : str
-        Where the scores of a model come from.
+        The source of a model's scores.
     folds : list of Fold
         Rows to train on and rows to calibrate on; empty for a frozen estimator.
     """
@@ -66,7 +66,7 @@ class Fitting:
         params = {}
         wanted = set() if X_target is None else arguments
         if "X_target" in wanted:
-            # weights learned from rows that are not calibrated on do not depend on those that are
+            # weights learned from other rows do not depend on the calibration rows
             source = None if training is None else taken(task.X, training)
             params = {"X": taken(task.X, rows), "X_source": source, "X_target": X_target}
         if "target_scores" in wanted:
@@ -81,8 +81,8 @@ class Fitting:
         return estimator, calibrator
 
     def folds_merged(self) -> tuple[tuple[Any, ...], CrossVennAbersCalibrator]:
-        """A model and a calibrator per fold: each calibrator sees scores of its own model, on rows
-        new to it.
+        """A model and a calibrator per fold: each calibrator sees the scores of its own model, on
+        rows new to it.
         """
         models = []
         calibrators = []
@@ -93,16 +93,14 @@ class Fitting:
         return tuple(models), CrossVennAbersCalibrator.from_folds(calibrators)
 
     def _out_of_fold_scores(self) -> tuple[IndexArray, FloatArray]:
-        """The rows that calibrate, in order, and their scores by models that were not trained on
-        them.
-        """
+        """The calibration rows, in order, and their scores from models not trained on them."""
         scores = np.concatenate([self._fit_and_score(*fold)[1] for fold in self.folds])
         rows = np.concatenate([rows for _, rows in self.folds])
         order = np.argsort(rows)
         return rows[order], scores[order]
 
     def _fit_and_score(self, training: IndexArray, rows: IndexArray) -> tuple[Any, FloatArray]:
-        """A model fitted on some rows, and its scores of others."""
+        """A model fitted on some rows, and its scores for others."""
         model = self.model(training)
         return model, self._scores(model, taken(self.task.X, rows))
 
@@ -117,7 +115,7 @@ class Fitting:
         return response_of(model, X, self.task.ordered_classes, self.response_method)
 
     def scores_of(self, model: Any, rows: IndexArray) -> FloatArray:
-        """The checked scores that a model gives some of the rows."""
+        """A model's checked scores for some of the rows."""
         return np.asarray(
             as_scores(self._scores(model, taken(self.task.X, rows))), dtype=np.float64
         )

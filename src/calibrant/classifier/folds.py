@@ -1,4 +1,4 @@
-"""Rows to train on and rows to calibrate on: a hold-out, or the parts of a cross-validation."""
+"""Rows to train on and rows to calibrate on: a hold-out, or cross-validation folds."""
 
 from typing import Any
 
@@ -12,20 +12,20 @@ from calibrant.sample.draw import folds_of, position_keys, random_places
 from calibrant.text.numbers import counted
 
 _N_MODELS = 5
-_FEWEST = 100  # rows, or groups, that are held out if there are enough
-_OF_RARER_CLASS = 20  # rows of the rarer class that are expected among them
+_FEWEST = 100  # rows, or groups, held out if there are enough
+_OF_RARER_CLASS = 20  # rows of the rarer class expected among them
 
 Fold = tuple[IndexArray, IndexArray]
 """Rows to train on, and rows to calibrate on."""
 
 
 def held_out(task: Task, calibration_size: float | str) -> Fold:
-    """Rows to train on and rows to calibrate on, whole groups where there are any.
+    """Rows to train on and rows to calibrate on; whole groups, if there are any.
 
-    Chosen without their labels.
+    They are chosen without looking at their labels.
 
-    They are drawn at random, or the last ones. Rows of one moment stay together, and a group comes
-    as late as its last row, so that more than the wanted number may be held out.
+    They are drawn at random, or are the last ones. Rows with the same time stay together, and a
+    group is dated by its last row, so more rows than requested may be held out.
     """
     n_units, units = _units(task)
     if isinstance(calibration_size, str):
@@ -54,12 +54,12 @@ def held_out(task: Task, calibration_size: float | str) -> Fold:
 
 
 def automatic_size(task: Task) -> int:
-    """How many rows, or groups, prove what several models are worth: a tenth, and at least 100, but
-    a quarter at most.
+    """How many rows or groups to hold out to prove the quality of several models: a tenth, at least
+    100, but at most a quarter.
 
-    More are held out where one class is rare, so that about 20 rows of it are expected among them.
-    Its share is that of the half of the rows that is certain to train: the size depends on no label
-    of a row that may be held out.
+    More are held out if one class is rare, so that about 20 of its rows are expected among them.
+    The class share is estimated from the half of the rows that is certain to be used for training,
+    so the size depends on no label of a row that may be held out.
     """
     n_units, _ = _units(task)
     half = n_units // 2
@@ -74,9 +74,9 @@ def automatic_size(task: Task) -> int:
 
 
 def folds_within(task: Task, training: IndexArray, cv: Any) -> list[Fold]:
-    """Parts of the training rows: each trains on the others.
+    """Folds of the training rows; a model is trained on all rows outside its fold.
 
-    Nothing is proved by them, so labels may balance them. "auto" makes 5, or as many as there are
+    Nothing is proved with them, so labels may balance them. "auto" makes 5, or as many as there are
     groups.
     """
     if isinstance(cv, str):
@@ -93,8 +93,8 @@ def folds_within(task: Task, training: IndexArray, cv: Any) -> list[Fold]:
 
 
 def divided(task: Task, rows: IndexArray) -> Fold:
-    """Two halves of some rows, of whole groups where there are any: random ones, or the earlier and
-    the later rows.
+    """Two halves of some rows, in whole groups if there are any: random halves, or earlier and
+    later rows.
     """
     groups = None if task.groups is None else task.groups[rows]
     if task.moments is not None:
@@ -106,7 +106,7 @@ def divided(task: Task, rows: IndexArray) -> Fold:
 
 
 def _balanced(task: Task, training: IndexArray, n_folds: int) -> list[Fold]:
-    """Folds with about as many rows of each class; of whole groups, where there are any."""
+    """Folds with about equal numbers of rows of each class; in whole groups, if there are any."""
     keys = _keys(task)[training]
     source = task.source.for_purpose("folds")
     fewest = int(task.class_counts(training).min())
@@ -145,7 +145,7 @@ def of_latest(moments: IndexArray, groups: Keys | None, size: int) -> BoolArray:
 
 
 def _random_order(task: Task) -> IndexArray:
-    """The place of each row, or of its group, in a random order that is drawn for these rows."""
+    """The place of each row, or of its group, in a random order drawn for these rows."""
     return random_places(_keys(task), task.source)
 
 
@@ -155,7 +155,7 @@ def _keys(task: Task) -> Keys:
 
 
 def _units(task: Task) -> tuple[int, str]:
-    """How many rows there are, or groups."""
+    """The number of rows, or of groups if there are any, and the word for them."""
     return (
         (len(task.labels), "rows")
         if task.groups is None
@@ -164,8 +164,8 @@ def _units(task: Task) -> tuple[int, str]:
 
 
 def parts(task: Task, cv: Any, calibration_size: float | str) -> list[Fold]:
-    """Rows to train on and rows to calibrate on: a hold-out, or parts in which each row calibrates
-    once at most.
+    """Rows to train on and rows to calibrate on: a hold-out, or folds in which each row calibrates
+    at most once.
     """
     if cv is None:
         return [held_out(task, calibration_size)]
@@ -184,7 +184,7 @@ def parts(task: Task, cv: Any, calibration_size: float | str) -> list[Fold]:
 
 
 def _check_folds(task: Task, folds: list[Fold]) -> None:
-    """Raise an error where a row both trains and is scored in a fold, or a group is torn apart."""
+    """Raise an error if a row is both trained on and scored in a fold, or a group is split."""
     if any(np.isin(rows, training).any() for training, rows in folds):
         raise InvalidValueError(
             "cv", "keep training and calibration rows apart", got="rows in both"

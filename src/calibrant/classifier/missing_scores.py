@@ -16,7 +16,7 @@ _MISSING_SCORES = Choice(("raise", "nan"))
 
 
 class ScoredOutput(FrameOutput):
-    """A classifier whose `set_output` also says what is answered for rows without a score."""
+    """A classifier whose `set_output` also determines the answer for rows without a score."""
 
     _missing_scores = "raise"
 
@@ -53,18 +53,18 @@ class ScoredOutput(FrameOutput):
 
 
 def check_scores(scores: FloatArray) -> None:
-    """Raise an error for scores that are not finite, in one column or several."""
+    """Raise an error for scores that are not finite, in one or several columns."""
     for column in scores.reshape(len(scores), -1).T:
         as_scores(column)
 
 
 def without_score(scores: FloatArray) -> BoolArray:
-    """Which rows have a score that is NaN, in one column or several."""
+    """Which rows have a NaN score, in one or several columns."""
     return np.asarray(np.isnan(scores.reshape(len(scores), -1)).any(axis=1))
 
 
 def no_score(missing: BoolArray) -> InvalidValueError:
-    """The error for rows that the model has no score for."""
+    """The error for rows without a score from the model."""
     first = int(missing.argmax())
     got = at_row("NaN", first, int(missing.sum()))
     advice = 'use set_output(missing_scores="nan") for answers that say that nothing is known'
@@ -77,8 +77,8 @@ def answered(
     method: str,
     answer: Callable[[FloatArray], NDArray[Any]],
 ) -> NDArray[Any]:
-    """The answers for all rows: NaN for a probability, [0, 1] for an interval, all labels for a set
-    without a score.
+    """The answers for all rows; rows without a score get NaN for a probability, [0, 1] for an
+    interval, and all labels for a set.
     """
     known = answer(scores[~missing])
     found = np.empty((len(scores), *known.shape[1:]), dtype=known.dtype)
@@ -93,7 +93,7 @@ def answered(
 
 
 def check_all_scored(probabilities: FloatArray) -> None:
-    """Raise an error where a class is to be predicted for a row without a score."""
+    """Raise an error if a class must be predicted for a row without a score."""
     missing = without_score(probabilities)
     if missing.any():
         got = f"{int(missing.sum()):,} of {missing.size:,} rows without one"

@@ -1,4 +1,4 @@
-"""The parameters of `CalibratedClassifier`, their rules, and which kind of fit they ask for."""
+"""The parameters of `CalibratedClassifier`, their rules, and the kind of fit that they imply."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _CV = (
 
 @dataclass(eq=False, repr=False)
 class ClassifierParameters(CheckedParameters):
-    """The parameters; `CalibratedClassifier` says what they mean."""
+    """The parameters; `CalibratedClassifier` documents them."""
 
     _rules: ClassVar[RuleTable] = {
         "estimator": (
@@ -105,7 +105,7 @@ class ClassifierParameters(CheckedParameters):
             raise InvalidValueError("calibration_size", rule, got="0", advice=advice)
 
     def _check_size_is_used(self) -> None:
-        """Raise an error for a size of the hold-out, of two classes, where no rows are held out."""
+        """Raise an error if a hold-out size is given for two classes and no rows are held out."""
         if isinstance(self.calibration_size, str) or self._bags():
             return
         if self._is_frozen():
@@ -120,7 +120,7 @@ class ClassifierParameters(CheckedParameters):
         raise InvalidValueError("calibration_size", rule, got=got, advice=advice)
 
     def _is_frozen(self) -> bool:
-        """Whether the estimator stays as it is."""
+        """Whether the estimator is used as it is, without fitting."""
         return isinstance(self.estimator, FrozenEstimator) or not hasattr(self.estimator, "fit")
 
     def _bags(self) -> bool:
@@ -138,11 +138,11 @@ class ClassifierParameters(CheckedParameters):
         return AnchoredCalibrator(confidence_level=self.confidence_level)
 
     def _fit_arguments(self) -> set[str]:
-        """What the calibrator's `fit` takes."""
+        """The arguments of the calibrator's `fit`."""
         return set(inspect.signature(self._calibrator().fit).parameters)
 
     def _merges_folds(self) -> bool:
-        """Whether each fold keeps its model and its calibrator, to be merged when predicting: cross
+        """Whether each fold keeps its model and its calibrator, merged when predicting: cross
         Venn-Abers.
         """
         return self.cv not in (None, "auto") and bool(
@@ -151,7 +151,7 @@ class ClassifierParameters(CheckedParameters):
 
 
 def _n_splits(count: Callable[..., int]) -> int | None:
-    """How many splits a splitter makes; None where that depends on the rows."""
+    """The number of splits of a splitter; None if that depends on the rows."""
     try:
         return count()
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""The scores that a model gives, whatever kind of model it is."""
+"""The scores of a model of any kind."""
 
 from typing import Any
 
@@ -14,12 +14,12 @@ RESPONSE_METHODS = ("auto", "predict_proba", "decision_function")
 def response_of(model: Any, X: Any, classes: NDArray[Any], response_method: str) -> FloatArray:
     """The model's score for the positive class, the second of `classes`.
 
-    Of a tuple of models, one column each.
+    For a tuple of models, one column each.
     """
     if isinstance(model, tuple):
         return np.column_stack([response_of(part, X, classes, response_method) for part in model])
     if not hasattr(model, "fit"):
-        # XGBoost's `predict` takes its own kind of matrix only
+        # XGBoost's `predict` accepts only its own matrix type
         score = getattr(model, "inplace_predict", None) or getattr(model, "predict", model)
         return np.asarray(score(X))
     response = getattr(model, _method_of(model, response_method))(X)
@@ -58,7 +58,7 @@ def _method_of(model: Any, response_method: str) -> str:
 
 
 def _of_positive(response: NDArray[Any], known: NDArray[Any], classes: NDArray[Any]) -> FloatArray:
-    """The column of the positive class; a model that saw one class only gives it 0 or 1 throughout."""
+    """The column of the positive class; a model that saw only one class gives 0 or 1 throughout."""
     if response.ndim == 1:
         return response if known[-1] == classes[1] else -response
     if classes[1] not in known:

@@ -13,9 +13,9 @@ _WEIGHT = "sample_weight"  # trains the model; `calibration_weight` calibrates i
 
 
 def router_of(owner: Any, estimator: Any, calibrator: Any) -> MetadataRouter:
-    """The routes where scikit-learn's metadata routing is switched on.
+    """The routes if scikit-learn's metadata routing is enabled.
 
-    Requests decide. What neither was asked for nor refused goes where it goes without metadata
+    Requests decide. Arguments neither requested nor refused go where they would go without metadata
     routing, so that no inner request is needed.
     """
     to_fit = MethodMapping().add(caller="fit", callee="fit")
@@ -25,9 +25,9 @@ def router_of(owner: Any, estimator: Any, calibrator: Any) -> MetadataRouter:
 
 
 def _decided(consumer: Any, exceptions: dict[str, bool]) -> Any:
-    """The requests of an estimator, of which none is left open.
+    """The requests of an estimator, with none left open.
 
-    Those of a meta-estimator as they are.
+    Requests of a meta-estimator are unchanged.
     """
     requests = get_routing_for_object(consumer)
     if not isinstance(requests, MetadataRequest):
@@ -41,7 +41,7 @@ def _decided(consumer: Any, exceptions: dict[str, bool]) -> Any:
 def by_name(
     params: dict[str, Any], calibrator_takes: set[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Arguments for the model's `fit`, and for the calibrator's, which gets what it names."""
+    """Arguments for the model's `fit`, and for the calibrator's, which gets those it names."""
     names = calibrator_takes - {_WEIGHT}
     to_model = {name: value for name, value in params.items() if name not in names}
     to_calibrator = {name: value for name, value in params.items() if name in names}

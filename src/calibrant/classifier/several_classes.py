@@ -1,9 +1,8 @@
-"""More than two classes: models, one curve for each class, and a proof of each class against the
-rest.
+"""More than two classes: models, one curve per class, and a proof for each class against the rest.
 
-The probability of a class is the mean of the models' calibrated probabilities of it, on the logit
-scale. Those of a row are divided by their sum. All this is fixed before a row that proves is seen,
-so each column is a probability that was fixed beforehand (`ClassWiseHoldOut`).
+The probability of a class is the mean of the models' calibrated probabilities for it, on the logit
+scale. The probabilities of a row are divided by their sum. All this is fixed before any proof row
+is seen, so each column is a probability that was fixed beforehand (`ClassWiseHoldOut`).
 """
 
 from dataclasses import replace
@@ -23,12 +22,12 @@ from calibrant.classifier.task import taken
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import as_scores
 
-_ONE_MODEL = 0.25  # of the rows, held out for the curves and the proof of one model that is trained
-_HALF = 0.5  # of the rows held out, or of all rows for a fitted model: for the proof
+_ONE_MODEL = 0.25  # share of rows held out for the curves and the proof of one trained model
+_HALF = 0.5  # share of held-out rows, or of all rows for a fitted model, used for the proof
 
 
 class ClassFit(NamedTuple):
-    """What is learned of several classes."""
+    """What is learned about several classes."""
 
     members: tuple[Any, ...]
     curves: tuple[MemberCurve, ...]
@@ -36,13 +35,11 @@ class ClassFit(NamedTuple):
 
 
 class _Scored(NamedTuple):
-    """Models, rows that they were not trained on with the models' scores, and rows that are left
-    for the proof.
-    """
+    """Models, rows not used to train them with the models' scores, and rows left for the proof."""
 
     members: tuple[Any, ...]
     rows: IndexArray
-    scores: FloatArray  # one column for each class
+    scores: FloatArray  # one column per class
     proof: IndexArray
 
 
@@ -55,7 +52,7 @@ def fit_classes(
 ) -> ClassFit:
     """Fit models, curves and the proof.
 
-    `cv` is None for one model, and "frozen" for one that is fitted already.
+    `cv` is None for one model, and "frozen" for an already fitted one.
     """
     task = fitting.task
     if others := [name for name in task.to_calibrator if name != "groups"]:
@@ -110,7 +107,7 @@ def _of_folds(
 
 
 def _of_one_model(fitting: Fitting, calibration_size: float | str) -> _Scored:
-    """One model; half of the rows held out fit its curves, and half prove."""
+    """One model; half of the held-out rows fit its curves, and the other half prove."""
     size = _ONE_MODEL if isinstance(calibration_size, str) else calibration_size
     training, others = held_out(fitting.task, size)
     model = fitting.model(training)
@@ -119,7 +116,7 @@ def _of_one_model(fitting: Fitting, calibration_size: float | str) -> _Scored:
 
 
 def _of_fitted(fitting: Fitting, calibration_size: float | str) -> _Scored:
-    """A model that is fitted already: some rows fit its curves, and the others prove."""
+    """An already fitted model: some rows fit its curves, and the others prove."""
     rows, proof = held_out(
         fitting.task, _HALF if isinstance(calibration_size, str) else calibration_size
     )
@@ -127,7 +124,7 @@ def _of_fitted(fitting: Fitting, calibration_size: float | str) -> _Scored:
 
 
 def _scores(fitting: Fitting, model: Any, rows: IndexArray) -> FloatArray:
-    """The checked scores of some rows, one column for each class."""
+    """The checked scores of some rows, one column per class."""
     X = taken(fitting.task.X, rows)
     columns = responses_of(model, X, fitting.task.classes, fitting.response_method)
     return np.column_stack([as_scores(np.ascontiguousarray(column)) for column in columns.T])
@@ -136,7 +133,7 @@ def _scores(fitting: Fitting, model: Any, rows: IndexArray) -> FloatArray:
 def _curves(
     scores: FloatArray, labels: NDArray[Any], classes: NDArray[Any]
 ) -> tuple[MemberCurve, ...]:
-    """The curve of each class, fitted to its scores and to whether rows are of that class."""
+    """The curve of each class, fitted to its scores and to whether rows belong to that class."""
     curves = []
     for column, label in enumerate(classes.tolist()):
         codes = (labels == label).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""What `fit` of the classifier was given, checked, and some of its rows."""
+"""The checked input of the classifier's `fit`, and functions that select rows of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,19 +33,19 @@ class Task:
     classes: NDArray[Any]
     to_model: dict[str, Any]
     to_calibrator: dict[str, Any]
-    groups: Keys | None  # a key for each row
-    moments: IndexArray | None  # the rank of each row's time, where the last rows are held out
-    source: RandomSource  # of what is drawn for these rows
+    groups: Keys | None  # one key per row
+    moments: IndexArray | None  # the rank of each row's time, if the last rows are held out
+    source: RandomSource  # for the draws on these rows
     positive: Any  # the class that probabilities and intervals are about; None for more than two
 
     @property
     def ordered_classes(self) -> NDArray[Any]:
-        """Both classes, the positive one last; of several, all of them as they are."""
+        """The two classes, the positive one last; with more classes, all of them unchanged."""
         reverses = self.classes.size == 2 and self.positive == self.classes[0]
         return np.asarray(self.classes[::-1] if reverses else self.classes)
 
     def class_counts(self, rows: IndexArray) -> IntArray:
-        """How many of some rows each class has, in the order of `classes`."""
+        """The number of rows of each class among `rows`, in the order of `classes`."""
         labels = self.labels[rows]
         return np.array([np.count_nonzero(labels == label) for label in self.classes])
 
@@ -60,14 +60,14 @@ class Task:
 
 
 def features_fingerprint(X: Any, codes: NDArray[Any]) -> int:
-    """A number that stands for rows of features and labels, whatever their order.
+    """An order-independent fingerprint of rows of features and labels.
 
     See `calibrant.params.random`.
     """
     labels = codes.astype(
         np.uint8
-    )  # of more than 256 classes some share a number, which does no harm
-    if hasattr(X, "tocsr"):  # sparse: the entries stand for the rows
+    )  # with more than 256 classes some share a number, which does no harm
+    if hasattr(X, "tocsr"):  # sparse: use the entries in place of rows
         entries = X.tocsr()
         owner = np.repeat(labels, np.diff(entries.indptr))
         rows = fingerprint_of(labels, labels=labels)
@@ -79,7 +79,7 @@ def _feature_columns(X: Any, n_rows: int) -> list[NDArray[Any]]:
     """The columns of an array, a frame, a table or a list, as numbers or keys; at least one."""
     if hasattr(X, "iloc"):
         columns = [X.iloc[:, place] for place in range(X.shape[1])] if X.ndim == 2 else [X]
-    elif hasattr(X, "columns"):  # of polars or pyarrow
+    elif hasattr(X, "columns"):  # polars or pyarrow
         columns = X.get_columns() if hasattr(X, "get_columns") else X.columns
     else:
         values = np.asarray(libraries.to_host(X) if libraries.is_device_array(X) else X)
@@ -89,7 +89,7 @@ def _feature_columns(X: Any, n_rows: int) -> list[NDArray[Any]]:
 
 
 def _as_numbers(values: NDArray[Any]) -> NDArray[Any]:
-    """Values as real numbers, or as keys where they are none."""
+    """Values as real numbers, or as keys if they are not numbers."""
     if values.dtype.kind in "biuf":
         return values
     if values.dtype.kind in "mM":
@@ -99,18 +99,18 @@ def _as_numbers(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def is_sorted_by_label(codes: NDArray[np.bool_]) -> bool:
-    """Whether a run of equal labels is too long for chance, at the rate of all rows.
+    """Whether a run of equal labels is too long to be due to chance, at the overall rate.
 
     >>> is_sorted_by_label(np.arange(100) < 50), is_sorted_by_label(np.arange(100) % 7 < 3)
     (True, False)
     """
     rates = np.full(codes.size, codes.mean())
-    neither = np.resize([0.0, 1.0], codes.size)  # scores in no order
+    neither = np.resize([0.0, 1.0], codes.size)  # scores without any order
     return long_run(codes.astype(np.uint8), neither, rates) > 0
 
 
 def class_labels(given: Any, *, several: bool) -> NDArray[Any]:
-    """Labels as scikit-learn takes them; of two classes at most, unless `several` are possible."""
+    """Labels as scikit-learn takes them; at most two classes, unless `several` are allowed."""
     _check_labelled(np.asarray(given))
     check_classification_targets(given)
     kind = type_of_target(given, input_name="y", raise_unknown=True)
@@ -136,8 +136,8 @@ def _check_labelled(labels: NDArray[Any]) -> None:
 
 
 def check_weights(weights: Any, n_rows: int) -> None:
-    """Raise an error for a `sample_weight` of another length than the rows, or with an entry that
-    is missing, not finite or negative: many models would train on it without a word.
+    """Raise an error for a `sample_weight` of the wrong length, or with a missing, non-finite or
+    negative entry: many models would silently train on it.
     """
     if weights is None:
         return
@@ -151,7 +151,7 @@ def check_weights(weights: Any, n_rows: int) -> None:
 
 
 def without_weightless(X: Any, y: Any, params: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
-    """Leave out the rows whose `sample_weight` is 0: they take part in nothing."""
+    """Leave out the rows whose `sample_weight` is 0: they are used for nothing."""
     weightless = np.asarray(params.get("sample_weight", [])) == 0
     if weightless.shape != (len(y),) or not weightless.any():
         return X, y, params
@@ -164,7 +164,7 @@ def without_weightless(X: Any, y: Any, params: dict[str, Any]) -> tuple[Any, Any
 
 
 def taken(values: Any, rows: IndexArray) -> Any:
-    """Some rows, by position, of an array, a sparse matrix, a frame, a table or a list."""
+    """Select rows by position from an array, a sparse matrix, a frame, a table or a list."""
     if hasattr(values, "iloc"):
         return values.iloc[rows]
     if hasattr(values, "take") and not isinstance(values, np.ndarray):  # pyarrow
@@ -173,8 +173,8 @@ def taken(values: Any, rows: IndexArray) -> Any:
 
 
 def some(params: Mapping[str, Any], n_rows: int, rows: IndexArray) -> dict[str, Any]:
-    """Arguments of `fit` for some of the rows: what has one entry per row is split, the rest is
-    passed on.
+    """Arguments of `fit` for some of the rows: arguments with one entry per row are subset, the
+    rest are passed on.
     """
 
     def has_rows(value: Any) -> bool:
