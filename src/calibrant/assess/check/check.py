@@ -202,7 +202,7 @@ def check(
 
 
 def _one_row_each(rows: MemoryRows, together: Groups, seed: int) -> BoolArray:
-    """Which rows are tested: one of each group, drawn at random."""
+    """Which rows are tested: one row of each group, drawn at random."""
     picked = np.zeros(len(rows), dtype=bool)
     picked[together.one_row_each(rows.random_source(seed, ONE_ROW_EACH))] = True
     return picked
@@ -226,9 +226,9 @@ def _check_names(data: Rows, time: Any, groups: Any) -> None:
 def _drawn(
     data: Rows, time: Any, groups: Any, most_rows: int | None, seed: int
 ) -> tuple[Rows, int | None]:
-    """The rows to test: of more than `most_rows` a random sample.
+    """The rows to test: a random sample if there are more than `most_rows`.
 
-    And how many there are, where that was counted.
+    Also the number of rows, if it was counted.
     """
     if most_rows is None:
         return data, None
@@ -266,13 +266,13 @@ def _paths(
     ends: IntArray,
     rng: np.random.Generator,
 ) -> dict[str, FloatArray]:
-    """The logarithm of each test's capital at each look."""
+    """The log capital of each test at each look."""
     of_scores = rank_p_values(values, rng, order)
     of_labels = label_p_values(codes, bins, rng)
     within = np.empty(values.size)
     for code in (0, 1):
         own = codes == code
-        place = np.cumsum(own) - 1  # among the rows of the class
+        place = np.cumsum(own) - 1  # position among the rows of the class
         own_order = place[order[own[order]]]
         within[own] = rank_p_values(values[own], rng, own_order)
     given = (of_labels, rates_of(codes, bins), bins)
@@ -294,7 +294,7 @@ def _paths(
 
 
 def _distinct(values: FloatArray, order: IndexArray) -> tuple[IndexArray, IntArray]:
-    """The number of each row's value among the distinct ones, and how often these are there."""
+    """The index of each row's value among the distinct values, and their counts."""
     in_order = np.cumsum(np.diff(values[order], prepend=values[order[0]]) > 0.0)
     number = np.empty_like(order)
     number[order] = in_order
@@ -302,9 +302,9 @@ def _distinct(values: FloatArray, order: IndexArray) -> tuple[IndexArray, IntArr
 
 
 def _ranks(number: IndexArray, counts: IntArray) -> FloatArray:
-    """Ranks among all values, of equal values the mean, centred.
+    """Centred ranks among all values; equal values get their mean rank.
 
-    Given the number of each row's value among the distinct ones, and their counts.
+    Takes the index of each row's value among the distinct values, and their counts.
     """
     return np.asarray(middle_ranks(counts)[number] - number.size / 2.0)
 
@@ -312,16 +312,16 @@ def _ranks(number: IndexArray, counts: IntArray) -> FloatArray:
 def _change(
     kind: str, centred: FloatArray, values: FloatArray, codes: CodeArray, times: Any
 ) -> dict[str, Any]:
-    """The most likely moment of a single change, by the largest standardised sum.
+    """The most likely time of a single change, by the largest standardised sum.
 
-    And what was seen on either side.
+    Also what was observed on either side.
     """
     n = centred.size
     if n < 2:
         return {}
     first = np.arange(1, n)
     if times is not None and times[0] != times[-1]:
-        first = first[times[1:] != times[:-1]]  # rows of one time have no order
+        first = first[times[1:] != times[:-1]]  # rows with the same time have no order
     row = int(first[np.argmax(np.abs(centred.cumsum()[first - 1]) / np.sqrt(first * (n - first)))])
     shown = values if kind == "scores" else centred + codes.mean()
     return {
@@ -349,5 +349,5 @@ def _test(
 
 
 def _plain(time: Any) -> Any:
-    """A time as text, or as a plain number."""
+    """A time as text or as a plain number."""
     return str(time) if isinstance(time, np.datetime64) else time.item()

@@ -5,20 +5,22 @@ import numpy as np
 from calibrant._typing import CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.cells.score_partition import equal_mass
 
-_BINS_PER_ROOT = 2.0  # bins of the score, times the cube root of the number of rows
+_BINS_PER_ROOT = 2.0  # number of bins over the cube root of the number of rows
 
 
 def equal_mass_bins(values: FloatArray) -> IndexArray:
-    """Bins of about equal mass, cut between values; each value is one where there are few.
+    """Bins of about equal mass, cut between values; with few distinct values, each is a bin.
 
-    The order plays no part.
+    The order of the rows does not matter.
     """
     _, number, counts = np.unique(values, return_inverse=True, return_counts=True)
     return bins_of_values(number, counts)
 
 
 def bins_of_values(number: IndexArray, counts: IntArray) -> IndexArray:
-    """The same, given the number of each row's value among the distinct ones, and their counts."""
+    """Bins of about equal mass, given the index of each row's value among the distinct values, and
+    their counts.
+    """
     n_bins = max(1, int(_BINS_PER_ROOT * np.cbrt(number.size)))
     if counts.size <= n_bins:
         return np.asarray(number)

@@ -1,4 +1,4 @@
-"""What a test of exchangeability found, as numbers and in words."""
+"""The result of a test of exchangeability, as numbers and in words."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -59,7 +59,7 @@ _GROUPS_TOGETHER = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExchangeabilityTest:
-    """One of the tests, and what it found.
+    """One of the tests, and its result.
 
     Attributes
     ----------
@@ -74,20 +74,20 @@ class ExchangeabilityTest:
     log_evidence : float
         Natural logarithm of the largest e-value so far.
     p_value : float
-        An upper bound of the p-value of this test alone: 1 / largest e-value, at most 1.
+        An upper bound on the p-value of this test alone: 1 / largest e-value, at most 1.
     alarm_after : int or None
-        After how many rows, in order, the alarm was raised.
+        The number of rows, in order, after which the alarm was raised.
     alarm_time : object
-        The time of that row, where times were given.
+        The time of that row, if times were given.
     change_after : int or None
-        After how many rows the largest change most likely was: an estimate, without a guarantee. It
-        comes after the alarm where an earlier, smaller change raised it. None for runs, and without
-        an alarm.
+        The number of rows after which the largest change most likely happened: an estimate, without
+        a guarantee. It can come after the alarm, if an earlier, smaller change raised the alarm.
+        None for runs, and without an alarm.
     change_time : object
         The time of the first row after the change.
     before, after : float or None
-        Mean score before and after the change. For labels: the rates at the same scores, which is
-        the overall rate plus the mean distance of the labels from the rate of their bin.
+        Mean score before and after the change. For labels: the rates at equal scores, that is, the
+        overall rate plus the mean difference between the labels and the rate of their bin.
     path : float array of shape (n_looks,)
         Natural logarithm of the e-value at each look, for a plot.
     """
@@ -110,7 +110,7 @@ class ExchangeabilityTest:
 
     @property
     def p_value(self) -> float:
-        """An upper bound of the p-value of this test alone."""
+        """An upper bound on the p-value of this test alone."""
         return float(np.exp(-max(self.log_evidence, 0.0)))
 
     def __str__(self) -> str:
@@ -132,16 +132,16 @@ class ExchangeabilityTest:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GroupSign(Result):
-    """Something that rows drawn one by one do not show.
+    """A pattern that independently drawn rows would not show.
 
     Attributes
     ----------
     kind : str
         "repeated id", "identical rows" or "runs of labels".
     column : str or None
-        The column that rows seem to share.
+        The column whose values rows seem to share.
     n_rows : int
-        Rows that were looked at.
+        Rows inspected.
     text : Text
         The evidence, and what to do.
     """
@@ -261,7 +261,7 @@ class Exchangeability(Result):
         return (*self._advice_on_drift(), *self._advice_on_groups())
 
     def _advice_on_order(self) -> Text | None:
-        """What to do about a file that is sorted by label or by score."""
+        """What to do about a file sorted by label or by score."""
         again = ". Shuffle it, or give ", Setting("time"), ", then check again"
         if self.long_run:
             return (
@@ -273,7 +273,7 @@ class Exchangeability(Result):
         return None
 
     def _advice_on_drift(self) -> list[Text]:
-        """What to do where rates or scores have moved."""
+        """What to do if rates or scores have changed."""
         found: list[Text] = []
         if "labels" in self.causes:
             since = self["labels"].change_time
@@ -310,9 +310,9 @@ class Exchangeability(Result):
         return found
 
     def _advice_on_groups(self) -> list[Text]:
-        """What to do where rows look grouped, or where groups leave few rows.
+        """What to do if rows look grouped, or if groups leave few rows.
 
-        It comes after advice on a drift, which also makes neighbours alike.
+        It comes after advice on drift, which also makes neighbouring rows similar.
         """
         found: list[Text] = []
         if any(self._has_runs(*pair) for pair in _PAIRS):
@@ -337,7 +337,7 @@ class Exchangeability(Result):
         return found
 
     def _has_runs(self, drift: str, runs: str) -> bool:
-        """Whether runs have at least half the evidence of a drift, which alone gives less."""
+        """Whether runs have at least half the evidence of a drift; a drift alone gives them less."""
         return self[runs].alarm and 2.0 * self[runs].log_evidence >= self[drift].log_evidence
 
     @property
@@ -383,7 +383,7 @@ class Exchangeability(Result):
 
 
 def _e_value(log: float) -> str:
-    """An e-value in short: rounded down.
+    """An e-value in short form, rounded down.
 
     >>> _e_value(0.0), _e_value(7.3), _e_value(70.0)
     ('1', '1,480', '2e+30')

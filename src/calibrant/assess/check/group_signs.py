@@ -1,4 +1,4 @@
-"""Are rows grouped although no groups were named? A look at the first rows of the data."""
+"""Are rows grouped although no groups were named? A check of the first rows."""
 
 import re
 from collections.abc import Hashable, Iterator
@@ -25,7 +25,7 @@ from calibrant.text.numbers import percent, rows
 from calibrant.text.sentences import Setting, Text
 
 MOST_ROWS = 20_000
-"""How many rows are looked at."""
+"""The number of rows inspected."""
 
 _ID = re.compile(
     r"(^|[_\W])(id|key|uuid|guid)s?$|[a-z]I[dD]$|^id|customer|client|user|patient|person|member|account|household|"
@@ -34,9 +34,9 @@ _ID = re.compile(
 )
 _FEW_VALUES = 30  # a column with fewer values is a segment, not an id
 _SHARED = 0.05  # share of rows whose id repeats
-_SIGNS = 5.0  # standard deviations
+_SIGNS = 5.0  # in standard deviations
 _PAIRS = 20  # identical rows
-_SORTED = 10  # runs of labels at most in a file that is sorted by label
+_SORTED = 10  # at most this many runs of labels: the file is sorted by label
 _SHUFFLE: tuple[str | Setting, ...] = (
     f": {SORTED_FILE}. Shuffle it, or check it with ",
     Setting("time"),
@@ -55,23 +55,23 @@ def group_signs(
     """Look for signs that rows are grouped: an id that repeats, identical rows, runs of equal
     labels.
 
-    Not claimed: that rows without a sign are independent, or that a sign is proof. It is a quick
-    look at the first rows; what `check` tests is proved.
+    Not claimed: that rows without a sign are independent, or that a sign is proof. This is a quick
+    look at the first rows; the results of `check` are proved.
 
     Parameters
     ----------
     data : Rows
-        The result of `calibrant.scored`; its other columns are looked at too. Spark, Dask, devices
+        The result of `calibrant.scored`; its other columns are inspected too. Spark, Dask, devices
         and streams, which can be read only once, give no first rows, and so no signs.
     most_rows : int, default=20_000
-        Rows that are looked at, from the first on.
+        Number of rows to inspect, starting with the first.
     pos_label, classes
         As in `BinningCalibrator`.
 
     Returns
     -------
     tuple of GroupSign
-        What was found; empty if nothing was.
+        The signs found; empty if there are none.
 
     Notes
     -----
@@ -85,8 +85,8 @@ def group_signs(
     five standard deviations. *Runs* are reported if neighbouring rows have a larger mean of d d'
     than rows that are far apart, by five standard deviations, so that a file sorted by score is no
     sign; or if one run of equal labels has a chance below e^-30 at the rates of its scores, as in a
-    file that is sorted by label. Where all rows that are looked at have the same label, the whole
-    data are counted once, to see whether that is due to chance.
+    file that is sorted by label. If all inspected rows have the same label, all data are counted
+    once, to see whether that is due to chance.
 
     Examples
     --------
@@ -122,13 +122,13 @@ def labelled_rows(table: Any, data: Rows, pos_label: Any, classes: Any) -> Memor
 
 
 def _one_label(table: Any, data: Rows, pos_label: Any, classes: Any) -> Text | None:
-    """What is said if some rows have one label, and others of the data have the other one too often
-    for chance.
+    """The sign if these rows all have one label, and the other label is too frequent elsewhere in
+    the data for that to be chance.
     """
     try:
         whole, known = data.with_classes(classes, pos_label).tally(ScorePartition(np.empty(0)))
         codes = labelled_rows(table, data, known.positive, known.labels).codes
-    except CalibrantError:  # such as one class among all rows
+    except CalibrantError:  # for example, one class among all rows
         return None
     rate = float(whole.positives.sum() / whole.counts.sum())
     n = codes.size
@@ -160,7 +160,7 @@ class _Look:
             codes = read.codes
             bins = equal_mass_bins(scores)
             rate = rates_of(codes, bins)[bins]
-        except CalibrantError:  # such as one class among the first rows
+        except CalibrantError:  # for example, one class among the first rows
             scores = np.zeros(table.num_rows)
             codes = None
             rate = np.zeros(table.num_rows)
@@ -175,7 +175,7 @@ class _Look:
         return len(self.scores)
 
     def _random_numbers(self) -> Keys:
-        """A random number for each row, which puts rows of one value in random order."""
+        """A random number for each row, which puts rows with equal values in random order."""
         rows = fingerprint_of(self.scores, labels=self.codes)
         return RandomSource.of(0, "order of rows that are alike", rows=rows).hashes(
             np.arange(self.n, dtype=np.uint64)
@@ -233,7 +233,7 @@ class _Look:
     def _alike(
         self, close: tuple[IndexArray, IndexArray], far: tuple[IndexArray, IndexArray]
     ) -> float:
-        """By how many standard deviations the labels of close pairs of rows are more alike than
+        """By how many standard deviations the labels of close pairs of rows are more similar than
         those of far pairs.
         """
         if self.codes is None:
@@ -251,11 +251,11 @@ class _Look:
         )
 
     def _identical(self) -> Text | None:
-        """Pairs of rows that agree in everything but perhaps the label."""
+        """Pairs of rows that agree in everything but possibly the label."""
         if self.codes is None:
             return None
-        # without unique ids, and without the label in other words, which would give identical rows
-        # one label
+        # leave out unique ids, and copies of the label, which would give identical rows the same
+        # label
         whole = [
             values
             for values in self.others.values()
@@ -266,7 +266,7 @@ class _Look:
         for values in (self.scores, *whole):
             same &= values[order][1:] == values[order][:-1]
         first = np.flatnonzero(same)
-        apart = np.concatenate(([True], np.diff(first) > 1))  # pairs that share no row
+        apart = np.concatenate(([True], np.diff(first) > 1))  # pairs with no row in common
         run = np.arange(first.size) - np.maximum.accumulate(
             np.where(apart, np.arange(first.size), 0)
         )
@@ -326,7 +326,7 @@ class _Look:
 
 
 def _determines(values: IndexArray, codes: NDArray[np.uint8]) -> bool:
-    """Return whether a column of few values determines the label."""
+    """Return whether a column with few values determines the label."""
     counts = np.bincount(values)
     positives = np.bincount(values, codes)
     return bool(
@@ -335,9 +335,9 @@ def _determines(values: IndexArray, codes: NDArray[np.uint8]) -> bool:
 
 
 def _numbered(column: Any) -> IndexArray:
-    """A column as numbers, equal where its entries are, in the order of its entries.
+    """A column as numbers: equal for equal entries, and in the order of the entries.
 
-    Nulls are all different.
+    Nulls all get different numbers.
     """
     flat = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     encoded = flat if pa.types.is_dictionary(flat.type) else flat.dictionary_encode()

@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 
 from calibrant._typing import CodeArray, FloatArray, IndexArray
 
-_PAIRED_BITS = 7  # of ranks: of values that differ in these alone, all pairs are compared
+_PAIRED_BITS = 7  # low bits of ranks: values that differ only in these are compared in pairs
 
 
 def rank_p_values(
     values: NDArray[np.generic], rng: np.random.Generator, order: IndexArray | None = None
 ) -> FloatArray:
-    """Of each value, the share of the values up to it that are smaller; ties are broken at random.
+    """The share of values up to each value that are smaller; ties are broken at random.
 
     If the values are exchangeable, the p-values are independent draws from the uniform distribution
-    (Vovk, Gammerman and Shafer 2005, Theorem 8.1), given which values there are. `order` lists the
-    places by their values, if that is known.
+    (Vovk, Gammerman and Shafer 2005, Theorem 8.1), given the set of values. `order` lists the
+    positions by value, if known.
     """
     order = np.argsort(values) if order is None else order
     smaller = smaller_before(_with_ties(values, order, rng.random(values.size)))
@@ -28,7 +28,7 @@ def rank_p_values(
 
 
 def _with_ties(values: NDArray[np.generic], order: IndexArray, ties: FloatArray) -> IndexArray:
-    """Places by their values, and of equal values by `ties`."""
+    """Positions sorted by value, with ties sorted by `ties`."""
     ordered = values[order]
     same = np.concatenate(([False], ordered[1:] == ordered[:-1]))
     tied = same.copy()
@@ -44,18 +44,18 @@ def _with_ties(values: NDArray[np.generic], order: IndexArray, ties: FloatArray)
 
 
 def smaller_before(order: IndexArray) -> IndexArray:
-    """For each place, how many places before it hold a smaller value; `order` lists the places by
-    their values.
+    """For each position, how many positions before it hold a smaller value; `order` lists the
+    positions by value.
 
-    The values are split by one bit of their ranks at a time, from the highest on, each half in its
-    old order. Of two values that are split, the first bit in which their ranks differ tells which
-    is smaller. The few values that share all but the last bits are compared in pairs.
+    The values are split by one bit of their ranks at a time, from the highest on, keeping their
+    order within each half. The first bit in which the ranks of two values differ tells which is
+    smaller. The few values that differ only in the last bits are compared in pairs.
 
     >>> smaller_before(np.argsort([3, 1, 4, 2, 5]))
     array([0, 0, 2, 1, 4])
     """
     n = order.size
-    kind: Any = np.int32 if n < 2**30 else np.int64  # half the memory to move
+    kind: Any = np.int32 if n < 2**30 else np.int64  # half the memory traffic
     here: NDArray[Any] = np.arange(n, dtype=kind)
     ranks = np.empty_like(here)
     ranks[order] = here
@@ -64,7 +64,7 @@ def smaller_before(order: IndexArray) -> IndexArray:
     for bit in reversed(range(_PAIRED_BITS, max(n - 1, 0).bit_length())):
         high = (ranks >> bit) & 1
         np.cumsum(1 - high, dtype=kind, out=low_before[1:])
-        # where values with the same higher bits begin, which lie side by side
+        # the start of each run of values with equal higher bits
         start = (ranks >> (bit + 1)) << (bit + 1)
         lower = low_before[:-1] - low_before[start]
         target = np.where(high == 1, here - lower, start + lower)
@@ -83,7 +83,7 @@ def smaller_before(order: IndexArray) -> IndexArray:
 
 
 def _smaller_in_blocks(ranks: NDArray[Any]) -> NDArray[Any]:
-    """For each place, how many places before it in its block of ranks hold a smaller one."""
+    """For each position, how many positions before it in its block of ranks hold a smaller rank."""
     width = 1 << _PAIRED_BITS
     n_blocks = -(-ranks.size // width)
     last_bits = np.full(n_blocks * width, width - 1, dtype=np.uint8)
@@ -96,15 +96,15 @@ def _smaller_in_blocks(ranks: NDArray[Any]) -> NDArray[Any]:
 
 
 def label_p_values(codes: CodeArray, bins: IndexArray, rng: np.random.Generator) -> FloatArray:
-    """Of each label, its rank among the labels up to it in its bin, positives first.
+    """The rank of each label among the labels up to it in its bin, positives first.
 
     Ties are broken at random.
 
-    If the rows of each bin are exchangeable, these are independent uniform draws too, given the
-    bins of all rows and how many labels of each bin are positive: Mondrian conformal p-values.
+    If the rows of each bin are exchangeable, these are also independent uniform draws, given the
+    bins of all rows and the number of positive labels in each bin: Mondrian conformal p-values.
     """
     rows = np.bincount(bins)
-    # numbers of 16 bits are sorted in fewer steps
+    # 16-bit numbers sort faster
     order = np.argsort(bins.astype(np.uint16) if rows.size <= 1 << 16 else bins, kind="stable")
     first = (np.cumsum(rows) - rows)[bins[order]]
     labels = codes[order].astype(np.int64)

@@ -1,10 +1,8 @@
-"""Bets against uniform p-values: what a gambler would win who,
-if the rows are i.i.d., cannot win on average.
+"""Bets against uniform p-values: if the rows are i.i.d., a gambler cannot win on average.
 
-A bet multiplies the capital by a factor that is nonnegative and has mean 1 under the null, given
-the p-values before. So the capital is a nonnegative martingale that starts at 1, an average of such
-capitals is one too, and by Ville's inequality it ever reaches 1 / alpha with probability at most
-alpha.
+A bet multiplies the capital by a nonnegative factor with mean 1 under the null, given the earlier
+p-values. So the capital is a nonnegative martingale that starts at 1, and so is an average of such
+capitals. By Ville's inequality it ever reaches 1 / alpha with probability at most alpha.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -20,24 +18,22 @@ MOST_LOOKS = 1_000
 Bet: TypeAlias = Callable[[slice], FloatArray]
 """The logarithms of a bet's factors, for some of the rows."""
 
-_BLOCK = 1 << 15  # rows whose factors stay in the processor's cache
+_BLOCK = 1 << 15  # rows whose factors fit in the processor's cache
 _SIZES = 0.025 * 2.0 ** np.arange(7)
 _BOTH = np.concatenate([-_SIZES[::-1], _SIZES])
 _TILTS = (-0.9, -0.3, -0.1, -0.02, 0.02, 0.1, 0.3, 0.9)
-_SWITCHES = (0.0, 4.0, 32.0)  # expected switches over all rows, of three gamblers
-_WINDOWS = (1, 3, 10)  # no longer ones, which would find drifts too
+_SWITCHES = (0.0, 4.0, 32.0)  # expected switches over all rows, for three gamblers
+_WINDOWS = (1, 3, 10)  # no longer windows, which would also detect drift
 _NEAR = (0.002, 0.02)
 
 
 def look_ends(n_rows: int) -> IntArray:
-    """After how many rows the capital is looked at: after each, or after a thousand numbers of
-    rows.
-    """
+    """The numbers of rows after which the capital is evaluated: every row, or a thousand of them."""
     return np.unique(np.linspace(0, n_rows, min(n_rows, MOST_LOOKS) + 1).astype(np.int64))[1:]
 
 
 def _gains(bets: Iterable[Bet], ends: IntArray) -> FloatArray:
-    """What the logarithm of each bet's capital gains up to each look; the first bet keeps it."""
+    """The gain in log capital of each bet at each look; the first bet keeps its capital."""
     chosen = list(bets)
     gains = np.zeros((len(chosen) + 1, len(ends)))
     starts = np.concatenate(([0], ends[:-1]))
@@ -55,9 +51,9 @@ def _gains(bets: Iterable[Bet], ends: IntArray) -> FloatArray:
 def capital(bets: Iterable[Bet], ends: IntArray, *, switching: bool) -> FloatArray:
     """Logarithm of the mean capital of all bets at each look.
 
-    One more bet keeps its capital. With switching, a share of the capital is spread over all bets
-    after each look, so that a gambler can change his mind. This is the fixed share of Herbster and
-    Warmuth (1998); the jumpers of Vovk et al. (2021) are a case of it.
+    One additional bet keeps its capital. With switching, a share of the capital is redistributed
+    over all bets after each look, so that a gambler can change strategy. This is the fixed share of
+    Herbster and Warmuth (1998); the jumpers of Vovk et al. (2021) are a special case.
     """
     gains = _gains(bets, ends)
     rates = np.minimum(np.array(_SWITCHES if switching else (0.0,)) / len(ends), 1.0)[:, None]
@@ -76,7 +72,7 @@ def capital(bets: Iterable[Bet], ends: IntArray, *, switching: bool) -> FloatArr
 
 
 def drift_of_ranks(p_values: FloatArray) -> Iterator[Bet]:
-    """Bets that later values are larger or smaller than earlier ones; further out or further in."""
+    """Bets that later values are larger or smaller than earlier ones, or more or less extreme."""
     for centred in (p_values - 0.5, np.abs(2.0 * p_values - 1.0) - 0.5):
         for size in _BOTH:
             yield partial(_larger, centred, size)
@@ -88,9 +84,9 @@ def _larger(centred: FloatArray, size: float, rows: slice) -> FloatArray:
 
 
 def runs_of_ranks(p_values: FloatArray) -> Iterator[Bet]:
-    """Bets that a value is like those just before it, or unlike.
+    """Bets that a value is similar, or dissimilar, to those just before it.
 
-    And that it is nearly the same as the last one.
+    Also bets that it is nearly equal to the last one.
     """
     centred = p_values - 0.5
     for recent in _recent(centred, np.full(p_values.size, 1.0 / 12.0)):
@@ -103,14 +99,14 @@ def runs_of_ranks(p_values: FloatArray) -> Iterator[Bet]:
 
 
 def _alike(centred: FloatArray, recent: FloatArray, size: float, rows: slice) -> FloatArray:
-    """A bet that values are like recent ones."""
+    """A bet that values are similar to recent ones."""
     return np.asarray(np.log1p(size * centred[rows] * recent[rows]))
 
 
 def _near(
     p_values: FloatArray, last: FloatArray, width: float, stake: float, rows: slice
 ) -> FloatArray:
-    """A bet that a value is nearly the same as the last one."""
+    """A bet that a value is nearly equal to the last one."""
     low = np.maximum(last[rows] - width, 0.0)
     high = np.minimum(last[rows] + width, 1.0)
     inside = (p_values[rows] > low) & (p_values[rows] < high)
@@ -118,11 +114,11 @@ def _near(
 
 
 def drift_of_labels(p_values: FloatArray, rates: FloatArray, bins: IndexArray) -> Iterator[Bet]:
-    """Bets that the odds of a positive label have moved in all bins alike, or more in one direction
-    the higher the bin.
+    """Bets that the odds of a positive label have changed equally in all bins, or along a slope
+    over the bins.
 
-    A p-value below the rate of its bin among all rows stands for a positive label: it has exactly
-    that probability.
+    A p-value below the overall rate of its bin stands for a positive label: it has exactly that
+    probability.
     """
     slope = np.linspace(-1.0, 1.0, rates.size) if rates.size > 1 else np.zeros(1)
     kind = 2 * bins + (p_values < rates[bins])
@@ -135,14 +131,12 @@ def drift_of_labels(p_values: FloatArray, rates: FloatArray, bins: IndexArray) -
 
 
 def _of_kinds(of_kind: FloatArray, kind: IndexArray, rows: slice) -> FloatArray:
-    """A bet on the label of each bin."""
+    """A bet on the label in each bin."""
     return np.asarray(of_kind[kind[rows]])
 
 
 def runs_of_labels(p_values: FloatArray, rates: FloatArray, bins: IndexArray) -> Iterator[Bet]:
-    """Bets that the odds of a positive label are higher, or lower, after labels that came out
-    positive.
-    """
+    """Bets that the odds of a positive label are higher, or lower, after positive labels."""
     rate = rates[bins]
     hit = p_values < rate
     for recent in _recent(hit - rate, rate * (1.0 - rate)):
@@ -153,13 +147,13 @@ def runs_of_labels(p_values: FloatArray, rates: FloatArray, bins: IndexArray) ->
 def _tilted(
     recent: FloatArray, rate: FloatArray, hit: BoolArray, size: float, rows: slice
 ) -> FloatArray:
-    """A bet that the odds of a positive label are larger by a factor."""
+    """A bet that the odds of a positive label are multiplied by a factor."""
     tilt = size * recent[rows]
     return np.asarray(tilt * hit[rows] - np.log1p(rate[rows] * np.expm1(tilt)))
 
 
 def _recent(residuals: FloatArray, variances: FloatArray) -> Iterator[FloatArray]:
-    """Before each row, the sum of the last residuals in units of its standard deviation, cut off at
+    """Before each row, the sum of the last residuals in units of its standard deviation, clipped to
     2.
     """
     sums, spread = (np.concatenate(([0.0], values.cumsum())) for values in (residuals, variances))
@@ -169,7 +163,9 @@ def _recent(residuals: FloatArray, variances: FloatArray) -> Iterator[FloatArray
 
 
 def _over(sums: FloatArray, window: int) -> FloatArray:
-    """Of sums that begin with 0, what the last numbers before each place add up to."""
+    """From cumulative sums that begin with 0, the sum of the last `window` numbers before each
+    position.
+    """
     found = sums[:-1].copy()
     found[window:] -= sums[: max(found.size - window, 0)]
     return found
