@@ -43,9 +43,9 @@ from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.sentences import shown
 
 UNCALIBRATED = "as they are"
-_CLIP = 0.001  # of probabilities, for differences in log loss
+_CLIP = 0.001  # clips probabilities, for differences in log loss
 FoldChoice: TypeAlias = int | BaseCrossValidator | Iterable[tuple[ArrayLike, ArrayLike]]
-"""A number of folds, a splitter of scikit-learn, or the rows of each fold."""
+"""A number of folds, a scikit-learn splitter, or the rows of each fold."""
 _Folds: TypeAlias = Sequence[tuple[IndexArray, IndexArray]]
 
 
@@ -153,7 +153,7 @@ def compare_calibrators(
     read = replace(read, scores=np.asarray(read.scores, dtype=np.float64))
     seed = seed_number(random_state)
     folds = _folds(cv, read, seed)
-    # a fold may hold only one of the classes
+    # a fold may contain only one of the classes
     facts = {"classes": (0, 1), "weight_bound": weight_bound, "max_group_size": max_group_size}
     entries = [
         _fitted_entry(name, calibrator, read, folds, units, facts)
@@ -183,7 +183,7 @@ def _differences(
     seed: int,
     units: Units,
 ) -> tuple[PairedDifference, ...]:
-    """Each other method minus the one with the lowest Brier score: limits of each fold, averaged
+    """Each other method minus the one with the lowest Brier score: limits for each fold, averaged
     over the folds.
     """
     codes = read.codes
@@ -197,7 +197,7 @@ def _differences(
     )  # bets need rows in random order
     fold_rows = [order[np.isin(order, test)] for _, test in folds]
     parts = [units.take(rows) for rows in fold_rows]
-    # groups in a random order: the order of their first rows would depend on their sizes
+    # groups in random order: the order of their first rows would depend on their sizes
     orders = [
         (
             np.arange(rows.size)
@@ -258,7 +258,7 @@ def _named(calibrators: Mapping[str, ScoreMap] | Sequence[ScoreMap]) -> dict[str
 
 
 def _sharing(contenders: dict[str, Any]) -> dict[str, Any]:
-    """The calibrators with alpha divided by how many of them have one."""
+    """The calibrators, with alpha divided by the number of them that have one."""
     levels = {
         name: parameters["confidence_level"]
         for name, calibrator in contenders.items()
@@ -304,14 +304,14 @@ def _folds(cv: Any, read: MemoryRows, seed: int) -> _Folds:
 def _entry(
     method: str, codes: CodeArray, prediction: FloatArray, units: Units, **of_the_fit: Any
 ) -> dict[str, Any]:
-    """The line of a method: its losses, and what is known of its fit."""
+    """The table entry of a method: its losses, and the facts of its fit."""
     known: dict[str, Any] = {"classes": (0, 1), "importance_weight": units.row_weights}
     return {
         "method": method,
         "log_loss": log_loss(codes, prediction, **known).value,
         "brier": units.mean(
             (codes - prediction) ** 2
-        ),  # brier_score has an interval too, which takes time
+        ),  # brier_score also computes an interval, which takes time
         "ece": ece(codes, prediction, strategy="uniform", **known).value,
         "auc": (
             float(delong(codes, [prediction], units)[0][0])
@@ -384,7 +384,7 @@ def _fitted_entry(
 
 
 def _prepared(calibrator: ScoreMap) -> Any:
-    """A copy whose positive class is 1."""
+    """A copy with positive class 1."""
     copy = clone(calibrator)
     return copy.set_params(pos_label=1) if "pos_label" in copy.get_params(deep=False) else copy
 

@@ -1,4 +1,4 @@
-"""What a comparison of calibrators returns: the table, proved differences, and remarks."""
+"""The result of a comparison of calibrators: the table, proved differences, and notes."""
 
 from dataclasses import dataclass, replace
 
