@@ -185,7 +185,7 @@ def _loss_differences(
     units: Units,
     order: IndexArray,
 ) -> list[PairedDifference]:
-    """The differences of two models in each loss; limits of all of them share alpha."""
+    """The differences between two models in each loss; their limits share alpha."""
     found = []
     for measure in PROVED:
         values = losses[0][measure] - losses[1][measure]
@@ -199,7 +199,7 @@ def _loss_differences(
 def _order_of_bets(
     seed: int, rows: MemoryRows, probabilities: Sequence[FloatArray], units: Units
 ) -> IndexArray:
-    """A random order of rows or groups, the same for any order of the models."""
+    """A random order of rows or groups, which does not depend on the order of the models."""
     of_models = sorted(fingerprint_of(one, labels=rows.codes) for one in probabilities)
     source = RandomSource.of(seed, "order of bets", *of_models)
     return source.order(len(rows) if units.unit is None else units.n_units)
@@ -208,9 +208,9 @@ def _order_of_bets(
 def _areas(
     rows: MemoryRows, probabilities: Sequence[FloatArray], units: Units
 ) -> tuple[FloatArray, FloatArray]:
-    """The area under the curve of each model, and their covariance; NaN for labels of one class."""
+    """The area under the curve of each model, and their covariance; NaN if there is only one class."""
     try:
         return delong(rows.codes, probabilities, units)
-    except InvalidValueError:  # all labels are of one class
+    except InvalidValueError:  # only one class
         n_models = len(probabilities)
         return np.full(n_models, math.nan), np.full((n_models, n_models), math.nan)

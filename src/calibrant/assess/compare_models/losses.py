@@ -1,4 +1,4 @@
-"""Losses of models on the same rows, and limits for the mean of their differences."""
+"""Losses of models on the same rows, and limits for the mean difference."""
 
 import math
 from collections.abc import Hashable, Iterable, Mapping
@@ -17,7 +17,7 @@ LOG_LOSS = "log loss"
 AUC = "AUC"
 PROVED = (BRIER, LOG_LOSS)
 TRAINED_BEFORE = "the models were chosen and trained before these rows were looked at"
-MOST_STAKED = 0.9  # models are often alike, and then large bets find it
+MOST_STAKED = 0.9  # models are often similar, which large bets can show
 
 
 def losses_of(codes: CodeArray, probabilities: FloatArray, clip: float) -> dict[str, FloatArray]:
@@ -39,22 +39,22 @@ def difference_limits(
 
 
 def scaled(values: FloatArray, span: float) -> FloatArray:
-    """Differences in [-span, span], moved to [0, 1]."""
+    """Differences in [-span, span], rescaled to [0, 1]."""
     return np.clip((values / span + 1.0) / 2.0, 0.0, 1.0)  # beyond by rounding alone
 
 
 def largest_difference(measure: str, clip: float) -> float:
-    """Largest possible difference of a loss between two models."""
+    """Largest possible difference in a loss between two models."""
     return 1.0 if measure == BRIER else math.log1p(-clip) - math.log(clip)
 
 
 def number_or_none(value: float) -> str:
-    """A number of a table, or what is said in place of one that is not finite."""
+    """A number in a table, or a word for one that is not finite."""
     return f"{value:.4f}" if math.isfinite(value) else "none" if math.isnan(value) else "infinite"
 
 
 def names(models: Iterable[Any]) -> tuple[str, ...]:
-    """The names of at least two models, all different."""
+    """The names of at least two models; they must be distinct."""
     names = tuple(map(str, models))
     if len(names) < 2:
         raise InvalidValueError("models", "be at least two", got=str(len(names)))
@@ -73,7 +73,7 @@ def read(
     classes: ArrayLike | None,
     **beside: Any,
 ) -> tuple[MemoryRows, list[FloatArray]]:
-    """The rows, and the probabilities of each model; an error names the model."""
+    """The rows, and the probabilities from each model; errors name the model."""
     probabilities = []
     for name, scores in models.items():
         try:

@@ -1,4 +1,4 @@
-"""What a comparison of models returns: paired differences, a verdict, and what was measured."""
+"""The result of a comparison of models: paired differences, a verdict, and measurements."""
 
 import math
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _ALL_AT_ONCE = "All limits that are called proved hold at once."
 
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
-    """How much two models differ in one measure, on the same rows.
+    """The difference between two models in one measure, on the same rows.
 
     Attributes
     ----------
@@ -31,8 +31,8 @@ class PairedDifference:
     lower, upper : float
         Limits for the expected difference.
     is_proved : bool
-        True: the limits hold for every distribution and every number of rows, for all differences
-        that are proved at once. False: they are asymptotic.
+        True: the limits hold for every distribution and every number of rows, for all proved
+        differences at once. False: they are asymptotic.
     """
 
     first: str
@@ -45,7 +45,7 @@ class PairedDifference:
 
     @property
     def better(self) -> str | None:
-        """The model whose measure is the better one beyond the limits.
+        """The model that is better beyond the limits.
 
         None if the data cannot tell.
         """
@@ -69,15 +69,15 @@ class Differences(Result):
     models : tuple of str
         Names of the models.
     differences : tuple of PairedDifference
-        For each pair of models its difference in each measure.
+        The difference of each pair of models in each measure.
     confidence_level : float
-        Confidence that all differences that are proved hold at once.
+        Confidence that all proved differences hold at once.
     clip : float
         For the log loss, probabilities are clipped to [clip, 1 - clip].
     n_rows : int
         Rows.
     population : str
-        Which population the differences are about, where it is not that of the rows.
+        The population that the differences are about, if it is not that of the rows.
     assumptions : tuple of str
         What must be true.
     """
@@ -220,7 +220,7 @@ def _clipped(clip: float) -> str:
 
 
 def _pair_verdict(brier: PairedDifference, log_loss: PairedDifference) -> str | None:
-    """What is said of one pair of models; None if neither loss shows a difference."""
+    """The verdict on one pair of models; None if neither loss shows a difference."""
     pair = {brier.first: brier.second, brier.second: brier.first}
     if brier.better is None and log_loss.better is None:
         return None

@@ -32,7 +32,7 @@ from calibrant.text import numbers
 from calibrant.text.sentences import shown
 
 _ASSUMED = (ROWS.assumption, TRAINED_BEFORE)
-_GRID_SIZE = 1000  # differences on either side of 0
+_GRID_SIZE = 1000  # grid points on either side of 0
 
 
 class SequentialModelComparison(SharedResumed):
@@ -185,8 +185,8 @@ class SequentialModelComparison(SharedResumed):
 
 
 def _grid() -> FloatArray:
-    """Means that are bet against, as shares of the range: dense around the middle, where two models
-    are alike.
+    """Candidate means, as shares of the range: dense around the middle, where two models are
+    similar.
     """
     side = np.linspace(-1.0, 1.0, 2 * _GRID_SIZE + 1)
     return (1.0 + np.sign(side) * side**2) / 2.0
