@@ -1,1 +1,1 @@
-"""How many labels are needed? `plan`, and what it answers."""
+"""How many labels are needed? `plan` and its result."""

@@ -1,18 +1,19 @@
-"""About which epsilon a number of labels gives the default curve, if rates are smooth.
+"""The approximate epsilon of the default curve for a number of labels, if rates are smooth.
 
-No number of labels gives `AnchoredCalibrator` a small epsilon for any rates: a curve that keeps the
-ranking cannot follow a rate that goes up and down. So this is an estimate, by a formula that was
-fitted to simulated fits. Its limits follow from bets (`calibrant.calibrators.anchored.plain_rows`):
-with N rows in a region, of rate 1/2 at worst, their half-width is about z / (2 sqrt(N)), z the
-quantile of the normal distribution at the tail that each region has. The averages of the curves of
-both halves, and that a rising curve cannot be in the middle of all limits, make epsilon larger, by a
-factor of at most 1.1 + 6 / sqrt(N) in about nine of ten fits.
+No number of labels gives `AnchoredCalibrator` a small epsilon for all possible rates: a curve that
+keeps the ranking cannot follow a rate that goes up and down. So this is an estimate, from a formula
+that was fitted to simulated fits. The limits of the curve come from bets
+(`calibrant.calibrators.anchored.plain_rows`): with N rows in a region, with rate 1/2 in the worst
+case, their half-width is about z / (2 sqrt(N)), where z is the normal quantile at the tail of each
+region. Averaging the curves of both halves, and the fact that an increasing curve cannot be in the
+middle of all limits, make epsilon larger, by a factor of at most 1.1 + 6 / sqrt(N) in about nine of
+ten fits.
 
 Simulated: uniform scores; the rate is the score, its square, and the score of a model that is over-
 or underconfident by a factor of two on the logit scale; 3, 10 and 20 regions of 88 to 13,200 rows.
-Of a rate that hardly depends on the score, epsilon was up to 1.35 times as large. Fewer regions have
-few pilot rows, or none, so that epsilon is larger; it was up to 1.5 times that of the formula for 2
-regions and a falling rate, and 2.7 times for 1 region.
+For a rate that hardly depends on the score, epsilon was up to 1.35 times as large. With fewer
+regions there are few pilot rows, or none, so epsilon is larger; it was up to 1.5 times that of the
+formula for 2 regions and a decreasing rate, and 2.7 times for 1 region.
 """
 
 import math
@@ -32,16 +33,16 @@ from calibrant.params.rules import error_budget
 from calibrant.text.sentences import words
 
 FEWEST_PLANNED = 80
-"""Rows of each region: fewer were not simulated."""
+"""Rows per region: fewer were not simulated."""
 FEWEST_REGIONS = 3
 REACHED = 0.9
-"""The share of fits that reach the planned epsilon, about."""
+"""The approximate share of fits that reach the planned epsilon."""
 _FACTOR = 1.1
 _FACTOR_OF_FEW = 6.0  # over the square root of the rows of a region
 
 
 def rows_of_region(n_rows: int, n_bins: int) -> int:
-    """How many rows are counted in each region, about."""
+    """The approximate number of rows counted in each region."""
     return (n_rows - look_size(n_rows, n_bins)) // n_bins
 
 
@@ -62,14 +63,16 @@ def curve_epsilon(n_rows: int, n_bins: int, confidence_level: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class PlannedCurve:
-    """The question of how many labels a curve needs."""
+    """The question how many labels a curve needs."""
 
     confidence_level: float
     n_bins: int
 
     @classmethod
     def of(cls, confidence_level: float, n_bins: int, **left: Any) -> "PlannedCurve":
-        """Raise an error for what is not planned for; what is `left` must be as it is by default."""
+        """Raise an error for settings that cannot be planned for; those in `left` must have their
+        defaults.
+        """
         usual = {"interval": INTERVALS[0], "pilot": "auto", "probability": REACHED}
         for name, given in left.items():
             if given != usual.get(name):
@@ -81,12 +84,12 @@ class PlannedCurve:
         return cls(confidence_level, n_bins)
 
     def enough(self, n: int, epsilon: float) -> bool:
-        """Whether so many labels are enough."""
+        """Whether `n` labels are enough."""
         known = rows_of_region(n, self.n_bins) >= FEWEST_PLANNED
         return known and curve_epsilon(n, self.n_bins, self.confidence_level) <= epsilon
 
     def answer(self, n: int) -> Plan:
-        """The plan for so many labels."""
+        """The plan for `n` labels."""
         rows = rows_of_region(n, self.n_bins)
         if rows < FEWEST_PLANNED:
             rule = (f"be about {FEWEST_PLANNED} for each region or more with ", CURVE_NAMED)

@@ -1,4 +1,4 @@
-"""How wide the limits are that a number of rows, or of groups, can prove."""
+"""The width of the limits that a number of rows, or of groups, can prove."""
 
 import math
 from dataclasses import asdict, dataclass, replace
@@ -30,7 +30,7 @@ INTERVALS = tuple(name for name, method in METHODS.items() if method.largest_rad
 _FIRST_TRIED = 12  # counts of positives; they show which others need not be tried
 
 
-_MOST_TRIED = 4_000  # counts of positives that are tried one by one; for more, a bound is used
+_MOST_TRIED = 4_000  # counts of positives that are tried one by one; beyond, a bound is used
 
 
 _ROUNDING = 1e-10
@@ -41,7 +41,7 @@ CORRELATION = Number("a number from 0 to 1", 0.0, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class PlannedRows:
-    """What is planned for: `BinningCalibrator` with these settings, on independent rows."""
+    """The planned setup: `BinningCalibrator` with these settings, on independent rows."""
 
     confidence_level: float
     n_bins: int
@@ -63,24 +63,24 @@ class PlannedRows:
 
     @property
     def _ways(self) -> "tuple[PlannedRows, ...]":
-        """The question with its base rate, and without: no plan depends on rows, so that the better
-        one may be taken.
+        """The question with its base rate, and without: no plan depends on rows, so the better one
+        may be chosen.
 
-        A base rate can cost more than it gives: the number of positives is one more thing that may
-        go wrong, so that less of what may go wrong is left for the sizes of bins.
+        A base rate can cost more than it gains: the number of positives is one more random event,
+        so less of the failure probability is left for the sizes of bins.
         """
         return (self,) if self.base_rate is None else (self, replace(self, base_rate=None))
 
     @property
     def _alpha(self) -> float:
-        """What the limits on rates may miss."""
+        """The share of alpha for the limits on rates."""
         alpha = budgets(error_budget(self.confidence_level))[0]
         return alpha * (1.0 - ABSORBED_SHARE) if self.pilot == "auto" and self.n_bins > 1 else alpha
 
     @property
     def _share(self) -> float:
-        """What each random number may go wrong with: of positives, of rows in a bin, of rows that
-        cut the bins.
+        """The failure probability for each random number: of positives, of rows in a bin, of rows
+        that cut the bins.
         """
         drawn = 0 if self.pilot in (None, "auto") else 1 + isinstance(self.pilot, float)
         events = (self.base_rate is not None) + drawn
@@ -114,7 +114,7 @@ class PlannedRows:
     def _epsilon(self, sizes: "_Sizes", target: float = 0.0) -> float:
         """Largest distance between a limit and the observed rate.
 
-        Near enough to compare it with a target.
+        Exact enough to be compared with a target.
         """
         most = sizes.counted
         if self.base_rate is not None:
@@ -124,7 +124,7 @@ class PlannedRows:
             return self._bound(sizes.smallest, most)
         counts = {rows: min(most, rows // 2) for rows in sizes.known if rows}
         best = self._first_tried(counts) if counts else 0.0
-        best = best if sizes.smallest else max(best, 0.5)  # of an empty bin
+        best = best if sizes.smallest else max(best, 0.5)  # for an empty bin
         if best > target > 0.0:
             return best
         bound = self._bound(sizes.smallest, most)
@@ -135,8 +135,8 @@ class PlannedRows:
         return best
 
     def _first_tried(self, counts: dict[int, int]) -> float:
-        """Largest radius over a few counts of positives, from none to as many as a bin of each size
-        can have.
+        """Largest radius over a few counts of positives, from none to the most that a bin of each
+        size can have.
         """
         some = {
             rows: np.unique(np.linspace(0, most, _FIRST_TRIED).astype(np.int64))
@@ -146,7 +146,7 @@ class PlannedRows:
         return float(self._radii(np.concatenate(list(some.values())), sizes).max())
 
     def _bound(self, rows: int, most: int) -> float:
-        """An upper bound for the radius of every bin with at least `rows` rows and at most `most`
+        """An upper bound on the radius of every bin with at least `rows` rows and at most `most`
         positives.
         """
         bound = get_method(self.interval).largest_radius
@@ -157,8 +157,8 @@ class PlannedRows:
         )
 
     def _largest_radius(self, rows: int, most: int, best: float) -> float:
-        """Largest of `best` and the radii over all counts of positives up to `most`, or as many of
-        the other class.
+        """The largest of `best` and the radii over all counts of positives up to `most`, or as many
+        of the other class.
         """
         if best >= self._bound(rows, most):
             return best
@@ -176,12 +176,12 @@ class PlannedRows:
         return max(best, float(self._radii(positives, np.full(positives.size, rows)).max()))
 
     def _radii(self, positives: IntArray, rows: IntArray) -> FloatArray:
-        """Radius for each number of positives among so many rows, at the level that each of
-        `n_bins` bins has.
+        """Radius for each number of positives among `rows` rows, at the level of each of `n_bins`
+        bins.
         """
         alpha = self._alpha
         method = get_method(self.interval)
-        # many regions at once, with an alpha that gives each the same level
+        # evaluate many regions at once, with an alpha that gives each the same level
         log_rest = math.log1p(-alpha)
         most = int(self.n_bins * (-20.0 / log_rest if method.exact else 0.9 / alpha))
         size = max(self.n_bins, min(most, positives.size))
@@ -207,7 +207,7 @@ class PlannedRows:
 
 @dataclass(frozen=True, slots=True)
 class PlannedGroups(PlannedRows):
-    """The same for rows with groups; `n` is a number of groups."""
+    """Plans for grouped rows; `n` is a number of groups."""
 
     group_size: int
     icc: float
@@ -222,7 +222,7 @@ class PlannedGroups(PlannedRows):
         return self._of_groups(n)[0] <= epsilon
 
     def _of_groups(self, n_groups: int) -> tuple[float, float]:
-        """About how large epsilon is, and how many groups the smallest bin has."""
+        """The approximate epsilon, and the number of groups in the smallest bin."""
         bins = self.n_bins
         if n_groups <= bins:
             return 1.0, 0.0
@@ -257,9 +257,9 @@ class PlannedGroups(PlannedRows):
 
 
 class _Sizes(NamedTuple):
-    """Rows of the smallest bin; all sizes that bins have, where these are known.
+    """Rows in the smallest bin, and all bin sizes, if known.
 
-    And how many rows are counted.
+    Also the number of rows counted.
     """
 
     smallest: int

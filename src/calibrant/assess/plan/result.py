@@ -13,7 +13,7 @@ from calibrant.text.sentences import Setting, Text, words
 _PLANNED = Setting("method", "binning", python="BinningCalibrator")
 CURVE = "AnchoredCalibrator"
 CALIBRATORS = ("BinningCalibrator", CURVE)
-"""What can be planned for."""
+"""The calibrators that can be planned for."""
 CURVE_NAMED = Setting("method", "anchored", python=CURVE)
 
 
@@ -124,7 +124,7 @@ class Plan(Result):
         return words((f"{self.n:,} labels give ", _PLANNED, given))
 
     def _of_curve(self) -> Text:
-        """The sentence of a plan for a curve: on what it depends comes with it."""
+        """The sentence of a plan for a curve, with its conditions."""
         regions = f"{self.n_bins:,} regions of about {self.rows_per_bin:,}"
         claim = f"epsilon {upper(self.epsilon)} at {percent(self.confidence_level)} confidence"
         return (
