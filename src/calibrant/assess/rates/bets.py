@@ -1,29 +1,29 @@
-"""Limits for the number of positives among items by bets on units that are drawn without
-replacement.
+"""Limits on the number of positives among items, by bets on units drawn without replacement.
 
-A unit is an item, or a group of items that is drawn whole. Let U units have T_u positives each, K
-in all. Before unit i is drawn, U - i + 1 units remain, with mu_i(K) = (K - positives seen) / (U - i
-+ 1) positives on average. Let G_u be a guess of T_u from its scores and from units 1 .. i-1. As the
-next unit is a uniform draw from those that remain,
+A unit is an item, or a group of items that is drawn whole. Let unit u of U units have T_u
+positives, K in total. Before unit i is drawn, U - i + 1 units remain, with mu_i(K) = (K - positives
+seen) / (U - i + 1) positives on average. Let G_u be a guess at T_u from its scores and from units 1
+.. i-1. As the next unit is a uniform draw from those that remain,
 
     Z_i(K) = T_i - mu_i(K) - (G_i - mean of G over the units that remain)
 
-has mean zero given the past if K is the truth: both brackets do. So the capital prod(1 + stake_i
-Z_i), with each stake known before the draw and small enough that no factor is negative, is a
-nonnegative martingale, and by Ville's inequality it ever reaches 1/tail with probability at most
-`tail`. Then K is ruled out. A K for which mu_i is negative, or more than the units can hold, is
-impossible and ruled out for certain.
+has mean zero given the past if K is the truth, because both differences do. So the capital prod(1 +
+stake_i Z_i), with each stake known before the draw and small enough that no factor is negative, is
+a nonnegative martingale, and by Ville's inequality it ever reaches 1/tail with probability at most
+`tail`. Then K is ruled out. A K for which mu_i is negative, or larger than the units can hold, is
+impossible and is ruled out with certainty.
 
 *The walk.* For K' > K, Z_i(K') < Z_i(K), so against the truth K the capital at K' is a
 supermartingale. The lower limit walks up from the smallest K over a lattice that was fixed without
-labels, and stops at the first K that is not ruled out; the limit is one more than the last that
-was. It exceeds the truth only if the first lattice point at or above the truth is ruled out:
-probability at most `tail`, and nothing is paid for the lattice. The upper limit is mirrored.
+labels, and stops at the first K that is not ruled out; the limit is one more than the last K that
+was ruled out. It exceeds the truth only if the first lattice point at or above the truth is ruled
+out: this has probability at most `tail`, and the lattice costs nothing. The upper limit is found by
+symmetry.
 
 *Stakes.* With x = tail times capital, the stake is phi(Phi^-1(x)) / (x s sqrt(bets left)): if Z
-were normal, capital would reach its goal as often as the most powerful test of this many draws.
-Without a last draw it is sqrt(2 ln(1/tail) / (s^2 i ln(i + 1))) (Waudby-Smith and Ramdas 2024). Any
-stake is valid.
+were normal, the capital would reach its goal as often as the most powerful test with this many
+draws rejects. If the number of draws is open, it is sqrt(2 ln(1/tail) / (s^2 i ln(i + 1)))
+(Waudby-Smith and Ramdas 2024). Any stake is valid.
 """
 
 import math
@@ -36,23 +36,23 @@ from calibrant._typing import BoolArray, FloatArray, IntArray
 from calibrant.assess.rates.guesses import BetSteps
 
 _MOST_STAKED = 0.9  # of the capital, in the worst case
-# times the goal: a capital that aims at the goal itself comes close to it and stakes nothing more
+# times the goal: capital that aims at the goal itself comes close to it and then stakes nothing
 _AIM = 1.001
-_ROUNDING = 1e-9  # capital is a product of many factors; K is ruled out only beyond their rounding
+_ROUNDING = 1e-9  # of products of many factors; K is ruled out only beyond their rounding error
 _FINENESS = 256  # lattice points within one over the root of the number of bets
-_AT_ONCE = 512  # lattice points
-_POINTS_AT_EVERY_LOOK = 4096  # where the number of bets is open, the lattice must not depend on it
+_AT_ONCE = 512  # lattice points processed together
+_POINTS_AT_EVERY_LOOK = 4096  # if the number of bets is open, the lattice must not depend on it
 
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """Which numbers of positives are ruled out from one side.
+    """Finds the numbers of positives that are ruled out from one side.
 
     Attributes
     ----------
     steps : BetSteps
     tail : float
-        The probability with which the truth may be ruled out.
+        The largest probability that the truth is ruled out.
     upwards : bool
         True for the lower limit.
     sequential : bool
@@ -65,10 +65,10 @@ class Walk:
     sequential: bool
 
     def ruled_out(self, totals: IntArray) -> BoolArray:
-        """Whether each number of positives is ruled out at any time."""
+        """Whether each number of positives is ever ruled out."""
         found = np.zeros(totals.size, dtype=bool)
         active = np.arange(totals.size)
-        share = np.full(totals.size, self.tail)  # of the goal that capital has reached
+        share = np.full(totals.size, self.tail)  # share of the goal that the capital has reached
         seen = 0.0
         for place in range(self.steps.positives.size):
             mean = (totals[active] - seen) / self.steps.n_units[place]
@@ -90,9 +90,9 @@ class Walk:
         return np.asarray(mean > self.steps.room[place] * (1.0 + 1e-12))
 
     def _factors(self, mean: FloatArray, share: FloatArray, place: int) -> FloatArray:
-        """What each capital is multiplied by.
+        """The factor of each capital.
 
-        1 where the other side rules the mean out for certain.
+        1 where the other side rules the mean out with certainty.
         """
         steps = self.steps
         change = steps.positives[place] - mean - steps.surplus[place]
@@ -129,11 +129,12 @@ def fewest_and_most(
     sequential: bool = False,
     start: tuple[int, int] | None = None,
 ) -> tuple[int, int]:
-    """Limits of the number of positives among the items.
+    """Limits on the number of positives among the items.
 
     Each fails with probability at most `tail`.
 
-    `start` are limits that the walks begin at, which were paid for elsewhere.
+    `start` holds limits at which the walks begin, whose error probability is accounted for
+    elsewhere.
     """
     low, high = start or (0, n_items)
     points = _POINTS_AT_EVERY_LOOK if sequential else _FINENESS * math.sqrt(steps.positives.size)
@@ -146,9 +147,9 @@ def fewest_and_most(
 
 
 def _first_kept(walk: Walk, n_items: int, step: int, start: int, *, mirrored: bool) -> int:
-    """One more than the last point that is ruled out, on the way up from `start`.
+    """One more than the last point that is ruled out, going up from `start`.
 
-    `mirrored` counts negatives.
+    With `mirrored`, negatives are counted.
     """
     lattice = np.arange(-(-start // step) * step, n_items + 1, step)
     limit = start

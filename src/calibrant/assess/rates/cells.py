@@ -1,6 +1,6 @@
-"""Cells of the score: sets of items with alike scores.
+"""Cells of the score: sets of items with similar scores.
 
-They are fixed by the scores of all items, never by labels.
+They are determined by the scores of all items, never by labels.
 """
 
 from dataclasses import dataclass
@@ -16,27 +16,27 @@ from calibrant.params.labels import of_one_kind
 from calibrant.text.numbers import counted
 
 MOST_VERDICTS = 10
-"""Scores with more distinct values than this are numbers, and share cells."""
+"""Scores with more distinct values than this are treated as numbers and grouped into cells."""
 
 _MOST_WORDS = 50
 _LABELS_PER_CELL = 25
 _MOST_CELLS = 20
-# of a score that is taken as a probability: bets on a sure thing lose too much when it fails
+# limit for scores used as probabilities: bets on a sure thing lose too much when it fails
 _SUREST = 0.02
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scores:
-    """What is known of every item before labels are seen.
+    """What is known about every item before labels are seen.
 
     Attributes
     ----------
     values : array
-        Numbers, or the codes of verdicts that are words.
+        Numbers, or the codes of verdicts given as words.
     distinct : array
-        The different values, in increasing order.
+        The distinct values, in increasing order.
     words : tuple of str
-        The verdicts, where they are words; empty for numbers.
+        The verdicts, if they are words; empty for numbers.
     """
 
     values: FloatArray
@@ -53,14 +53,14 @@ class Scores:
 
     @property
     def are_probabilities(self) -> bool:
-        """Whether they are numbers between 0 and 1, and more than two verdicts."""
+        """Whether they are numbers between 0 and 1, with more than two distinct values."""
         inside = bool(self.distinct[0] >= 0.0 and self.distinct[-1] <= 1.0)
         return inside and not self.words and self.distinct.size > 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreCells:
-    """The cell of each item, and what the score itself says about the rate in each cell.
+    """The cell of each item, and the rate in each cell according to the scores.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class ScoreCells:
     counts : int array
         Items in each cell.
     prior : float array or None
-        The mean score in each cell, where scores are probabilities.
+        The mean score in each cell, if scores are probabilities.
     """
 
     of_item: IntArray
@@ -77,7 +77,7 @@ class ScoreCells:
 
 
 def read_scores(scores: ArrayLike | None) -> Scores:
-    """Scores as numbers, or as the codes of words; one for each item, none missing."""
+    """Scores as numbers or as codes of words; one for each item, none missing."""
     array = _one_or_two_columns(scores)
     if array.dtype.kind in "OUST" and array.ndim == 1:
         array = of_one_kind(array, "scores")
@@ -111,7 +111,7 @@ def _of_words(array: NDArray[Any]) -> Scores:
 def cells_of(scores: Scores, n_labels: int) -> ScoreCells:
     """One cell for each verdict.
 
-    For numbers, cells of about equally many items, more of them with more labels.
+    For numbers, cells with about equally many items; more labels give more cells.
     """
     edges = scores.distinct[1:]
     if not scores.words and scores.distinct.size > MOST_VERDICTS:
@@ -129,10 +129,10 @@ def cells_of(scores: Scores, n_labels: int) -> ScoreCells:
 
 
 def two_strata(scores: Scores) -> BoolArray | None:
-    """Which items are in the upper of two strata; None where all scores are the same.
+    """Which items are in the upper of two strata; None if all scores are equal.
 
-    Two verdicts are the strata themselves. Of several words the most common is set against the
-    rest. Numbers are cut where the variance between both sides is largest (Otsu 1979).
+    Two verdicts are the strata themselves. With several words, the most common one is compared with
+    the rest. Numbers are split where the variance between both sides is largest (Otsu 1979).
     """
     distinct = scores.distinct
     if distinct.size == 1:

@@ -1,4 +1,4 @@
-"""Were labelled items drawn at random? A test by scores alone, which costs the limits nothing."""
+"""Were labelled items drawn at random? A test on scores alone, which costs the limits nothing."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,25 +13,26 @@ from calibrant.text.numbers import nearest, percent, upper
 from calibrant.text.result import Result
 
 LEVEL = 0.01
-"""Items that were drawn at random are called otherwise with at most this probability."""
+"""The largest probability that a truly random draw is rejected."""
 
 _CUTS = 8
 _TINY = 1e-6
 _EXACT_LABELS = (
-    20_000  # above, the tail is bounded by Hoeffding's inequality for draws without replacement
+    20_000  # beyond, the tail is bounded by Hoeffding's inequality for draws without replacement
 )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DrawCheck(Result):
-    """Whether scores of labelled items look like a random draw from those of all items.
+    """Whether the scores of labelled items look like a random draw from the scores of all items.
 
     Attributes
     ----------
     p_value : float
-        At most this probability would a random draw look as unlike all items as this one.
+        An upper bound on the probability that a random draw differs from all items as much as this
+        one.
     part : str
-        The set of scores in which they differ most, such as "score at least 0.7".
+        The set of scores where they differ most, such as "score at least 0.7".
     share_labelled, share_all : float
         The share of that set among labelled items, and among all.
     """
@@ -67,12 +68,12 @@ class DrawCheck(Result):
 
 
 def check_draw(items: Items) -> DrawCheck | None:
-    """Test sets of scores, fixed by all scores, one by one: how many labelled units are in each is
-    hypergeometric.
+    """Test sets of scores, which are determined by all scores: the number of labelled units in each
+    set is hypergeometric.
 
     The smallest p-value, times the number of sets and of sides, is a p-value (Bonferroni). With
-    groups a unit is a group, and its score the mean score of its items. None where there is nothing
-    to compare.
+    groups, a unit is a group, and its score is the mean score of its items. None if there is
+    nothing to compare.
     """
     values, labelled = _units(items)
     n_units = values.size
@@ -122,7 +123,7 @@ def _parts(scores: Scores, values: FloatArray) -> list[tuple[str, IntArray]]:
 
 
 def _two_sided(n_units: int, in_all: int, n_labelled: int, seen: int) -> float:
-    """Twice the smaller tail of the hypergeometric law."""
+    """Twice the smaller tail of the hypergeometric distribution."""
     if n_labelled > _EXACT_LABELS:
         distance = abs(seen / n_labelled - in_all / n_units)
         return min(1.0, 2.0 * float(np.exp(-2.0 * n_labelled * distance**2)))

@@ -5,27 +5,27 @@ Let n1 of the N1 items of the first stratum be labelled, and n0 of the N0 of the
 numbers the drawn items of each stratum are a simple random sample of it, so the positives x1 and x0
 among them are independent hypergeometric numbers, with K1 and K0 positives among the items.
 
-*The test* (Buehler 1957). All outcomes (x1, x0) are put in an order that was fixed before labels
-are seen. A pair (K1, K0) is ruled out by the lower limit if outcomes at or above the one that was
-seen have probability at most t. For each pair, that happens with probability at most t.
+*The test* (Buehler 1957). All outcomes (x1, x0) are put in an order that is fixed before labels are
+seen. The lower limit rules out a pair (K1, K0) if outcomes at or above the observed one have
+probability at most t. For each pair, that happens with probability at most t.
 
-*The box* (Berger and Boos 1994). Pairs outside a box of exact limits of level gamma are not looked
-at. The true pair is outside with probability at most gamma. So the smallest K1 + K0 in the box that
-is not ruled out exceeds the truth with probability at most t on top of that. The two limits share
-the box, and alpha = gamma + 2 t.
+*The box* (Berger and Boos 1994). Pairs outside a box of exact limits at level gamma are not
+considered. The true pair is outside with probability at most gamma. So the smallest K1 + K0 in the
+box that is not ruled out exceeds the truth with probability at most t in addition. The two limits
+share the box, and alpha = gamma + 2 t.
 
 *The order* is that of an approximate lower limit (Kabaila and Lloyd 1997): p - sqrt(sum of w^2 (p_h
-- l_h)^2), with l_h the limit of one stratum (Jeffreys). The order by the estimate alone is valid
+- l_h)^2), with l_h the limit of one stratum (Jeffreys). Ordering by the estimate alone is valid
 too. But it compares outcomes of different precision, and its limits are 12 to 35% wider with a
 good judge. The order is made monotone: an outcome with more positives in each stratum is never
 lower.
 
-*The search.* The probability grows with K1 and with K0, because the law of each count does, and the
-set of outcomes is closed upwards. So for each K1 there is a smallest K0 that is not ruled out,
-r(K1), which falls in K1, and the limit is the smallest K1 + r(K1). Between two neighbours a < b of
-a net of values of K1 it is at least a + 1 + r(b). The net is refined where this bound is below the
-smallest sum found, until nothing can be gained that would be noticed. What is returned is the
-bound.
+*The search.* The probability increases with K1 and with K0, because the distribution of each count
+does, and the set of outcomes is closed upwards. So for each K1 there is a smallest K0 that is not
+ruled out, r(K1), which decreases in K1, and the limit is the smallest K1 + r(K1). Between two
+neighbours a < b of a grid of values of K1 it is at least a + 1 + r(b). The grid is refined where
+this bound is below the smallest sum found, until no noticeable gain is possible. The bound is
+returned.
 """
 
 from dataclasses import dataclass
@@ -42,18 +42,18 @@ from calibrant.assess.rates.hypergeometric import (
     upper_tails,
 )
 
-BOX_SHARE = 0.02  # of alpha; a larger box costs little, a larger share of alpha costs more
-_NET = 24  # values of K1 at first
+BOX_SHARE = 0.02  # share of alpha; a larger box costs little, a larger share of alpha costs more
+_NET = 24  # initial number of values of K1
 _FINENESS = (
     1 / 400
-)  # of the distance between limit and estimate, which the last bound may be too small by
+)  # share of the distance between limit and estimate by which the last bound may be too small
 _AT_ONCE = 1 << 18  # numbers in an array
 
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """Items of one stratum: how many there are, how many are labelled, and the positives among
-    these.
+    """Items of one stratum: how many there are, how many are labelled, and how many of these are
+    positive.
     """
 
     n_items: int
@@ -62,13 +62,13 @@ class Stratum:
 
     @property
     def mirrored(self) -> "Stratum":
-        """The same with negatives in place of positives."""
+        """The same stratum with negatives in place of positives."""
         return Stratum(self.n_items, self.n_labels, self.n_labels - self.positives)
 
 
 @lru_cache(maxsize=1024)
 def stratified_limits(first: Stratum, second: Stratum, alpha: float) -> tuple[int, int]:
-    """Limits of the number of positives among all items.
+    """Limits on the number of positives among all items.
 
     Both hold with probability at least 1 - alpha.
 
@@ -88,9 +88,9 @@ def stratified_limits(first: Stratum, second: Stratum, alpha: float) -> tuple[in
 
 
 def _box(stratum: Stratum, gamma: float) -> tuple[int, int]:
-    """Limits of one stratum.
+    """Limits for one stratum.
 
-    Those of both hold with probability 1 - gamma, as the strata are independent.
+    Those of both strata hold with probability 1 - gamma, because the strata are independent.
     """
     tail = -np.expm1(0.5 * np.log1p(-gamma)) / 2.0
     return positives_within(stratum.n_items, stratum.n_labels, stratum.positives, float(tail))
@@ -129,8 +129,8 @@ def _estimate(stratum: Stratum) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """For given K1, the smallest K0 that is not ruled out by outcomes with at least `needed[x1]` in
-    the second.
+    """For given K1, find the smallest K0 not ruled out by outcomes with at least `needed[x1]` in
+    the second stratum.
     """
 
     first: Stratum
@@ -139,7 +139,7 @@ class _Search:
     tail: float
 
     def fewest(self, of_first: IntArray, low: IntArray, high: IntArray) -> IntArray:
-        """The smallest K0 from low to high that is not ruled out, with `high` itself never tried."""
+        """The smallest K0 from low to high that is not ruled out; `high` itself is never tested."""
         low = np.array(low)
         high = np.array(high)
         law = probabilities(self.first.n_items, of_first, self.first.n_labels)
@@ -166,9 +166,7 @@ class _Search:
 
 @lru_cache(maxsize=256)
 def _order(n_items1: int, n_labels1: int, n_items0: int, n_labels0: int, tail: float) -> FloatArray:
-    """A number for each outcome, by which outcomes are ordered: an approximate lower limit of the
-    rate.
-    """
+    """A number for each outcome that defines the order: an approximate lower limit on the rate."""
     total = n_items1 + n_items0
     rate1, gap1 = _rate_and_gap(n_items1, n_labels1, tail)
     rate0, gap0 = _rate_and_gap(n_items0, n_labels0, tail)
@@ -181,10 +179,10 @@ def _order(n_items1: int, n_labels1: int, n_items0: int, n_labels0: int, tail: f
 
 
 def _rate_and_gap(n_items: int, n_labels: int, tail: float) -> tuple[FloatArray, FloatArray]:
-    """The rate of each count of positives, and how far below it the lower limit is (Jeffreys).
+    """The rate for each count of positives, and how far below it the lower limit is (Jeffreys).
 
-    The gap shrinks with the share of items that are not labelled. Without labels the rate is the
-    same for all outcomes.
+    The gap shrinks with the share of unlabelled items. Without labels the rate is the same for all
+    outcomes.
     """
     if n_labels == 0:
         return np.zeros(1), np.zeros(1)

@@ -1,4 +1,4 @@
-"""A guess of each next label from its score and earlier labels: the control variate of the bets."""
+"""Guesses at each next label from its score and earlier labels: the control variate of the bets."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ _LEARNING = 2.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Unit:
-    """What is drawn at once: an item, or a group of items.
+    """A unit that is drawn as a whole: an item, or a group of items.
 
     Attributes
     ----------
@@ -31,8 +31,8 @@ class Guesser:
     """The rate in each cell, from the labels so far.
 
     Three guesses are mixed: one rate for all cells, the rate of each cell's own labels, and the
-    score itself where it is a probability. Each has the weight exp(-2 x its squared error so far),
-    so a useless score costs little, and a good score is used from the first label on.
+    score itself if it is a probability. Each has weight exp(-2 x its squared error so far), so a
+    useless score costs little, and a good score is used from the first label on.
     """
 
     def __init__(self, cells: ScoreCells) -> None:
@@ -42,7 +42,7 @@ class Guesser:
         self._losses = np.zeros(2 if cells.prior is None else 3)
 
     def guesses(self) -> FloatArray:
-        """The mixed guess of the rate in each cell."""
+        """The mixed guess at the rate in each cell."""
         weights = np.exp(-_LEARNING * (self._losses - self._losses.min()))
         return np.asarray(weights @ self._each() / weights.sum())
 
@@ -55,7 +55,7 @@ class Guesser:
         return np.array(found)
 
     def learn(self, unit: Unit) -> None:
-        """Take the labels of a unit into account."""
+        """Update the guesses with the labels of a unit."""
         errors = self._each()[:, unit.cells] - unit.codes
         self._losses += np.sum(errors * errors, axis=1)
         np.add.at(self._labels, unit.cells, 1.0)
@@ -66,22 +66,22 @@ class Guesser:
 class BetSteps:
     """What each bet knows before its unit is drawn, and the unit's positives.
 
-    Arrays have one entry for each bet.
+    Arrays have one entry per bet.
 
     Attributes
     ----------
     positives : float array
-        Positives of the unit that was drawn.
+        Positives of the drawn unit.
     surplus : float array
-        Its guess, less the mean guess of the units that remain.
+        Its guess minus the mean guess of the remaining units.
     lowest, highest : float arrays
-        Limits of positives less surplus over the units that remain.
+        Limits on positives minus surplus over the remaining units.
     spread : float array
-        A guess of the standard deviation of positives less surplus.
+        A guess at the standard deviation of positives minus surplus.
     n_units : int array
-        Units that remain, the next one included.
+        Remaining units, including the next one.
     room : float array
-        The most positives that a unit can have on average among those that remain.
+        The largest possible average number of positives among the remaining units.
     """
 
     positives: FloatArray
@@ -93,14 +93,14 @@ class BetSteps:
     room: FloatArray
 
 
-_TRUSTED = 5.0  # labels that the guess of a spread is worth where squared errors correct it
+_TRUSTED = 5.0  # labels that the guess at a spread counts as, against observed squared errors
 _LEAST_SPREAD = 1e-3
 
 
 def steps_of(units: list[Unit], cells: ScoreCells, n_units: int, largest: int) -> BetSteps:
-    """Guess, draw, learn, unit by unit. Guess i is a function of units 1 .. i-1 only.
+    """Guess, draw and learn, unit by unit. Guess i is a function of units 1 .. i-1 only.
 
-    `largest` is the size of the largest unit among all, labelled or not: 1 for single items.
+    `largest` is the size of the largest unit, labelled or not: 1 for single items.
     """
     guesser = Guesser(cells)
     left = cells.counts.astype(np.float64)

@@ -1,5 +1,5 @@
-"""The number of positives in a sample without replacement: its law, its tails, and exact limits
-from it.
+"""The number of positives in a sample without replacement: its distribution, tails, and exact
+limits.
 """
 
 from functools import lru_cache
@@ -9,13 +9,13 @@ import numpy as np
 from calibrant._typing import FloatArray, IntArray
 
 ROUNDING = 1e-9
-"""Relative error of a tail at most: a number of positives is ruled out only beyond it."""
+"""Largest relative error of a tail: a number of positives is ruled out only beyond it."""
 
 
 def probabilities(n_items: int, positives: IntArray, n_drawn: int) -> FloatArray:
-    """P(X = 0), ..., P(X = n_drawn), a row for each number of positives among the items.
+    """P(X = 0), ..., P(X = n_drawn), one row for each number of positives among the items.
 
-    The ratio of neighbouring probabilities is a ratio of small whole numbers, so their products are
+    The ratio of neighbouring probabilities is a ratio of small integers, so their products are
     accurate for any number of items, where differences of log-factorials lose digits.
 
     >>> probabilities(4, np.array([2]), 2).round(4)
@@ -45,11 +45,11 @@ def upper_tails(law: FloatArray) -> FloatArray:
 
 @lru_cache(maxsize=4096)
 def fewest_positives(n_items: int, n_drawn: int, seen: int, tail: float) -> int:
-    """The smallest number of positives among the items that `seen` positives among the drawn do not
-    rule out.
+    """The smallest number of positives among the items that is not ruled out by `seen` positives
+    among the drawn.
 
-    That is the smallest K >= seen with P(X >= seen) > tail. The tail grows with K, so that
-    bisection finds it.
+    That is the smallest K >= seen with P(X >= seen) > tail. The tail increases with K, so bisection
+    finds it.
 
     >>> fewest_positives(100, 10, 10, 0.025), fewest_positives(100, 100, 7, 0.025)
     (71, 7)
@@ -67,7 +67,7 @@ def fewest_positives(n_items: int, n_drawn: int, seen: int, tail: float) -> int:
 
 
 def positives_within(n_items: int, n_drawn: int, seen: int, tail: float) -> tuple[int, int]:
-    """Exact limits of the number of positives among the items.
+    """Exact limits on the number of positives among the items.
 
     Each fails with probability at most `tail`.
 

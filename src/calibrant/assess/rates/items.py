@@ -1,6 +1,4 @@
-"""Items: their scores, the labels of those that were labelled, and the groups in which they were
-drawn.
-"""
+"""Items: their scores, the labels of the labelled ones, and the groups in which they were drawn."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
@@ -41,7 +39,7 @@ class Items:
     groups : int array or None
         The group of each item, numbered from 0.
     order : int array or None
-        Where labels come one by one: when each item was labelled.
+        If labels arrive one by one: when each item was labelled.
     """
 
     scores: Scores
@@ -68,7 +66,7 @@ class Items:
         return int((self.codes == 1).sum())
 
     def take(self, rows: BoolArray) -> "Items":
-        """Some of the items; groups are numbered again."""
+        """Some of the items; groups are renumbered."""
         groups = None
         if self.groups is not None:
             groups = np.unique(self.groups[rows], return_inverse=True)[1]
@@ -119,7 +117,7 @@ def read_items(
 
 
 def _entries(y: ArrayLike | None) -> tuple[NDArray[Any], BoolArray]:
-    """The labels, and where there is one: None, NaN, a null and an empty text are no labels."""
+    """The labels, and where there is one: None, NaN, null and empty text are not labels."""
     if (
         isinstance(y, np.ndarray)
         and not isinstance(y, np.ma.MaskedArray)
@@ -139,7 +137,7 @@ def _entries(y: ArrayLike | None) -> tuple[NDArray[Any], BoolArray]:
 
 
 def _listed(y: Any) -> list[Any]:
-    """The entries as Python objects, of any library."""
+    """The entries as Python objects, from any library."""
     for name in ("to_pylist", "to_list", "tolist"):
         if hasattr(y, name):
             found = getattr(y, name)()
@@ -156,7 +154,7 @@ def _is_blank(entry: Any) -> bool:
 
 
 def _classes(labels: NDArray[Any], pos_label: Hashable) -> tuple[Any, Any] | None:
-    """Both classes where labels are all alike, which is normal here; None where they are not."""
+    """The two classes if all labels are equal, which is normal here; None otherwise."""
     first = labels[0]
     if any(label != first for label in labels.tolist()):
         return None
@@ -172,7 +170,7 @@ def _classes(labels: NDArray[Any], pos_label: Hashable) -> tuple[Any, Any] | Non
 
 
 def _group_numbers(groups: ArrayLike, items: Items) -> IntArray:
-    """Groups numbered from 0; a group is labelled whole or not at all."""
+    """Groups numbered from 0; a group must be labelled entirely or not at all."""
     names = as_column(groups, "groups")
     if names.size != len(items):
         raise InvalidValueError(

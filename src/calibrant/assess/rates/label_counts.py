@@ -1,4 +1,4 @@
-"""How many labels a rate needs, and what so many labels can show at best."""
+"""How many labels a rate needs, and the most that a number of labels can show."""
 
 import math
 from collections.abc import Callable
@@ -16,11 +16,11 @@ from calibrant.text.result_table import ResultTable
 from calibrant.text.sentences import Setting
 
 _UNIT = Number("a number from 0 to 1", 0.0, 1.0)
-_ENDLESS = 10**7  # items, where their number is not given: more make no difference
+_ENDLESS = 10**7  # items, if their number is not given: more make no difference
 _MOST_LABELS = 2_000_000
 _FEASIBLE = (50, 100, 200, 500, 1_000, 2_000)
 _MOST_EXACT = (
-    2_000  # labels with a judge; above, widths shrink with the root of the number of labels
+    2_000  # labels with a judge; beyond, widths shrink with the root of the number of labels
 )
 
 
@@ -111,7 +111,7 @@ class RatePlan(Result):
 
 
 def feasibility(n_labels: int, most_negative: int, at_least: float) -> str:
-    """What so many labels can show.
+    """What a number of labels can show.
 
     >>> feasibility(200, 3, 0.95)
     'With 200 labels, 95% can be shown only if at most 3 fail.'
@@ -128,9 +128,9 @@ def feasibility(n_labels: int, most_negative: int, at_least: float) -> str:
 def most_negative_labels(
     n_labels: int, n_items: int, at_least: float, confidence_level: float = 0.95
 ) -> int:
-    """How many labels may be negative at most if labels alone are to show the rate.
+    """The largest number of negative labels with which labels alone still show the rate.
 
-    -1 if none may and none will do.
+    -1 if these labels cannot show the rate even if none is negative.
 
     >>> most_negative_labels(200, 10_000, 0.95), most_negative_labels(20, 10_000, 0.95)
     (3, -1)
@@ -252,7 +252,7 @@ def plan_rate(
 
 
 def _check_labels(n_labels: int | None, n_items: int, at_least: float | None) -> None:
-    """Refuse more labels than items, and labels without a rate that they are to show."""
+    """Reject more labels than items, and labels without a rate to show."""
     if n_labels is None:
         return
     if n_labels > n_items:
@@ -264,20 +264,20 @@ def _check_labels(n_labels: int | None, n_items: int, at_least: float | None) ->
 
 @dataclass(frozen=True, slots=True)
 class _Gate:
-    """A rate that is to be shown of some items."""
+    """A rate to be shown for some items."""
 
     n_items: int
     at_least: float
     confidence_level: float
 
     def most_negative(self, n_labels: int) -> int:
-        """How many of so many labels may be negative at most; -1 if that shows nothing."""
+        """The largest number of negatives among `n_labels` labels; -1 if these labels show nothing."""
         return most_negative_labels(n_labels, self.n_items, self.at_least, self.confidence_level)
 
 
 @dataclass(frozen=True, slots=True)
 class _World:
-    """Items and a judge as they are expected to be."""
+    """Items and a judge with the expected properties."""
 
     n_items: int
     rate: float
@@ -286,7 +286,7 @@ class _World:
     alpha: float
 
     def width(self, n_labels: int) -> float:
-        """The distance between limits, at the labels that are expected."""
+        """The distance between the limits, for the expected labels."""
         low, high = self._limits(n_labels, 0.0)
         return high - low
 
@@ -295,7 +295,7 @@ class _World:
         return self._limits(n_labels, float(ndtri(probability)))[0]
 
     def _limits(self, n_labels: int, shift: float) -> tuple[float, float]:
-        """Limits at labels that are `shift` standard deviations worse than expected."""
+        """Limits for labels that are `shift` standard deviations worse than expected."""
         parts = [part for part in self._parts() if part[0] > 0.0]
         if len(parts) == 2 and n_labels > _MOST_EXACT:
             low, high = self._limits(_MOST_EXACT, shift)
@@ -326,7 +326,7 @@ class _World:
         return fewest / self.n_items, most / self.n_items
 
     def _parts(self) -> list[tuple[float, float]]:
-        """The share of items under each verdict, and the rate there; without a judge, all items."""
+        """The share of items with each verdict, and their rate; without a judge, all items."""
         if self.sensitivity is None or self.specificity is None:
             return [(1.0, self.rate)]
         passed = self.rate * self.sensitivity
@@ -340,7 +340,7 @@ class _World:
 
 
 def _smallest(enough: Callable[[int], bool], n_items: int) -> int | None:
-    """A number of labels that is enough although one fewer is not, by doubling and bisection."""
+    """A number of labels that is enough while one fewer is not, by doubling and bisection."""
     most = min(n_items, _MOST_LABELS)
     low = 1
     high = min(16, most)

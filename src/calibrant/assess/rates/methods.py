@@ -1,6 +1,6 @@
-"""How limits are found: exact tails in two strata, labels alone, or bets.
+"""How limits are computed: exact tails in two strata, labels alone, or bets.
 
-Labels have no part in the choice.
+The choice does not depend on labels.
 """
 
 from dataclasses import dataclass
@@ -20,25 +20,26 @@ from calibrant.text.sentences import Setting
 
 METHODS = ("auto", "exact", "labels", "bets")
 
-_MOST_EXACT = 2_000  # labels; above, bets use the score better, and exact limits take seconds
+_MOST_EXACT = 2_000  # labels; beyond, bets use the score better, and exact limits take seconds
 _MOST_POSSIBLE = 5_000
-# labels under the rarer verdict, on average; below, a judge that fails items at random costs 7%
+# average number of labels under the rarer verdict; below, a judge that fails items at random costs
+# 7%
 _LEAST_RARE = 2.0
 _LABELS_AT_EVERY_LOOK = (
-    250  # for which cells are cut where more labels may come: they must stay as they are
+    250  # number for which cells are cut if more labels may come: the cells must not change
 )
-_START_SHARE = 0.01  # of the tail, for limits from labels alone at which the walk of bets begins
+_START_SHARE = 0.01  # share of the tail for the limits from labels alone at which the walk begins
 
 
 @dataclass(frozen=True, slots=True)
 class CountLimits:
-    """Limits of the number of positives among items.
+    """Limits on the number of positives among items.
 
     Attributes
     ----------
     fewest, most : int
     estimate : float
-        The rate that is most likely.
+        The most likely rate.
     method : {"exact", "labels", "bets", "all labelled", "no labels"}
     """
 
@@ -49,9 +50,9 @@ class CountLimits:
 
 
 def choose_method(items: Items, *, sequential: bool) -> str:
-    """The method for these items, by the numbers of items and labels and by scores.
+    """The method for these items, chosen by the numbers of items and labels and by the scores.
 
-    Exact limits in two strata are the narrowest for up to a few thousand labels. Where the rarer
+    Exact limits in two strata are the narrowest for up to a few thousand labels. If the rarer
     stratum would have fewer than two labels on average, strata gain nothing, and labels alone are
     used.
     """
@@ -80,7 +81,7 @@ def check_method(items: Items, method: str, *, sequential: bool) -> None:
 def count_limits(
     items: Items, alpha: float, method: str, *, sequential: bool, random_state: Seed
 ) -> CountLimits:
-    """Limits of the number of positives among the items.
+    """Limits on the number of positives among the items.
 
     Both hold with probability at least 1 - alpha.
     """
@@ -149,12 +150,12 @@ def _by_bets(items: Items, alpha: float, *, sequential: bool, random_state: Seed
 def _drawn_units(
     items: Items, cell: IntArray, *, sequential: bool, random_state: Seed
 ) -> tuple[list[Unit], int, int]:
-    """The labelled units in the order of the bets, how many units there are, and the size of the
+    """The labelled units in the order of the bets, the number of units, and the size of the
     largest.
 
-    The order is a random one of positions, so that a file sorted by label is no harm. Where labels
-    come one by one it is the order in which they came, and a random one among those that came at
-    once, which does not change when more labels come.
+    The order is a random order of positions, so a file sorted by label does no harm. If labels
+    arrive one by one, it is the order of arrival, and a random order among labels that arrived
+    together; it does not change when more labels arrive.
     """
     rows = np.flatnonzero(items.labelled)
     if items.groups is None:

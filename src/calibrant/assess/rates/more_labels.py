@@ -1,10 +1,12 @@
-"""About how many labels would decide whether a rate is high enough, from limits that do not."""
+"""The approximate number of labels that would decide whether a rate is high enough, from
+inconclusive limits.
+"""
 
 import math
 
 from calibrant.assess.rates.hypergeometric import fewest_positives
 
-_MOST_EXACT = 20_000  # labels; above, limits shrink with the root of 1 / labels - 1 / items
+_MOST_EXACT = 20_000  # labels; beyond, limits shrink with the root of 1 / labels - 1 / items
 
 
 def labels_that_reach(
@@ -15,10 +17,11 @@ def labels_that_reach(
     n_items: int,
     tail: float,
 ) -> int:
-    """Labels at which a lower limit is at most `distance` below the estimate, if that stays as it is.
+    """The number of labels at which a lower limit is at most `distance` below the estimate, if the
+    estimate does not change.
 
-    It is `reach` below it now. Exact limits of labels alone say how it shrinks with more labels:
-    near a rate of 1 with the number of labels, elsewhere with its root.
+    It is now `reach` below the estimate. Exact limits from labels alone show how it shrinks with
+    more labels: near a rate of 1 with the number of labels, elsewhere with its root.
 
     >>> labels_that_reach(1.0, 0.116, 0.05, 30, 10_000, 0.025)
     72
@@ -41,7 +44,7 @@ def labels_that_reach(
 
 
 def _alone(rate: float, n_labels: int, n_items: int, tail: float) -> float:
-    """How far exact limits of labels alone reach below their rate."""
+    """How far exact limits from labels alone reach below their rate."""
     if n_labels >= n_items:
         return 0.0
     if n_labels > _MOST_EXACT:

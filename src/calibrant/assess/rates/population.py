@@ -1,4 +1,4 @@
-"""From the rate among the items to that of the population from which the items were drawn."""
+"""From the rate among the items to the rate of the population from which they were drawn."""
 
 import math
 
@@ -10,11 +10,11 @@ _LEAST_SHARE = 0.1
 
 
 def population_share(n_labels: int, n_items: int, *, sequential: bool) -> float:
-    """The share of alpha for the step from items to population: a tenth, and more where many items
-    are labelled.
+    """The share of alpha for the step from items to population: a tenth, and more if many items are
+    labelled.
 
-    It is fixed by the numbers of labels and items alone. Where labels come in one by one it is a
-    tenth at every look: shares that grow from look to look would add up to more than alpha.
+    It depends only on the numbers of labels and items. If labels arrive one by one it is a tenth at
+    every look, because shares that grow from look to look would add up to more than alpha.
 
     >>> population_share(200, 4000, sequential=False), population_share(3000, 4000, sequential=False)
     (0.1, 0.75)
@@ -25,12 +25,13 @@ def population_share(n_labels: int, n_items: int, *, sequential: bool) -> float:
 
 
 def population_limits(fewest: int, most: int, n_items: int, alpha: float) -> tuple[float, float]:
-    """Limits for the population, from limits of the number of positives among the items (Clopper
+    """Limits for the population, from limits on the number of positives among the items (Clopper
     and Pearson).
 
-    If the items are i.i.d. draws, their positives K are Bin(n_items, rate). The exact lower limit
-    of the rate grows with K. So that of `fewest` is below that of K wherever fewest <= K, and fails
-    with probability at most alpha / 2 besides. Mirrored for the upper limit.
+    If the items are i.i.d. draws, their number of positives K is Bin(n_items, rate). The exact
+    lower limit on the rate increases with K. So the limit for `fewest` is below the limit for K
+    whenever fewest <= K, and fails with an additional probability of at most alpha / 2. The upper
+    limit follows by symmetry.
 
     >>> [round(limit, 4) for limit in population_limits(3200, 3400, 4000, 0.005)]
     [0.7817, 0.8655]
@@ -43,7 +44,7 @@ def population_limits(fewest: int, most: int, n_items: int, alpha: float) -> tup
 def group_population_limits(
     fewest: int, most: int, n_items: int, n_groups: int, alpha: float
 ) -> tuple[float, float]:
-    """The same where items come in groups of one size, which are i.i.d. draws.
+    """Limits for the population if items come in groups of equal size, which are i.i.d. draws.
 
     The mean of the groups' rates, each in [0, 1], exceeds x > rate with probability at most
     exp(-n_groups kl(x, rate)) (Chernoff and Hoeffding), whatever the dependence within a group.

@@ -199,7 +199,7 @@ def _rate_of(items: Items, alpha: float, target: str, method: str, seed: int) ->
 
 
 def _order(sequential: bool | ArrayLike, items: Items) -> IntArray | None:
-    """When each item was labelled, as ranks; None where all labels are there."""
+    """When each item was labelled, as ranks; None if all labels are already there."""
     if isinstance(sequential, bool | np.bool_):
         Flag().check("sequential", sequential)
         if not sequential:
@@ -236,7 +236,7 @@ def _times(values: Any) -> NDArray[Any]:
 
 
 def _check_sizes(items: Items) -> None:
-    """Raise an error for groups of unlike sizes where the population's rate is asked for."""
+    """Raise an error for groups of different sizes if the population's rate is requested."""
     if items.groups is None:
         return
     sizes = np.bincount(items.groups)
@@ -253,7 +253,7 @@ def _check_sizes(items: Items) -> None:
 
 
 def _segments(segments: ArrayLike | None, n_items: int) -> tuple[list[Hashable], IntArray]:
-    """The names of the segments, and the number of each item's segment."""
+    """The names of the segments, and the index of each item's segment."""
     if segments is None:
         return [], np.zeros(n_items, dtype=np.int64)
     names, number = segment_kinds(segments)

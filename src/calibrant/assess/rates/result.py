@@ -1,4 +1,4 @@
-"""The answer of `rate`."""
+"""The result of `rate`."""
 
 import math
 from collections.abc import Hashable
@@ -121,7 +121,7 @@ class Rate(Result):
         )
 
     def _count(self) -> str:
-        """What is said where every item has a label."""
+        """The sentence if every item has a label."""
         label = f"the label {self.positive_label!r}"
         if self.n_items == 1:
             return f"The only item {'has' if self.estimate else 'does not have'} {label}."
@@ -201,7 +201,7 @@ class Rate(Result):
 
     @property
     def _whole(self) -> SegmentRate:
-        """The rate of all items, as that of a segment."""
+        """The rate of all items, in the form of a segment's rate."""
         return SegmentRate(
             None, self.estimate, self.lower, self.upper, self.n_labels, self.n_items, self.method
         )
@@ -218,8 +218,8 @@ class Rate(Result):
 
 
 def _needed(part: SegmentRate, target: float, tail: float) -> int:
-    """Labels among the items of an undecided segment at which the limit on the side of the target
-    would just reach it.
+    """The number of labels in an undecided segment at which the limit on the target's side would
+    just reach the target.
     """
     distance = abs(part.estimate - target)
     if distance <= 0.0 or part.n_labels == 0:
@@ -227,7 +227,7 @@ def _needed(part: SegmentRate, target: float, tail: float) -> int:
     if part.estimate >= target:
         estimate = part.estimate
         reach = part.estimate - part.lower
-    else:  # the other class, whose lower limit is the mirror image of this upper one
+    else:  # the other class, whose lower limit mirrors this upper limit
         estimate = 1.0 - part.estimate
         reach = part.upper - part.estimate
     needed = labels_that_reach(estimate, reach, distance, part.n_labels, part.n_items, tail)
