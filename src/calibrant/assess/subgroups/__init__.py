@@ -1,1 +1,1 @@
-"""Calibration of subgroups that overlap: is any off, which, by how much, and by how much at most."""
+"""Calibration of overlapping subgroups: is any off, which, by how much, and by how much at most."""

@@ -27,10 +27,12 @@ from calibrant.sample.sources.memory import MemoryRows
 WHICH_SHARE = 0.4
 SIZE_SHARE = 0.6
 RATIO_SHARE = 0.1
-"""Of the level of the upper bound, in a population where events are rare: for average scores."""
+"""Share of the upper bound's level that is used for limits on average scores, in a population with
+rare events.
+"""
 _MANY_DRAWS = 999
 _FEW_DRAWS = 99
-_LARGE = 200_000  # rows, from which on few draws are made
+_LARGE = 200_000  # rows from which on fewer draws are made
 _ROUNDING = 1e-12
 
 _INDEPENDENT = "labels are independent given scores and attributes"
@@ -44,20 +46,20 @@ _REFUSED = (
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked.
+    """The settings of a subgroup audit.
 
     Attributes
     ----------
     order : int
-        Of up to how many attributes subgroups are made.
+        The largest number of attributes that define a subgroup.
     min_share : float
-        The share of rows that a subgroup has at least.
+        The smallest share of rows in a subgroup.
     target : {"rows", "population"}
         Whether sizes are about the rows at hand or the population.
     confidence_level : float
         1 - alpha.
     n_draws : int or None
-        Sets of labels that are drawn; None for a number that suits the number of rows.
+        Number of label sets to draw; None to choose it by the number of rows.
     """
 
     order: int = 2
@@ -72,7 +74,7 @@ class Question:
         return 1.0 - self.confidence_level
 
     def draws_for(self, n_rows: int) -> int:
-        """How many sets of labels are drawn: so many that a p-value can reach alpha."""
+        """The number of label sets to draw: enough for a p-value to reach alpha."""
         if self.n_draws is not None:
             return self.n_draws
         usual = _FEW_DRAWS if n_rows > _LARGE else _MANY_DRAWS
@@ -87,29 +89,30 @@ def audit_subgroups(
     weight_bound: float | None = None,
     max_group_size: int | None = None,
 ) -> SubgroupAudit:
-    """Say whether any subgroup is off, which, by how much, and by how much at most.
+    """Determine whether any subgroup is off, which, by how much, and by how much at most.
 
     Claimed, each with probability at least 1 - alpha: what is found is right, and the upper bound
     holds.
 
     Notes
     -----
-    *The gate.* First the Monte Carlo test, at the full alpha, of whether any subgroup is off. Only
-    if it rejects, the tests of which are off share alpha with those of how much: 0.4 and 0.6 of it.
-    If every row's rate is its score, the gate stays shut with probability 1 - alpha. Otherwise the
-    gate cannot err by opening, and the tests behind it err with probability at most alpha together.
+    *The gate.* First, a Monte Carlo test at the full alpha of whether any subgroup is off. Only if
+    it rejects, the tests of which subgroups are off and the tests of by how much share alpha: 0.4
+    and 0.6 of it. If every row's rate is its score, the gate stays shut with probability 1 - alpha.
+    Otherwise the gate cannot err by opening, and the tests behind it err with probability at most
+    alpha together.
 
     *Population.* Rows that are not counted cut the attributes, so they fix how many subgroups can
-    have enough rows: subgroups of the same attributes are disjoint (`most_subgroups`). Each has an
-    equal part of alpha. Given how many rows are in a subgroup, they are independent draws from it,
-    so its limit is false, with enough rows, with at most that part times the probability of enough
-    rows. These probabilities add up to at most that number. With groups, whose sizes are not given,
-    all combinations of levels share alpha. What is tested in a half of the rows is searched for
-    among the subgroups with enough rows in the other half.
+    have enough rows: subgroups of the same attributes are disjoint (`most_subgroups`). Each gets an
+    equal part of alpha. Given the number of rows in a subgroup, these rows are independent draws
+    from it, so the probability that it has enough rows and its limit is false is at most that part
+    times the probability of enough rows. These probabilities add up to at most that number. With
+    groups, whose sizes are not given, all combinations of levels share alpha. The candidates tested
+    in one half of the rows are searched for among the subgroups with enough rows in the other half.
 
-    *Groups and weights.* Labels of a group depend on each other, so that the first two questions
-    have no exact test. The sizes are then proved at the full alpha, by bets on whole groups, which
-    need no gate.
+    *Groups and weights.* Labels within a group are dependent, so the first two questions have no
+    exact test. The sizes are then proved at the full alpha, by bets on whole groups, which need no
+    gate.
     """
     has_units = rows.groups is not None or rows.weights is not None
     if has_units:
@@ -120,7 +123,7 @@ def audit_subgroups(
 
 
 def _of_rows(rows: MemoryRows, columns: list[AttributeColumn], question: Question) -> SubgroupAudit:
-    """An audit of the rows at hand: attributes and scores are given, and cut as they are."""
+    """Audit the rows at hand: attributes and scores are given, and cut as they are."""
     levels = [AttributeLevels.of(column) for column in columns]
     family = _family(levels, columns, question)
     observed = Observed.of(family, rows.scores, rows.codes.astype(np.float64), np.ones(len(rows)))
@@ -144,9 +147,7 @@ def _of_population(
     *,
     gate: bool,
 ) -> SubgroupAudit:
-    """An audit of the population: a tenth of the rows, or of whole groups, only cuts the
-    attributes.
-    """
+    """Audit the population: a tenth of the rows, or of whole groups, only cuts the attributes."""
     divided = DividedRows.of(rows, weight_bound, max_group_size)
     ordered = [column.take(divided.order) for column in columns]
     levels = [AttributeLevels.of(column.take(divided.cutting)) for column in ordered]
@@ -202,19 +203,18 @@ def _family(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Search:
-    """What the questions need: the subgroups, the rows, and how sizes are tested.
+    """The inputs of the questions: the subgroups, the rows, and how sizes are tested.
 
     Attributes
     ----------
     surplus, variance : float arrays
-        Label minus score, as much as it counts, and the variance to be expected of it: they guide
-        the search.
+        Label minus score, times its weight, and its expected variance; they guide the search.
     tested : Tested
         How a size is tested.
     unit : int array or None
-        The group of each row: halves keep groups whole.
+        The group of each row; halves keep groups whole.
     searched_in : function or None
-        The family that is searched in a half of the rows; None for `family`.
+        The family to search in one half of the rows; None for `family`.
     """
 
     family: SubgroupFamily
@@ -226,14 +226,14 @@ class _Search:
     searched_in: Callable[[BoolArray], SubgroupFamily] | None = None
 
     def first_half(self) -> BoolArray:
-        """A random half of the rows, or of whole groups, by their positions."""
+        """A random half of the rows, or of whole groups, by position."""
         source = self.rows.random_source(0, "halves of subgroups")
         unit = np.arange(len(self.rows)) if self.unit is None else self.unit
         bits = source.hashes(position_keys(0, int(unit.max()) + 1)) >> np.uint64(63)
         return np.asarray(bits[unit] == 1)
 
     def sizes(self, alpha: float) -> list[ProvedSize]:
-        """The sizes that are proved."""
+        """The proved sizes."""
         return proved_sizes(
             self.family,
             self.surplus,
@@ -246,7 +246,7 @@ class _Search:
 
 
 def _gated(search: _Search, observed: Observed, question: Question) -> SubgroupAudit:
-    """The three questions for independent labels."""
+    """Answer the three questions for independent labels."""
     family = search.family
     rows = search.rows
     n_draws = question.draws_for(len(rows))
@@ -263,7 +263,7 @@ def _gated(search: _Search, observed: Observed, question: Question) -> SubgroupA
 
 
 def any_off(rows: MemoryRows, columns: list[AttributeColumn], question: Question) -> SubgroupAudit:
-    """Test whether any subgroup is off, and ask nothing else."""
+    """Test whether any subgroup is off, and nothing else."""
     levels = [AttributeLevels.of(column) for column in columns]
     family = _family(levels, columns, question)
     n_draws = question.draws_for(len(rows))
@@ -274,7 +274,7 @@ def any_off(rows: MemoryRows, columns: list[AttributeColumn], question: Question
 
 
 def _ungated(search: _Search, observed: Observed, question: Question) -> SubgroupAudit:
-    """Sizes alone, for rows with groups or weights."""
+    """Prove sizes only, for rows with groups or weights."""
     family = search.family
     sizes = search.sizes(question.alpha)
     spread = np.maximum(family.sums(search.variance), 1e-300)
@@ -320,7 +320,7 @@ def subgroup_table(
     upper: FloatArray,
     largest: FloatArray,
 ) -> SubgroupTable:
-    """All subgroups, with limits for all of them at once."""
+    """All subgroups, with limits that hold for all of them at once."""
     words = tuple(family.words(number) for number in range(family.n_subgroups))
     means = (observed.mean_score, observed.rate)
     return SubgroupTable(
@@ -331,10 +331,10 @@ def subgroup_table(
 def _population_limits(
     family: SubgroupFamily, divided: DividedRows, each: float, *, is_rare: bool
 ) -> tuple[Interval, tuple[float, float] | None]:
-    """Limits on errors in every subgroup and, of rare events, on ratios of rate and score.
+    """Limits on the error in every subgroup and, for rare events, on the ratio of rate to score.
 
-    Those of a subgroup miss with probability at most `each`. Ratios need limits on average scores,
-    which take a tenth of it. Whether events are rare is told by rows that are not counted.
+    The limits of a subgroup miss with probability at most `each`. Ratios need limits on average
+    scores, which use a tenth of it. Rows that are not counted determine whether events are rare.
     """
     if not is_rare:
         return all_error_limits(family, divided.others, divided.units, each), None

@@ -1,4 +1,4 @@
-"""The size of errors in a population: bets on label minus score, of rows or of whole groups."""
+"""The size of errors in a population: bets on label minus score, for rows or whole groups."""
 
 import numpy as np
 
@@ -13,16 +13,16 @@ _ROUNDING = 1e-9
 
 
 def _outcomes(rows: MemoryRows) -> FloatArray:
-    """Label minus score, moved from [-1, 1] to [0, 1]."""
+    """Label minus score, rescaled from [-1, 1] to [0, 1]."""
     return np.asarray((rows.codes - rows.scores + 1.0) / 2.0)
 
 
 def bet_tests(rows: MemoryRows, units: Units) -> Tested:
     """Tests of the mean of label minus score in the population of a subgroup.
 
-    A unit, a row or a group, has in the subgroup the weight w and the weighted mean d of label
-    minus score. Units are independent draws, so that the bets of `calibrant.limits.shift.betting`
-    hold for E[w d] / E[w].
+    Within the subgroup, a unit (a row or a group) has weight w and weighted mean d of label minus
+    score. Units are independent draws, so the bets of `calibrant.limits.shift.betting` hold for E[w
+    d] / E[w].
     """
     outcomes = _outcomes(rows)
     weights = units.weights(len(rows))
@@ -42,9 +42,10 @@ def bet_tests(rows: MemoryRows, units: Units) -> Tested:
 def all_error_limits(
     family: SubgroupFamily, rows: MemoryRows, units: Units, each: float
 ) -> Interval:
-    """Limits of the mean of label minus score, in the population of every subgroup.
+    """Limits on the mean of label minus score, in the population of every subgroup.
 
-    Those of a subgroup miss with probability at most `each`, which must not depend on these rows.
+    The limits of a subgroup miss with probability at most `each`, which must not depend on these
+    rows.
     """
     found = _all_means(family, _outcomes(rows), units, each)
     return Interval(2.0 * found.lower - 1.0 - _ROUNDING, 2.0 * found.upper - 1.0 + _ROUNDING)
@@ -53,14 +54,14 @@ def all_error_limits(
 def all_score_limits(
     family: SubgroupFamily, rows: MemoryRows, units: Units, each: float
 ) -> Interval:
-    """Limits of the average score, in the population of every subgroup; see `all_error_limits`."""
+    """Limits on the average score, in the population of every subgroup; see `all_error_limits`."""
     found = _all_means(family, np.asarray(rows.scores, dtype=np.float64), units, each)
     lower = np.maximum(found.lower - _ROUNDING, 0.0)
     return Interval(lower, np.minimum(found.upper + _ROUNDING, 1.0))
 
 
 def _all_means(family: SubgroupFamily, outcomes: FloatArray, units: Units, each: float) -> Interval:
-    """Limits of the mean of numbers in [0, 1]."""
+    """Limits on the mean of numbers in [0, 1]."""
     lower = []
     upper = []
     for part in family.crossings:

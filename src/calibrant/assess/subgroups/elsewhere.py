@@ -1,8 +1,8 @@
 """Subgroups of rows that are not in memory: in files, in DuckDB, Polars, Dask or Spark.
 
-A random draw of a million rows cuts the attributes and tests whether any subgroup is off. Then one
-pass counts all rows by attributes and a fine cell of the score; that answers which, by how much,
-and by how much at most.
+A random sample of a million rows cuts the attributes and tests whether any subgroup is off. Then
+one pass counts all rows by attributes and a fine cell of the score; that answers which, by how
+much, and by how much at most.
 """
 
 from collections.abc import Hashable
@@ -41,14 +41,14 @@ from calibrant.sample.rows import Rows
 from calibrant.sample.sources.memory import MemoryRows
 
 MOST_IN_MEMORY = 1_000_000
-"""Of more rows, a random draw tests whether any subgroup is off."""
+"""With more rows, a random sample tests whether any subgroup is off."""
 _ROUNDING = 1e-9
 
 
 def rows_elsewhere(data: object, question: Question) -> Rows | None:
-    """The rows, if they are more than are brought into memory and the question is one for counts.
+    """The rows, if there are too many for memory and counts can answer the question.
 
-    Else None.
+    None otherwise.
     """
     rows = rows_in(data)
     if rows is None or in_memory(rows) or question.target != "rows":
@@ -63,7 +63,7 @@ def rows_elsewhere(data: object, question: Question) -> Rows | None:
 def audit_subgroups_elsewhere(
     data: Rows, names: list[str], question: Question, pos_label: Hashable, classes: Any
 ) -> SubgroupAudit:
-    """As `audit_subgroups`, for the rows of an engine or of files."""
+    """Audit subgroups as in `audit_subgroups`, for rows in an engine or in files."""
     sample, columns = _drawn(data, names, pos_label, classes)
     tested = any_off(sample, columns, question)
     levels = [AttributeLevels.of(column) for column in columns]
@@ -79,10 +79,11 @@ def audit_subgroups_elsewhere(
 def _without_rare(
     level: AttributeLevels, column: AttributeColumn, min_share: float
 ) -> AttributeLevels:
-    """An attribute without values that hardly any row has, which can make no subgroup.
+    """An attribute without its very rare values, which cannot form a subgroup.
 
-    A value that at least `min_share` of all rows have is left out with a probability below 1e-8: the
-    rows at hand are a random draw, and it would have to miss its expected count by six deviations.
+    A value that at least `min_share` of all rows have is left out with probability below 1e-8: the
+    rows at hand are a random sample, and the value's count would have to be six standard deviations
+    below its expectation.
     """
     if level.is_numeric or column.place is None:
         return level
@@ -96,7 +97,7 @@ def _without_rare(
 def _drawn(
     data: Rows, names: list[str], pos_label: Hashable, classes: Any
 ) -> tuple[MemoryRows, list[Any]]:
-    """About a million rows drawn at random, in memory, and their attributes."""
+    """About a million random rows, in memory, and their attributes."""
     from calibrant.sample.sources.arrow import from_arrow
 
     known = data.known_rows()
@@ -118,15 +119,15 @@ def _drawn(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CrossCells:
-    """All rows as entries with equal attributes, cells of the score and halves.
+    """All rows, aggregated into entries with equal attributes, score cell and half.
 
     Attributes
     ----------
     family : SubgroupFamily
-        Subgroups of the entries, which stand for several rows each.
+        Subgroups of the entries, each of which stands for several rows.
     rows, positives, totals, variances : float arrays
-        Rows of each entry, positive ones, and the sums of s and of s (1 - s) over the scores s of
-        its rows.
+        Rows and positive rows of each entry, and the sums of s and of s (1 - s) over the scores s
+        of its rows.
     cell, half : int arrays
         The cell of the score, and the half.
     """
@@ -148,7 +149,7 @@ class CrossCells:
         pos_label: Hashable,
         classes: Any,
     ) -> Self:
-        """Put the counts of both labels together."""
+        """Combine the counts of both labels."""
         sums = {label: joined_sums(parts) for label, parts in counted.parts.items()}
         seen = {label: int(part.values[:, 0].sum()) for label, part in sums.items()}
         known = settle_classes(seen, classes=classes, pos_label=pos_label)
@@ -166,7 +167,7 @@ class CrossCells:
         return cls(family, whole.rows, positives, whole.totals, whole.variances, cell, half)
 
     def audited(self, tested: SubgroupAudit, question: Question) -> SubgroupAudit:
-        """The audit of all rows, behind the gate of the rows that were `tested`."""
+        """The audit of all rows, behind the gate of the `tested` rows."""
         family = self.family
         expected = self._expected()
         positives = family.sums(self.positives)
@@ -224,5 +225,5 @@ class CrossCells:
 
 
 def _hits(part: CrossSums, is_positive: bool) -> IntArray:
-    """How many rows of each entry are positive: all, or none."""
+    """The number of positive rows in each entry: all, or none."""
     return part.values[:, 0] if is_positive else np.zeros(part.key.size, dtype=np.int64)

@@ -13,7 +13,7 @@ _SMALL_SKEW = 1e-6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expected:
-    """What the labels of each subgroup add up to if every row's rate is its score.
+    """The distribution of the label sum of each subgroup if every row's rate is its score.
 
     Attributes
     ----------
@@ -39,14 +39,14 @@ class Expected:
         return cls(family.sums(scores), variance, np.clip(skew, -1.0, 1.0))
 
     def surprise(self, positives: FloatArray) -> FloatArray:
-        """About -log P of so many positive labels or more, or so few or fewer, for each subgroup
-        (the last axis).
+        """About -log P of this many positive labels or more, or of this few or fewer, for each
+        subgroup (the last axis).
 
-        Of a Poisson variable with the same variance and skewness: (v / b^2) h(b x / v), h(u) = (1 +
-        u) log(1 + u) - u, x the distance from the expected sum, and x^2 / (2 v) as b goes to 0. For
-        rare labels a plain x^2 / (2 v) would let the smallest subgroups hide all others. It is a
-        statistic; nothing that is proved relies on its shape. Infinite where scores of 0 and 1
-        alone are contradicted.
+        It uses a Poisson variable with the same variance and skewness: (v / b^2) h(b x / v), h(u) =
+        (1 + u) log(1 + u) - u, with x the distance from the expected sum, and x^2 / (2 v) as b goes
+        to 0. For rare labels, plain x^2 / (2 v) would let the smallest subgroups mask all others.
+        It is a statistic; no proof relies on its shape. Infinite if scores that are all 0 or 1 are
+        contradicted.
         """
         distance = positives - self.total
         variance = np.where(self.variance > 0.0, self.variance, 1.0)
@@ -63,5 +63,5 @@ class Expected:
 
 
 def positives_of(family: SubgroupFamily, codes: CodeArray) -> FloatArray:
-    """Positive labels of each subgroup."""
+    """Number of positive labels in each subgroup."""
     return family.sums(codes.astype(np.float64))

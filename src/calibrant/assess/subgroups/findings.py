@@ -1,4 +1,4 @@
-"""What is proved of subgroups, as numbers and in words; findings that say the same thing are one."""
+"""What is proved about subgroups, as numbers and in words; equivalent findings are merged."""
 
 from dataclasses import dataclass
 from typing import Self, TypeAlias
@@ -14,9 +14,9 @@ from calibrant.text import numbers
 TOO_LOW = "scores too low"
 TOO_HIGH = "scores too high"
 _Key: TypeAlias = tuple[int, bool]
-"""The number of a subgroup, and whether its scores are too low."""
-_LARGE_RATIO = 1000.0  # of true to predicted rate: a larger one is not told
-_CLEAR = 3.0  # standard deviations: an error that is a finding of its own
+"""The index of a subgroup, and whether its scores are too low."""
+_LARGE_RATIO = 1000.0  # of true to predicted rate: larger ratios are not reported
+_CLEAR = 3.0  # standard deviations from which on an error is a finding of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,23 +30,22 @@ class SubgroupFinding:
     direction : str
         "scores too low" or "scores too high".
     n_rows : int
-        Its rows.
+        The number of its rows.
     mean_score, rate : float
         Their mean score and their observed rate.
     error : float
-        A lower bound of the error: the mean of rate minus score, or of score minus rate, over the
-        rows that it was tested on. 0 where only the direction is proved, for some row of the
-        subgroup.
+        A lower bound on the error: the mean of rate minus score, or of score minus rate, over the
+        rows that it was tested on. 0 if only the direction is proved, for some row of the subgroup.
     tested_rows : int
-        The rows that `error` is about: a random half of the subgroup's rows; 0 where only the
-        direction is proved.
+        The number of rows that `error` is about: a random half of the subgroup's rows; 0 if only
+        the direction is proved.
     tested_score : float or None
         Their mean score.
     rate_limit : float or None
-        What their mean rate is at least if scores are too low, and at most if they are too high.
+        A lower bound on their mean rate if scores are too low, an upper bound if they are too high.
         None for a population, whose mean score is not known exactly: only the error is proved.
     also : tuple of str
-        Other subgroups that are proved wrong in the same direction, and that this one explains.
+        Other subgroups proved wrong in the same direction that this one explains.
     target : {"rows", "population"}
         Whether `error` is about the tested rows or their population.
     """
@@ -65,7 +64,7 @@ class SubgroupFinding:
 
     @property
     def ratio_limit(self) -> float | None:
-        """The true rate over the predicted one, at least or at most; None where none is proved."""
+        """A lower or upper bound on the ratio of true to predicted rate; None if none is proved."""
         if self.rate_limit is None or not self.tested_score:
             return None
         return self.rate_limit / self.tested_score
@@ -117,13 +116,12 @@ class SubgroupFinding:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observed:
-    """The mean score and the rate of each subgroup, by the rows that count and as much as they
-    count.
+    """The weighted mean score and rate of each subgroup.
 
     Attributes
     ----------
     mean_score, rate : float arrays of shape (n_subgroups,)
-        Means over rows; NaN where nothing counts.
+        Weighted means over rows; NaN if the total weight is 0.
     """
 
     mean_score: FloatArray
@@ -141,18 +139,18 @@ class Observed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Proofs:
-    """All that was proved, before it is told.
+    """Everything that was proved, before it is put into words.
 
     Attributes
     ----------
     which : bool array of shape (n_subgroups,)
-        The subgroups that have rows whose rate is off.
+        The subgroups that contain rows whose rate is off.
     sizes : list of ProvedSize
-        The errors that are proved.
+        The proved errors.
     strength : float array of shape (n_subgroups,)
-        How strong the evidence against each subgroup is.
+        The strength of the evidence against each subgroup.
     surplus, variance : float arrays of shape (n,)
-        Label minus score of each row, as much as it counts, and the variance to be expected of it.
+        Label minus score of each row, times its weight, and its expected variance.
     """
 
     which: BoolArray
@@ -174,13 +172,14 @@ class Proofs:
 def folded(
     family: SubgroupFamily, observed: Observed, proofs: Proofs
 ) -> tuple[SubgroupFinding, ...]:
-    """All that is proved, as few findings: the strongest first, with those that it explains.
+    """Everything that is proved, in as few findings as possible: the strongest first, with those
+    that it explains.
 
-    A finding explains others of the same direction whose rows outside of it, and outside of
-    findings before it, show no clear error: their sum of labels is within three standard deviations
-    of what their scores say. So parts of a subgroup, wider ones that hold it, and nearly the same
-    rows by other attributes are told as one. All that is folded is proved, too; this is a matter of
-    words.
+    A finding explains others of the same direction if their rows outside of it, and outside of
+    earlier findings, show no clear error: their label sum is within three standard deviations of
+    what their scores predict. So parts of a subgroup, larger subgroups that contain it, and nearly
+    the same rows defined by other attributes are reported as one. Everything that is merged is
+    proved, too; this affects only the wording.
     """
     largest = proofs.largest()
     numbers_off = np.flatnonzero(proofs.which).tolist()

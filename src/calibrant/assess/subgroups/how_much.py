@@ -1,5 +1,5 @@
-"""By how much is a subgroup off? Searched for in one half of the rows, proved in the other, and the
-other way round.
+"""By how much is a subgroup off? Searched for in one half of the rows, proved in the other, and
+vice versa.
 """
 
 from collections.abc import Callable
@@ -14,34 +14,34 @@ from calibrant.cells.subgroup_family import SubgroupFamily
 from calibrant.limits.non_identical import non_identical
 
 N_TRIED = 5
-"""Subgroups that each half names for the other."""
-_MOST_SHARED = 0.5  # of the rows of two subgroups that are both tried
+"""The number of subgroups that each half proposes to the other."""
+_MOST_SHARED = 0.5  # largest share of rows in common between two subgroups that are both tried
 _ROUNDING = 1e-12
 
 Tested: TypeAlias = Callable[[BoolArray, float, bool], tuple[float, float]]
-"""From the rows of a subgroup in a half, a tail and a side: the mean score there, and the limit of
-the mean rate.
+"""From the rows of a subgroup in one half, a tail and a side: their mean score, and the limit on
+their mean rate.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class ProvedSize:
-    """The proved error of a subgroup in a half of its rows.
+    """The proved error of a subgroup in one half of its rows.
 
     Attributes
     ----------
     subgroup : int
-        Its number in the family.
+        Its index in the family.
     too_low : bool
         Whether the scores are too low.
     error : float
-        The mean of rate minus score, or of score minus rate, over these rows is at least this.
+        A lower bound on the mean of rate minus score, or of score minus rate, over these rows.
     n_rows : int
-        How many rows these are.
+        The number of these rows.
     mean_score : float
         Their mean score.
     rate_limit : float
-        Their mean rate is at least this if the scores are too low, at most this otherwise.
+        A lower bound on their mean rate if the scores are too low, an upper bound otherwise.
     """
 
     subgroup: int
@@ -61,34 +61,34 @@ def proved_sizes(
     tested: Tested,
     searched_in: Callable[[BoolArray], SubgroupFamily] | None = None,
 ) -> list[ProvedSize]:
-    """The errors that are proved, by two searches and up to ten tests.
+    """The proved errors, from two searches and up to ten tests.
 
     Claimed: with probability at least 1 - alpha, all of them are right, if the labels of the two
-    halves are independent given attributes and scores, and if each test misses with at most the
-    tail that it is given.
+    halves are independent given attributes and scores, and if each test misses with probability at
+    most its tail.
 
     Notes
     -----
-    What is tested in one half, and on which side, is chosen by the other half alone. So each of the
-    ten tests is of a subgroup that is fixed beforehand, at alpha / 10 on one side.
+    The subgroups and sides tested in one half are chosen by the other half alone. So each of the
+    ten tests is about a subgroup that is fixed beforehand, at alpha / 10 on one side.
 
     Parameters
     ----------
     family : SubgroupFamily
         The subgroups.
     surplus, variance : float arrays of shape (n,)
-        Label minus score of each row, times its weight, and the variance to be expected of it. They
-        only guide the search.
+        Label minus score of each row, times its weight, and its expected variance. They only guide
+        the search.
     first : bool array of shape (n,)
-        The rows of the first half, whose choice does not depend on labels.
+        The rows of the first half, chosen without looking at labels.
     alpha : float
-        Probability with which anything may be wrong.
+        Probability that any of the errors is wrong.
     tested : function
-        From the rows of a subgroup in a half, a tail and a side: the mean score there, and the
-        limit of the mean rate.
+        From the rows of a subgroup in one half, a tail and a side: their mean score, and the limit
+        on their mean rate.
     searched_in : function, optional
-        From the rows of a half, the family that is searched there; `family` by default, where
-        attributes are given. What it names and `family` lacks is not tested.
+        From the rows of one half, the family to search there; `family` by default, when attributes
+        are given. Subgroups that are not in `family` are not tested.
     """
     found = []
     tail = alpha / (2.0 * N_TRIED)
@@ -114,7 +114,7 @@ def _best(
 ) -> list[tuple[int, bool]]:
     """The subgroups with the largest errors that could be proved, and their sides.
 
-    No two of them nearly the same.
+    No two of them are nearly the same.
     """
     rows = np.maximum(family.counts, 1)
     sums = family.sums(surplus)
@@ -132,8 +132,8 @@ def _best(
 
 
 def unlike_rates(scores: FloatArray, codes: CodeArray) -> Tested:
-    """Tests of the mean rate of the rows at hand: independent labels with unlike rates (Hoeffding
-    1956).
+    """Tests of the mean rate of the rows at hand: independent labels with different rates
+    (Hoeffding 1956).
     """
 
     def tested(rows: BoolArray, tail: float, too_low: bool) -> tuple[float, float]:

@@ -1,5 +1,5 @@
-"""Is any subgroup off? The largest surprise among all subgroups, against labels that are drawn from
-the scores.
+"""Is any subgroup off? Compare the largest surprise over all subgroups with labels drawn from the
+scores.
 """
 
 import numpy as np
@@ -10,17 +10,17 @@ from calibrant.cells.subgroup_family import SubgroupFamily
 from calibrant.params.random import RandomSource
 from calibrant.sample.progress import watched
 
-_ROWS_AT_ONCE = 8191  # sums of so many labels have 13 bits
+_ROWS_AT_ONCE = 8191  # sums of this many labels fit in 13 bits
 _BITS = 13
-_PACKED = 4  # so that four such sums fit into the 53 bits of a double
+_PACKED = 4  # so that four such sums fit in the 53 bits of a double
 _DRAWS_AT_ONCE = 200
-_TIED = 1e-12  # of a surprise: the same one may be rounded in two ways, by place in an array
+_TIED = 1e-12  # tolerance for ties: rounding may depend on the position in an array
 
 
 def largest_surprise_p_value(
     family: SubgroupFamily, scores: FloatArray, codes: CodeArray, n_draws: int, source: RandomSource
 ) -> float:
-    """The probability, if every row's rate is its score, of labels that surprise as much as these.
+    """The p-value of the largest surprise, under the hypothesis that every row's rate is its score.
 
     Claimed: if labels are independent given scores and attributes, and each has its score as its
     rate, then the result is at most p with probability at most p, for every p. Nothing else is
@@ -53,7 +53,7 @@ def largest_surprise_p_value(
 def _drawn_positives(
     family: SubgroupFamily, scores: FloatArray, n_draws: int, generator: np.random.Generator
 ) -> FloatArray:
-    """Positive labels of each subgroup (columns), in sets of labels drawn from the scores (rows)."""
+    """Positive labels in each subgroup (columns), for label sets drawn from the scores (rows)."""
     total = np.zeros((n_draws, family.n_subgroups))
     for start in range(0, scores.size, _ROWS_AT_ONCE):
         rows = slice(start, start + _ROWS_AT_ONCE)
@@ -64,8 +64,8 @@ def _drawn_positives(
 
 
 def _sums_of_labels(family: SubgroupFamily, rows: slice, labels: BoolArray) -> FloatArray:
-    """Sums over the rows of each subgroup, of several sets of labels: four at once, as digits of
-    one number.
+    """Sums of several label sets over the rows of each subgroup, four at a time as digits of one
+    number.
     """
     n_sets = len(labels)
     n_numbers = -(-n_sets // _PACKED)

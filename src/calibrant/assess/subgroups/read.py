@@ -1,4 +1,4 @@
-"""What is asked of subgroups, and of which rows."""
+"""The settings of a subgroup audit, and the rows it is about."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ _SHARE = Number("a share above 0 and below 1", 0.0, 1.0, open_low=True, open_hig
 
 
 def checked_question(order: Any, min_share: Any, target: Any, confidence_level: float) -> Question:
-    """What is asked of subgroups, with its parameters checked."""
+    """The settings of a subgroup audit, with its parameters checked."""
     number = Integer(1).check("order", order)
     if number > MOST_ORDERS:
         raise InvalidValueError("order", f"be at most {MOST_ORDERS}", got=str(number))
@@ -31,7 +31,7 @@ def read_and_audit_subgroups(
 ) -> SubgroupAudit:
     """Read rows and their attributes, and audit subgroups.
 
-    `read` says how rows are read, `limits` bounds units.
+    `read` says how to read rows, and `limits` holds bounds on units.
     """
     elsewhere = rows_elsewhere(y, question)
     if elsewhere is not None and isinstance(attributes, list | tuple):

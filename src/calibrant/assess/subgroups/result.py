@@ -1,4 +1,4 @@
-"""What an audit of subgroups found."""
+"""The result of an audit of subgroups."""
 
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -23,18 +23,18 @@ class SubgroupTable:
     Attributes
     ----------
     subgroup : tuple of str
-        In words; all rows first.
+        The subgroup in words; all rows come first.
     order : int array of shape (m,)
-        Of how many attributes it is made.
+        The number of attributes that define it.
     n_rows : int array of shape (m,)
         Rows.
     mean_score, rate : float arrays of shape (m,)
         Mean score and observed rate.
     lower, upper : float arrays of shape (m,)
-        Limits of the true mean rate; in a population, `mean_score` plus the limits of rate minus
+        Limits on the true mean rate; for a population, `mean_score` plus the limits on rate minus
         score.
     largest_error : float array of shape (m,)
-        The mean of rate minus score is at most this, in absolute value.
+        An upper bound on the absolute mean of rate minus score.
     """
 
     subgroup: tuple[str, ...]
@@ -55,47 +55,48 @@ class SubgroupTable:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SubgroupAudit(Result):
-    """What is proved of the calibration of subgroups that overlap.
+    """What is proved about the calibration of overlapping subgroups.
 
-    Two statements, each at `confidence_level` on its own. The first is what is off: `findings`. If
-    every row's rate is its score, nothing is found with probability `confidence_level`. The second
-    is by how much any subgroup of the family can be off at most: `upper_bound`.
+    There are two statements, each at `confidence_level` on its own. The first says what is off:
+    `findings`. If every row's rate is its score, nothing is found with probability
+    `confidence_level`. The second says by how much any subgroup of the family can be off at most:
+    `upper_bound`.
 
     Attributes
     ----------
     findings : tuple of SubgroupFinding
-        What is proved wrong, those with a proved size first; empty if nothing is. A finding tells
-        those that it explains.
+        The subgroups proved wrong, those with a proved size first; empty if there are none. A
+        finding lists those that it explains.
     upper_bound : float
-        In no subgroup of the family, the mean of the true rates differs from the mean score by more
-        than this.
+        In no subgroup of the family does the mean of the true rates differ from the mean score by
+        more than this.
     p_value : float or None
-        Of the test whether any subgroup is off; None where it was refused.
+        The p-value of the test whether any subgroup is off; None if the test is not possible.
     refused : str or None
-        Why the questions "is any off?" and "which?" have no answer.
+        Why the questions "is any off?" and "which?" cannot be answered.
     table : SubgroupTable
-        All subgroups of the family, with limits for all at once: the second statement.
+        All subgroups of the family, with simultaneous limits: the second statement.
     confidence_level : float
         1 - alpha.
     order : int
-        Subgroups are made of up to so many attributes.
+        The largest number of attributes that define a subgroup.
     min_share : float
-        Subgroups have at least this share of the rows.
+        The smallest share of rows in a subgroup.
     target : {"rows", "population"}
         Whether sizes and the upper bound are about the rows at hand or the population.
     n_rows : int
-        Rows that were audited.
+        Number of audited rows.
     n_draws : int
-        Sets of labels that were drawn for the test; 0 where it was refused.
+        Number of label sets drawn for the test; 0 if the test is not possible.
     n_set_aside : int
-        Further rows that only cut numeric attributes.
+        Number of further rows that only cut numeric attributes.
     n_tested : int
-        Rows that the test "is any off?" used.
+        Number of rows used by the test "is any off?".
     assumptions : tuple of str
         What must be true.
     population_ratios : pair of float or None
-        In a population where events are rare: limits on the true rate over the average score of any
-        subgroup, which share the level of the upper bound with it.
+        For a population with rare events: limits on the ratio of the true rate to the average score
+        of any subgroup, which share the level of the upper bound.
     """
 
     findings: tuple[SubgroupFinding, ...]
@@ -123,7 +124,7 @@ class SubgroupAudit(Result):
 
     @property
     def n_subgroups(self) -> int:
-        """How many subgroups the family has, all rows among them."""
+        """The number of subgroups in the family, including all rows."""
         return len(self.table.subgroup)
 
     @property
@@ -170,8 +171,8 @@ class SubgroupAudit(Result):
 
     @property
     def ratio_bounds(self) -> tuple[float, float] | None:
-        """The smallest and the largest ratio of true to predicted rate of any subgroup, where
-        events are rare.
+        """The smallest and the largest ratio of true to predicted rate of any subgroup, if events
+        are rare.
         """
         if self.target == "population":
             return self.population_ratios

@@ -1,4 +1,4 @@
-"""By how much is any subgroup off at most? Limits for all subgroups at once."""
+"""By how much can any subgroup be off? Limits for all subgroups at once."""
 
 import numpy as np
 
@@ -11,8 +11,8 @@ from calibrant.limits.shared_tails import even_width_tails
 
 
 def subgroup_tails(family: SubgroupFamily, expected: Expected, alpha: float) -> FloatArray:
-    """The tail of each limit: most for subgroups whose limits are widest, as their scores have it,
-    not their labels.
+    """The tail of each limit: largest for subgroups whose limits are widest, judging by scores, not
+    labels.
     """
     return even_width_tails(
         np.sqrt(np.maximum(expected.variance, 1.0)) / np.maximum(family.counts, 1), alpha
@@ -22,10 +22,10 @@ def subgroup_tails(family: SubgroupFamily, expected: Expected, alpha: float) -> 
 def all_limits(
     family: SubgroupFamily, scores: FloatArray, codes: CodeArray, alpha: float
 ) -> Interval:
-    """Limits for the mean rate of the rows at hand, in every subgroup at once, with probability 1 -
+    """Limits on the mean rate of the rows at hand, in every subgroup at once, with probability 1 -
     alpha.
 
-    Labels are independent given scores and attributes, with unlike rates: see
+    Labels are independent given scores and attributes, with different rates: see
     `calibrant.limits.non_identical`.
     """
     expected = Expected.of(family, scores)

@@ -1,5 +1,5 @@
-"""Which subgroups are off? Exact tails of the sum of labels, if every row of a subgroup has its
-score as its rate.
+"""Which subgroups are off? Exact tails of the label sum, if every row of a subgroup has its score
+as its rate.
 """
 
 import math
@@ -14,24 +14,24 @@ from calibrant.cells.score_kinds import N_KINDS, kinds_of
 from calibrant.cells.subgroup_family import SubgroupFamily
 from calibrant.limits.poisson_binomial import log_tail_bound, lower_tail, upper_tail
 
-_NEAR = 4.0  # of the logarithm: a bound that misses the level by more is not followed up
+_NEAR = 4.0  # in log units: a bound that misses the level by more is not followed up
 _ROUNDING = 1e-10  # of mean scores
 _MOST_EXACT = (
-    200_000  # rows of a subgroup whose tail is found exactly; beyond, a bound is close enough
+    200_000  # largest subgroup whose tail is computed exactly; beyond, a bound is close enough
 )
 
 
 class Exact(Protocol):
-    """Finds the logarithm of a tail exactly."""
+    """A function that computes the logarithm of a tail exactly."""
 
     def __call__(self, number: int, *, too_many: bool) -> float:
-        """The tail of a subgroup, on the side of too many or of too few positives."""
+        """The log tail of a subgroup, on the side of too many or of too few positives."""
 
 
 def level_of_each(family: SubgroupFamily, alpha: float) -> FloatArray:
     """The level of each subgroup: orders share alpha evenly, and so do the subgroups of an order.
 
-    All rows count with single attributes. How many there are depends on attributes alone.
+    All rows count as a subgroup of order 1. The number of subgroups depends on attributes alone.
     """
     order = np.maximum(family.order, 1)
     used = np.unique(order)
@@ -41,12 +41,12 @@ def level_of_each(family: SubgroupFamily, alpha: float) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreSums:
-    """Rows and scores of each subgroup by kind of score: all that a bound of a tail needs.
+    """Rows and scores of each subgroup by kind of score: all that a bound on a tail needs.
 
     Attributes
     ----------
     counts, totals : float arrays of shape (n_subgroups, N_KINDS)
-        Rows, and sums of their scores.
+        Numbers of rows, and sums of their scores.
     """
 
     counts: FloatArray
@@ -56,9 +56,7 @@ class ScoreSums:
     def of(
         cls, family: SubgroupFamily, kind: IndexArray, rows: FloatArray | None, totals: FloatArray
     ) -> Self:
-        """Sums over rows, or over entries that stand for so many `rows` with these totals of
-        scores.
-        """
+        """Sums over rows, or over entries that stand for `rows` rows with these score totals."""
         shape = (-1, N_KINDS)
         counts = []
         sums = []
@@ -72,7 +70,7 @@ class ScoreSums:
         )
 
     def log_tail(self, number: int, positives: int, *, too_many: bool) -> float:
-        """An upper bound of the logarithm of a subgroup's tail, on the side of too many or of too
+        """An upper bound on the logarithm of a subgroup's tail, on the side of too many or of too
         few positives.
         """
         counts = self.counts[number]
@@ -88,15 +86,15 @@ def proved_off(
     """The subgroups in which some row's rate is proved to differ from its score.
 
     Claimed: if labels are independent given scores and attributes, then with probability at least 1
-    - alpha every subgroup that is marked has a row whose rate is above its score if the labels are
-    too many, below if too few.
+    - alpha every marked subgroup has a row whose rate is above its score if there are too many
+    positives, or below if there are too few.
 
     Notes
     -----
-    If no row of a subgroup has a rate above its score, the sum of labels is stochastically at most
-    the one with rates equal to scores, whose distribution is Poisson-binomial and known. Each side
-    gets half of the subgroup's level. A bound by Chernoff is tried first, from the mean scores of
-    128 kinds of rows. Where it misses by little, the tail is found exactly.
+    If no row of a subgroup has a rate above its score, the sum of labels is stochastically
+    dominated by the sum with rates equal to scores, whose distribution is Poisson-binomial and
+    known. Each side gets half of the subgroup's level. Chernoff's bound is tried first, from the
+    mean scores of 128 kinds of rows. If it narrowly misses, the tail is computed exactly.
     """
     expected = Expected.of(family, scores)
     positives = positives_of(family, codes)
@@ -118,7 +116,7 @@ def marked_subgroups(
     alpha: float,
     exact: Exact | None = None,
 ) -> BoolArray:
-    """Mark subgroups by bounds of their tails; `exact` finds a tail exactly where rows are at hand."""
+    """Mark subgroups by bounds on their tails; `exact` computes a tail exactly if rows are at hand."""
     log_level = np.log(level_of_each(family, alpha) / 2.0)
     candidates = np.flatnonzero(expected.surprise(positives) > -log_level - _NEAR)
     found = np.zeros(family.n_subgroups, dtype=bool)
