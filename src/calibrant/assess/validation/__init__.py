@@ -1,1 +1,1 @@
-"""What validators of a model put into one table."""
+"""What model validators put into one table."""

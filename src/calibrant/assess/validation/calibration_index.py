@@ -1,4 +1,6 @@
-"""ICI, E50 and E90: how far scores are from the rate at each score, on average and in quantiles."""
+"""ICI, E50 and E90: the distance between scores and the rate at each score, on average and in
+quantiles.
+"""
 
 import numpy as np
 
@@ -17,21 +19,21 @@ def calibration_index(
     """Return ICI, the mean of |score - rate at that score| over the rows, and E50 and E90, its
     median and its 0.9 quantile (Austin and Steyerberg 2019).
 
-    The value takes the isotonic regression of labels on scores for the rate. The limits do not.
+    The value uses the isotonic regression of labels on scores as the rate. The limits do not.
 
     Notes
     -----
-    Claimed: if the rate f does not fall as the score rises and labels are independent given the
+    Claimed: if the rate f is nondecreasing in the score and labels are independent given the
     scores, then with probability at least 1 - alpha all three numbers of the true f, at the scores
     of these rows, lie within their limits. Proof: with that probability the `MonotoneBand` holds,
     L(s) <= f(s) <= U(s) at every score s. On that event |s - f(s)| is at least the distance of s
-    from [L(s), U(s)], and at most max(|s - L(s)|, |s - U(s)|), at every row at once. The mean and a
-    quantile do not fall if any of their entries rises, so those of the smallest and of the largest
-    distances are limits.
+    from [L(s), U(s)], and at most max(|s - L(s)|, |s - U(s)|), at every row at once. Means and
+    quantiles are nondecreasing in each entry, so those of the smallest and of the largest distances
+    are limits.
 
-    The lower limit is the best that the band gives: s clipped to [L(s), U(s)] does not fall, as
-    neither s, L nor U do, and has these distances. The upper limit is over all functions within the
-    band; those that do not fall may not reach it.
+    The lower limit is the best that the band gives: s clipped to [L(s), U(s)] is nondecreasing,
+    because s, L and U are, and has these distances. The upper limit is over all functions within
+    the band; nondecreasing ones may not reach it.
     """
     fitted = isotonic_rates(codes, scores, units)
     values = _summaries(np.abs(scores - fitted), units)
@@ -61,8 +63,8 @@ def _summaries(distance: FloatArray, units: Units) -> dict[str, float]:
 def _limits(
     codes: CodeArray, scores: FloatArray, alpha: float
 ) -> tuple[FloatArray, FloatArray] | None:
-    """The smallest and the largest distance of each score from a rate within the band; None where
-    the rows refute that the rate does not fall.
+    """The smallest and the largest distance of each score from a rate within the band; None if the
+    rows refute a nondecreasing rate.
     """
     values, inverse = np.unique(scores, return_inverse=True)
     counts = np.bincount(inverse).astype(np.int64)

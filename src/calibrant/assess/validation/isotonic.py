@@ -8,7 +8,7 @@ from calibrant.assess.metrics.independent_units import Units
 
 
 def isotonic_rates(codes: CodeArray, scores: FloatArray, units: Units) -> FloatArray:
-    """The fitted rate of each row; rows with equal scores have one rate."""
+    """The fitted rate of each row; rows with equal scores share one rate."""
     inverse = np.unique(scores, return_inverse=True)[1]
     each = units.weights(codes.size)
     weights = np.bincount(inverse, each)

@@ -19,7 +19,7 @@ def kuiper_test(
 ) -> tuple[float, float]:
     """Return the range of the cumulative differences, and its p-value.
 
-    The p-value is exact if each row is one independent draw, else asymptotic.
+    The p-value is exact if each row is an independent draw, and asymptotic otherwise.
     """
     if units.row_weights is None:
         total = float(codes.size)
@@ -35,7 +35,7 @@ def kuiper_test(
 def _with_drawn_labels(
     codes: CodeArray, scores: FloatArray, rng: np.random.Generator
 ) -> Iterator[FloatArray]:
-    """Yield the path that was seen, and then paths of labels drawn with the scores as rates."""
+    """Yield the observed path, and then paths of labels drawn with the scores as rates."""
     values, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
     expected = np.cumsum(values * counts)
     yield np.cumsum(np.bincount(inverse, codes)) - expected
@@ -52,8 +52,8 @@ def _with_drawn_labels(
 def _with_random_signs(
     codes: CodeArray, scores: FloatArray, rng: np.random.Generator, units: Units
 ) -> Iterator[FloatArray]:
-    """Yield the weighted path that was seen, and then paths with the differences of units times
-    random signs.
+    """Yield the observed weighted path, and then paths with the units' differences times random
+    signs.
     """
     order = np.argsort(scores, kind="stable")
     ends = np.flatnonzero(np.diff(scores[order], append=np.inf))

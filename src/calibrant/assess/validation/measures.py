@@ -1,4 +1,4 @@
-"""The measures of the validator's table: expected / observed, slope, parts of the Brier score, AUC,
+"""The measures in the validation table: expected / observed, slope, parts of the Brier score, AUC,
 grades.
 """
 
@@ -27,12 +27,12 @@ CLIP = 1e-6  # scores of 0 and 1 have no logit
 
 
 def n_clipped(scores: FloatArray) -> int:
-    """The rows whose score is clipped before its logit is taken."""
+    """Number of rows whose score is clipped before its logit is taken."""
     return int(np.count_nonzero((scores < CLIP) | (scores > 1.0 - CLIP)))
 
 
 def ratio(codes: CodeArray, scores: FloatArray, alpha: float, units: Units) -> Measure:
-    """Return the mean score over the mean label."""
+    """Return the ratio of the mean score to the mean label."""
     expected = units.mean(scores)
     observed = units.mean(codes)
     if units.row_weights is None:
@@ -85,8 +85,8 @@ def cox(
 
 
 def _variances(codes: CodeArray, design: FloatArray, p: FloatArray, units: Units) -> FloatArray:
-    """Variances of logistic coefficients: by the model, or by the sums of independent units (the
-    sandwich).
+    """Variances of logistic coefficients: from the model, or from the sums of independent units
+    (the sandwich).
     """
     inverse = np.linalg.inv(
         (design * (units.weights(codes.size) * p * (1.0 - p))[:, None]).T @ design
@@ -105,7 +105,7 @@ def _around(value: float, variance: float, z: float) -> tuple[float, float, floa
 
 
 def _overlap(codes: CodeArray, scores: FloatArray) -> bool:
-    """Whether no threshold separates the labels: only then has the likelihood a maximum."""
+    """Whether no threshold separates the labels; only then does the likelihood have a maximum."""
     positive = scores[codes == 1]
     negative = scores[codes == 0]
     return bool(positive.min() < negative.max() and negative.min() < positive.max())
@@ -126,7 +126,7 @@ def corp(codes: CodeArray, scores: FloatArray, units: Units) -> tuple[Measure, M
 
 
 def area(codes: CodeArray, scores: FloatArray, alpha: float, units: Units) -> Measure:
-    """Return AUC with normal limits; NaN if all labels are of one class."""
+    """Return AUC with normal limits; NaN if there is only one class."""
     if not 0 < codes.sum() < codes.size:
         return Measure("AUC", math.nan, basis=ASYMPTOTIC)
     value, covariance = delong(codes, [scores], units)
@@ -141,12 +141,12 @@ def grade_table(
     alpha: float,
     units: Units,
 ) -> GradeTable:
-    """Return what was assigned to each grade with rows, and what was observed."""
+    """Return the assigned probability of each grade with rows, and what was observed."""
     n_grades = len(rows.segment_names)
     weights = units.weights(len(rows))
     present, index = np.unique(
         index, return_inverse=True
-    )  # all rows of a grade may be without weight
+    )  # all rows of a grade may have zero weight
     names = tuple(rows.segment_names[number] for number in present)
     counts = np.bincount(index)
     positives = np.bincount(index, rows.codes).astype(np.int64)
@@ -160,8 +160,8 @@ def grade_table(
         outcomes = (
             rows.codes.astype(np.float64) if assigned else (rows.codes - rows.scores + 1.0) / 2.0
         )
-        # given its grade, a weighted row is a draw like others of the grade; of groups, the grades
-        # must be fixed
+        # given its grade, a weighted row is a draw like others of the grade; with groups, the
+        # grades must be fixed
         order = units.in_order(len(rows))
         delta = alpha / max(n_grades, len(assigned or ()))
         limits = units.part(order).means(outcomes[order], index[order], len(names), delta)

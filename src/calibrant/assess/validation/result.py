@@ -1,4 +1,4 @@
-"""The validator's table, as numbers and as text."""
+"""The validation table, as numbers and as text."""
 
 import math
 from dataclasses import dataclass, fields
@@ -30,18 +30,18 @@ class Measure:
     Attributes
     ----------
     name : str
-        What is measured.
+        The name of the measure.
     value : float
-        Its value on these rows; NaN if it is not defined.
+        Its value on these rows; NaN if undefined.
     lower, upper : float
-        Limits; NaN if no limits are known.
+        Limits; NaN if there are none.
     ideal : float
-        The value of a calibrated score; NaN if it is not defined.
+        The value for a calibrated score; NaN if undefined.
     basis : str
-        "proved": the limits hold for every distribution and number of rows. "proved if
-        monotone": so they do wherever the rate does not fall as the score rises.
-        "asymptotic": they are approximate. "measured": there are no limits. "exact test": the value
-        is a p-value that is exact for every number of rows.
+        "proved": the limits hold for every distribution and number of rows. "proved if monotone":
+        they hold if the rate is nondecreasing in the score. "asymptotic": they are approximate.
+        "measured": there are no limits. "exact test": the value is a p-value that is exact for
+        every number of rows.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GradeTable:
-    """Rating grades: what was assigned, and what was observed. Every array has one entry per grade.
+    """Rating grades: assigned probabilities and observations. Every array has one entry per grade.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class GradeTable:
     assigned : float array
         Assigned probability: as given, or the mean score of the grade's rows.
     lower, upper : float arrays
-        Limits of the grade's true rate; they hold for all grades at once.
+        Limits on the grade's true rate; they hold for all grades at once.
     """
 
     grade: NDArray[np.object_]
@@ -95,7 +95,7 @@ class GradeTable:
 
     @property
     def verdict(self) -> tuple[str, ...]:
-        """For each grade "assigned too low", "assigned too high" or "not refuted"."""
+        """The verdict on each grade: "assigned too low", "assigned too high" or "not refuted"."""
         low = self.assigned < self.lower - _ROUNDING
         high = self.assigned > self.upper + _ROUNDING
         return tuple(np.where(low, TOO_LOW, np.where(high, TOO_HIGH, NOT_REFUTED)).tolist())
@@ -210,7 +210,9 @@ class Validation(Result):
         return tuple(found)
 
     def _monotone(self) -> str:
-        """For which distributions an interval holds that is proved if monotone, if there is one."""
+        """The distributions for which an interval that is "proved if monotone" holds, if there is
+        such an interval.
+        """
         if all(measure.basis != PROVED_IF_MONOTONE for measure in self.measures):
             return ""
         rising = "for those whose rate does not fall as the score rises"

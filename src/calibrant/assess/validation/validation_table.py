@@ -1,5 +1,5 @@
-"""What validators of a model put into one table: slope, ratio, an exact test, the parts of the
-Brier score, grades.
+"""What model validators put into one table: slope, ratio, an exact test, the parts of the Brier
+score, grades.
 """
 
 from __future__ import annotations
