@@ -1,1 +1,1 @@
-"""The impossibility result in numbers; its door is `calibrant.adversary`."""
+"""The impossibility result in numbers; public as `calibrant.adversary`."""

@@ -1,6 +1,4 @@
-"""Claimed error and real error, on a distribution where an injective calibrator is wrong at every
-point.
-"""
+"""Claimed and true error, on a distribution where an injective calibrator is wrong at every point."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +23,7 @@ from calibrant.text.result import Result
 from calibrant.text.result_table import ResultTable
 
 SAMPLE_SIZES = (10**2, 10**3, 10**4, 10**5, 10**6)
-_PROBES = 2000  # new points over which the real error is averaged
+_PROBES = 2000  # new points over which the true error is averaged
 _COLUMNS = ("shown", "claimed", "real", "real_largest")
 
 
@@ -184,8 +182,8 @@ def confront(
 
 
 def _real_errors(world: GhostWorld, fitted: ScoreMap, probes: IntArray) -> tuple[FloatArray, bool]:
-    """|E[Y | prediction] - prediction| at each probe, and whether each prediction belongs to a
-    single point.
+    """The error |E[Y | prediction] - prediction| at each probe, and whether each prediction belongs
+    to a single point.
     """
     value = predict(fitted, world.scores_at(probes))
     first = _reach(world, fitted, probes, value, -1)
@@ -196,7 +194,7 @@ def _real_errors(world: GhostWorld, fitted: ScoreMap, probes: IntArray) -> tuple
 def _reach(
     world: GhostWorld, fitted: ScoreMap, probes: IntArray, value: FloatArray, step: int
 ) -> IntArray:
-    """The point furthest from each probe, in one direction, that has the same prediction."""
+    """The point farthest from each probe, in one direction, with the same prediction."""
     inside = probes.copy()
     outside = np.full(probes.size, -1 if step < 0 else POINTS)
     for _ in range(BITS + 1):

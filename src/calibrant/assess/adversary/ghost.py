@@ -117,7 +117,7 @@ def is_fitted(calibrator: ScoreMap) -> bool:
 
 
 def refitted(calibrator: ScoreMap, scores: FloatArray, y: CodeArray) -> ScoreMap:
-    """A copy that is fitted on these rows."""
+    """A copy fitted on these rows."""
     copy = clone(calibrator) if hasattr(calibrator, "get_params") else deepcopy(calibrator)
     with reported_by_caller():
         fitted: ScoreMap = copy.fit(scores, y)
