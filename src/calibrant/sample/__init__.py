@@ -1,1 +1,1 @@
-"""What comes in: scored rows wherever they are. One reader, one draw, one fold."""
+"""Input: scored rows, wherever they are. One reader, one draw, one fold."""

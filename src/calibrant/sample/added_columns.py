@@ -29,8 +29,8 @@ class AddColumns(ABC):
     """A function that adds columns to a batch, with null for scores that the calibrator does not
     accept.
 
-    It does not accept missing, NaN or infinite scores, scores outside the score range, and segments
-    not seen in fit.
+    It does not accept scores that are missing, NaN, infinite or outside the score range, nor
+    segments not seen in fit.
     """
 
     columns: Columns
@@ -42,12 +42,12 @@ class AddColumns(ABC):
 
     @abstractmethod
     def usable(self, scores: NDArray[Any], segments: Coded | None) -> NDArray[np.bool_]:
-        """Which rows the calibrator takes, among those with a finite score."""
+        """Which rows the calibrator accepts, among those with a finite score."""
 
     @abstractmethod
     def values(self, scores: NDArray[Any], segments: Coded | None) -> Sequence[Any]:
-        """What the columns hold, as arrays (of numbers, or Arrow's of text), for rows that it
-        takes.
+        """The values of the columns for accepted rows, as arrays of numbers or Arrow arrays of
+        text.
         """
 
     def as_look_up(self) -> "LookUp":
@@ -56,7 +56,7 @@ class AddColumns(ABC):
 
     @property
     def values_alone(self) -> "LookUp | None":
-        """A table of regions whose columns are one value for each; None if they are not."""
+        """A table of regions whose columns have one value per region; None if they do not."""
         return None
 
     def fields(self) -> list[Any]:
@@ -71,7 +71,7 @@ class AddColumns(ABC):
         ]
 
     def check_free(self, names: Iterable[str], *, ignore_case: bool = False) -> None:
-        """Raise an error for a column that the data have already.
+        """Raise an error for a column that the data already have.
 
         Some engines ignore the case of names.
         """
@@ -112,7 +112,7 @@ class AddFromCells(AddColumns):
     Attributes
     ----------
     columns : Columns
-        Where the score is found, and the segment if there are any.
+        The columns of the score and of the segment, if there is one.
     partition : Bins
         The regions.
     """
@@ -121,17 +121,17 @@ class AddFromCells(AddColumns):
     partition: Bins
 
     def usable(self, scores: NDArray[Any], segments: Coded | None) -> NDArray[np.bool_]:
-        """Rows within the score range, of a known segment."""
+        """Whether rows are within the score range and in a known segment."""
         return self.partition.inside(scores, segment_numbers(segments, self.partition))
 
     def values(self, scores: NDArray[Any], segments: Coded | None) -> Sequence[Any]:
-        """What the columns hold in each row's region."""
+        """The values of the columns in each row's region."""
         prepared = self.partition.prepared(scores, segment_numbers(segments, self.partition))
         return self.of_cells(scores, self.partition.regions_of(prepared))
 
     @abstractmethod
     def of_cells(self, scores: NDArray[Any], cells: IndexArray) -> Sequence[Any]:
-        """What the columns hold, for rows with these scores in these regions."""
+        """The values of the columns for rows with these scores in these regions."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,9 +143,9 @@ class CurveColumn:
     lines : Lines
         The line in each region.
     value : float array
-        The value where each region begins.
+        The value at the start of each region.
     offset : float array or None
-        What is added, for a limit, which is cut off at 0 and 1.
+        The offset of a limit, which is clipped to [0, 1].
     """
 
     lines: Lines
@@ -154,12 +154,12 @@ class CurveColumn:
 
     @property
     def numbers(self) -> tuple[FloatArray, ...]:
-        """Of each region the value, the slope, the start, and what is added."""
+        """For each region the value, the slope, the start, and the offset."""
         line = (self.value, self.lines.slope, self.lines.start)
         return line if self.offset is None else (*line, self.offset)
 
     def at(self, scores: NDArray[Any], regions: IndexArray) -> FloatArray:
-        """The values at scores whose regions are known; only of a curve that is straight as it is."""
+        """The values at scores with known regions, for a curve that is linear on its own scale."""
         value, slope, start, *offset = self.numbers
         found = kernels.values_along(
             scores, regions, np.column_stack([start, value, slope, *offset])
@@ -176,11 +176,11 @@ class LookUp(AddFromCells):
     columns, partition
         As in `AddFromCells`.
     table : dict
-        From a name to a sequence with one entry per region.
+        The columns by name, each a sequence with one entry per region.
     curves : dict
-        From a name to the values of a curve. These columns come first.
+        The values of curves by name. These columns come first.
     taken : bool array or None
-        The regions in which there is an answer; None for all.
+        The regions with an answer; None for all.
     """
 
     table: dict[str, FloatArray | tuple[str, ...]]
@@ -198,11 +198,11 @@ class LookUp(AddFromCells):
 
     @property
     def values_alone(self) -> "LookUp | None":
-        """These columns, if all are one value for each region, and all regions have one."""
+        """These columns, if all have one value per region and every region has an answer."""
         return self if not self.curves and self.taken is None else None
 
     def usable(self, scores: NDArray[Any], segments: Coded | None) -> NDArray[np.bool_]:
-        """Rows in a region that has an answer."""
+        """Rows in a region with an answer."""
         number = segment_numbers(segments, self.partition)
         found = self.partition.inside(scores, number)
         if self.taken is None or not found.any():

@@ -1,4 +1,4 @@
-"""Columns of Arrow data as plain arrays: of types that numpy knows, with masks of what is missing."""
+"""Arrow columns as plain arrays with numpy types, and masks of missing entries."""
 
 from typing import Any
 
@@ -14,8 +14,8 @@ _VIEWS = {"string_view": "large_string", "binary_view": "large_binary"}
 
 
 def plain_column(column: Any) -> Any:
-    """Return the column with a type whose rows Arrow can take and whose `null_count` counts all
-    nulls.
+    """Return the column with a type that Arrow's `take` supports and whose `null_count` includes
+    all nulls.
     """
     if isinstance(column, pa.ExtensionArray):
         return plain_column(column.storage)

@@ -1,5 +1,5 @@
-"""Attributes beside scores and labels, wherever these are: columns of their own, or named columns
-of the data.
+"""Attributes next to scores and labels, wherever these are: separate columns, or named columns of
+the data.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from calibrant.text.sentences import shown
 def attribute_columns(
     data: object, attributes: Any, n_rows: int, names: Sequence[str] | None = None
 ) -> list[AttributeColumn]:
-    """The attributes of rows, in their order; `names` says which columns of a frame are meant."""
+    """The attributes of the rows, in row order; `names` selects columns of a frame."""
     if isinstance(attributes, str):
         advice = "give a list of names, or a frame"
         raise InvalidTypeError(

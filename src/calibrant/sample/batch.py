@@ -1,6 +1,6 @@
-"""Batches of Arrow data as plain arrays, checked once; faulty rows are reported and left out.
+"""Arrow batches as plain arrays, checked once; faulty rows are reported and left out.
 
-And work on batches.
+Also the base class of work on batches.
 """
 
 from abc import ABC, abstractmethod
@@ -32,12 +32,12 @@ _Unfit = tuple[Fault, NDArray[np.bool_]]
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The names of the columns that are read.
+    """The names of the columns to read.
 
-    Rows where the column `pending` has no entry are skipped.
+    Rows without an entry in the column `pending` are skipped.
 
-    Rows are drawn by group if there is one, else by id, else by position. Segments that are not in
-    `kept` are read as one, `OTHER`; None keeps all.
+    Rows are drawn by group if there is one, else by id, else by position. Segments not in `kept`
+    are read as one segment, `OTHER`; None keeps all.
     """
 
     score: str
@@ -49,11 +49,11 @@ class Columns:
     pending: str | None = None
     kept: frozenset[Hashable] | None = None
     also: tuple[str, ...] = ()
-    """Further columns that are read, which have no role here."""
+    """Further columns to read, which have no role here."""
 
     @property
     def named(self) -> dict[str, str]:
-        """From each role to the name of its column."""
+        """The column name of each role."""
         pairs = (
             (part.name, getattr(self, part.name))
             for part in fields(self)
@@ -63,7 +63,7 @@ class Columns:
 
     @property
     def to_read(self) -> list[str]:
-        """The columns that must be read, each once."""
+        """The columns that must be read, without duplicates."""
         names = (*self.named.values(), self.pending, *self.also)
         return list(dict.fromkeys(name for name in names if name is not None))
 
@@ -78,8 +78,8 @@ class Columns:
         return Columns(self.score, **chosen, pending=self.pending, kept=self.kept)
 
     def check(self, names: Sequence[str]) -> None:
-        """Raise an error for columns that the data do not have, and for a label that is also
-        something else.
+        """Raise an error for columns that the data do not have, and for a label column with a
+        second role.
         """
         for part, name in self.named.items():
             if part != "label":
@@ -95,10 +95,10 @@ class Columns:
             check_name(part, name, names)
 
     def check_no_label(self, part: str, name: str) -> None:
-        """Raise an error if the column of another role is that of the label.
+        """Raise an error if the column of another role is the label column.
 
-        Rows that are picked, ordered or divided by their labels are no random sample, and nothing
-        would be proved.
+        Rows that are selected, ordered or divided by their labels are not a random sample, and
+        nothing would be proved.
         """
         if self.label is not None and name == self.label:
             rule = "be another column than that of the label"
@@ -106,7 +106,7 @@ class Columns:
 
 
 def check_name(part: str, name: str, names: Sequence[str]) -> None:
-    """Raise an error unless the data have one column of this name."""
+    """Raise an error unless the data have exactly one column with this name."""
     count = list(names).count(name)
     if count > 1:
         raise InvalidValueError(
@@ -121,7 +121,7 @@ def check_name(part: str, name: str, names: Sequence[str]) -> None:
 
 
 def missing_column(role: str) -> InvalidValueError:
-    """The error where a column is needed that was not named."""
+    """The error for a required column that was not named."""
     return InvalidValueError(
         role, f"name the column of {role}s", got="None", advice=f"use scored(..., {role}=...)"
     )
@@ -129,7 +129,7 @@ def missing_column(role: str) -> InvalidValueError:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coded:
-    """The distinct labels or segments of a batch, and for each row the number of its own."""
+    """The distinct labels or segments of a batch, and the index of each row's entry among them."""
 
     names: tuple[Any, ...]
     number: IndexArray | CodeArray
@@ -139,7 +139,7 @@ class Coded:
         return Coded(self.names, self.number[index])
 
     def pooled(self, kept: frozenset[Hashable] | None) -> "Coded":
-        """The same, with all entries that are not kept as one, `OTHER`, which is the last."""
+        """The same entries, with all that are not kept merged into one, `OTHER`, which is last."""
         if kept is None or kept.issuperset(self.names):
             return self
         names = (*(name for name in self.names if name in kept), OTHER)
@@ -148,14 +148,14 @@ class Coded:
         return Coded(names, number[self.number])
 
     def rows(self) -> dict[Hashable, int]:
-        """Count the rows of each entry; entries without rows are left out."""
+        """Count the rows of each entry, without entries that have no rows."""
         counts = np.bincount(self.number, minlength=len(self.names)).tolist()
         return {name: rows for name, rows in zip(self.names, counts, strict=True) if rows}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchRows:
-    """The usable rows of a batch: finite scores, and what else was asked for."""
+    """The usable rows of a batch: finite scores, and the other requested columns."""
 
     scores: NDArray[Any]
     labels: Coded | None = None
@@ -163,7 +163,7 @@ class BatchRows:
     weights: FloatArray | None = None
     keys: Keys = field(
         default_factory=lambda: np.empty(0, dtype=np.uint64)
-    )  # empty unless asked for
+    )  # empty unless requested
     origin: IndexArray | None = (
         None  # positions of these rows in the batch; None if these are all of its rows
     )
@@ -188,7 +188,7 @@ class BatchRows:
         )
 
     def in_batch(self, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return a mask of rows of the batch, from a mask of these rows."""
+        """Convert a mask of these rows to a mask of the rows of the batch."""
         whole = np.zeros(
             len(self) if self.origin is None else int(self.origin.max(initial=-1)) + 1, dtype=bool
         )
@@ -215,8 +215,8 @@ class BatchRows:
 
 
 def grouped(number: IndexArray | CodeArray, n_groups: int) -> list[IndexArray]:
-    """Return the rows of each group, in order, given the number of each row's group."""
-    # numpy sorts short integers by their digits, not by comparing them
+    """Return the rows of each group, in order, given the index of each row's group."""
+    # numpy uses radix sort for 16-bit integers
     order = np.argsort(number.astype(np.uint16) if n_groups <= 2**16 else number, kind="stable")
     ends = np.cumsum(np.bincount(number, minlength=n_groups)).tolist()
     return [order[start:end] for start, end in pairwise([0, *ends])]
@@ -225,7 +225,7 @@ def grouped(number: IndexArray | CodeArray, n_groups: int) -> list[IndexArray]:
 def read_batch(
     batch: Any, columns: Columns, place: Place, *, keys: bool = False
 ) -> tuple[BatchRows, Faults]:
-    """Read the columns of a record batch; with `keys`, also make a key for each row."""
+    """Read the columns of a record batch; with `keys`, also compute a key for each row."""
     read = {part: plain_column(batch.column(name)) for part, name in columns.named.items()}
     scores, unfit = _scores(read["score"], columns.score)
     unfit += _missing_entries(read, columns)
@@ -265,8 +265,8 @@ def read_batch(
 
 
 def _missing_entries(read: dict[str, Any], columns: Columns) -> list[_Unfit]:
-    """Rows without an entry in some column, null or NaN; `_scores` and `_unfit_weights` see to NaN
-    among numbers.
+    """Rows with a missing entry in some column, null or NaN; `_scores` and `_unfit_weights` handle
+    NaN among numbers.
     """
     unfit = []
     names = columns.named
@@ -283,9 +283,10 @@ def _missing_entries(read: dict[str, Any], columns: Columns) -> list[_Unfit]:
 def _faulty_rows(
     unfit: list[_Unfit], skipped: NDArray[np.bool_] | None, place: Place
 ) -> tuple[Faults, NDArray[np.bool_] | None]:
-    """Return the faults of rows that are not skipped, and a mask of rows with faults or skipped.
+    """Return the faults of rows that are not skipped, and a mask of rows that are faulty or
+    skipped.
 
-    None for no mask.
+    The mask is None if there are none.
     """
     faults = Faults()
     bad = skipped
@@ -332,7 +333,7 @@ def _unfit_weights(weights: FloatArray, column: Any, name: str) -> list[_Unfit]:
 
 
 def coded_labels(column: Any, name: str) -> Coded:
-    """The kinds of labels in a column without nulls, and the number of each row's kind."""
+    """The distinct labels in a column without nulls, and the index of each row's label."""
     kind = column.type
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
         values = np.asarray(column.to_numpy(zero_copy_only=False))
@@ -345,13 +346,11 @@ def coded_labels(column: Any, name: str) -> Coded:
 
 
 def _encoded(column: Any, role: str, name: str) -> Coded:
-    """Return the distinct entries of a column without nulls, and the number of each row's entry
-    among them.
-    """
+    """Return the distinct entries of a column without nulls, and the index of each row's entry."""
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     number = np.asarray(encoded.indices.to_numpy(zero_copy_only=False)).astype(np.intp)
     rows = np.bincount(number, minlength=len(encoded.dictionary))
-    used = np.flatnonzero(rows)  # a dictionary may have entries without rows, and equal entries
+    used = np.flatnonzero(rows)  # a dictionary may have unused and duplicate entries
     kinds = [plain_number(entry) for entry in encoded.dictionary.take(used).to_pylist()]
     names = {kind: code for code, kind in enumerate(dict.fromkeys(kinds))}
     plain = str | int | float | bytes if role == "label" else str | int | float
@@ -365,7 +364,7 @@ def _encoded(column: Any, role: str, name: str) -> Coded:
 
 
 class Addable(Protocol):
-    """Results of two batches add to the result of both."""
+    """Results of two batches that can be added to give the result of both."""
 
     def __add__(self, other: Any) -> Any: ...
 
@@ -375,7 +374,7 @@ Result = TypeVar("Result", bound=Addable)
 
 @dataclass(frozen=True, slots=True)
 class Work(ABC, Generic[Result]):
-    """A function of one batch. It is sent to where the data are, so it holds plain values only."""
+    """A function of one batch. It is sent to where the data are, so it holds only plain values."""
 
     data_columns: Columns
     roles: ClassVar[tuple[str, ...]] = ()
@@ -390,7 +389,7 @@ class Work(ABC, Generic[Result]):
 
     @property
     def drawn(self) -> Draw | None:
-        """Its `draw`, where it has one.
+        """Its `draw`, if it has one.
 
         Without ids, a draw needs each row's position among all rows.
         """
@@ -408,4 +407,4 @@ class Work(ABC, Generic[Result]):
 
     @abstractmethod
     def nothing(self) -> Result:
-        """The result of no rows."""
+        """The result for no rows."""

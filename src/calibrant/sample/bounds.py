@@ -1,4 +1,4 @@
-"""DataBounds that describe the data: named with them in `scored`, or where they are used."""
+"""Bounds that describe the data, given in `scored` or where they are used."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,16 +18,16 @@ _ROLES = {"weight_bound": "weight", "max_group_size": "group", "group_target": "
 
 @dataclass(frozen=True, slots=True)
 class DataBounds:
-    """What is known about the data beforehand; None is unknown.
+    """What is known about the data beforehand; None means unknown.
 
     Attributes
     ----------
     weight_bound : float or None
         An upper bound on the importance weights.
     max_group_size : int or None
-        As how many rows a group counts at most.
+        The largest number of rows that a group counts as.
     group_target : {"rows", "groups"} or None
-        Whether every row or every group counts the same.
+        Whether every row or every group counts equally.
     """
 
     weight_bound: float | None = None
@@ -45,7 +45,7 @@ class DataBounds:
         return {name: value for name, value in values.items() if value is not None}
 
     def check_columns(self, columns: Columns) -> None:
-        """Raise an error for a bound on weights or groups that the data do not have."""
+        """Raise an error for a bound on weights or groups if the data have none."""
         for name, value in self.known.items():
             role = _ROLES[name]
             if getattr(columns, role) is None:
@@ -53,7 +53,7 @@ class DataBounds:
                 raise InvalidTypeError(name, f"be None without {role}s", repr(value), advice)
 
     def merged(self, name: str, given: Any, columns: Columns) -> Any:
-        """Return a bound: the one that was given, or that of the data; both must be equal."""
+        """Return a bound: the given one, or that of the data; if both are set, they must be equal."""
         given = _RULES[name].check(name, given)
         known = getattr(self, name) if getattr(columns, _ROLES[name]) is not None else None
         if known is None:

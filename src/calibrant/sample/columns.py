@@ -1,6 +1,4 @@
-"""A column of scored data that plays no part in a calibration, such as a time, brought into memory
-in row order.
-"""
+"""Read a column with no role in calibration, such as a time, into memory in row order."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
 class TakeColumn(Work[tuple[tuple[Place, Any], ...]]):
     """Take a column as it is, without rows whose label is skipped.
 
-    With a draw, a random part of it.
+    With a draw, take a random part of it.
     """
 
     name: str = ""
@@ -31,7 +29,7 @@ class TakeColumn(Work[tuple[tuple[Place, Any], ...]]):
 
     @property
     def columns(self) -> Columns:
-        """The column, under the name of a score."""
+        """The column, in the role of a score."""
         return Columns(self.name, pending=self.data_columns.pending)
 
     def __call__(self, batch: Any, place: Place) -> tuple[tuple[Place, Any], ...]:
@@ -51,9 +49,9 @@ class TakeColumn(Work[tuple[tuple[Place, Any], ...]]):
 
 
 def column_of(data: Rows, name: str, part: str, draw: Draw | None = None) -> Any:
-    """A column, in the order of `collect`, as an Arrow array; `part` is what an error calls it.
+    """A column, in the order of `collect`, as an Arrow array; `part` is its name in errors.
 
-    With a draw, those of its rows that are drawn by their position.
+    With a draw, only the rows drawn by position.
     """
     check_name(part, name, data.names())
     if part != "label":
@@ -66,8 +64,8 @@ def column_of(data: Rows, name: str, part: str, draw: Draw | None = None) -> Any
 
 
 def drawn_rows(data: Rows, others: Mapping[str, str], draw: Draw) -> "ArrowData":
-    """The drawn rows in memory, in their order: columns that have a role, and `others`, by what
-    errors call them.
+    """The drawn rows in memory, in order: columns with a role, and `others`, keyed by their names
+    in errors.
     """
     from calibrant.sample.sources.arrow import from_arrow
 
@@ -80,10 +78,10 @@ def drawn_rows(data: Rows, others: Mapping[str, str], draw: Draw) -> "ArrowData"
 def first_rows_of(data: Rows, most: int) -> Any:
     """The first rows as an Arrow table: scores, labels, and columns that can be ids.
 
-    None without rows.
+    None if there are no rows.
 
-    Floats, truth values and nested columns are left out, and rows that cannot be used are too. None
-    for streams, which can be read only once.
+    Floats, truth values and nested columns are left out, and so are unusable rows. None for
+    streams, which can be read only once.
     """
     if data.reads_once:
         return None
@@ -91,7 +89,7 @@ def first_rows_of(data: Rows, most: int) -> Any:
     try:
         wanted = [*named, *(name for name in data.first_names() if name not in named)]
         batches = data.first_batches(wanted, most)
-    except NotImplementedError:  # rows that are elsewhere: on a cluster, or on a device
+    except NotImplementedError:  # rows that are elsewhere: on a cluster or a device
         return None
     table = pa.Table.from_batches(batches).slice(0, most) if batches else None
     if table is None:

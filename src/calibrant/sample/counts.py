@@ -1,4 +1,4 @@
-"""The one kernel of all engines: rows and weights of each region, for every kind of label."""
+"""The common kernel of all engines: rows and weights of each region, by label."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,13 +15,13 @@ from calibrant.sample.faults import Fault, Faults, Place
 from calibrant.sample.reach import Reach
 from calibrant.sample.taken_rows import Seal
 
-_MOST_KINDS = 20  # kinds of label that are counted
+_MOST_KINDS = 20  # distinct labels that are counted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KindSums:
-    """What was seen of one kind of label: rows of each region and of none, sums of their weights,
-    and the first row.
+    """The counts for one label: rows in each region and in none, sums of their weights, and the
+    first row.
     """
 
     counts: IntArray
@@ -40,15 +40,15 @@ class KindSums:
 
     @property
     def rows(self) -> int:
-        """How many rows have this kind of label."""
+        """Number of rows with this label."""
         return int(self.counts.sum()) + self.uncounted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counted:
-    """What was seen in each region of a partition, for every kind of label.
+    """The counts in each region of a partition, by label.
 
-    And the range of the scores.
+    Also the range of the scores.
     """
 
     kinds: Mapping[Hashable, KindSums] = field(default_factory=dict)
@@ -68,8 +68,8 @@ class Counted:
         return Counted(kinds, left_out, faults, self.reach + other.reach)
 
     def where(self) -> str:
-        """For each kind of label how many rows have it and which is the first: rare ones first, as
-        these are wrong.
+        """The number of rows and the first row of each label: rare ones first, because these are
+        probably wrong.
         """
         seen = [(sums.rows, kind, sums.first) for kind, sums in self.kinds.items() if sums.rows]
         seen.sort(key=lambda entry: (entry[0], str(entry[1])))
@@ -82,7 +82,7 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Count(Work[Counted]):
-    """Count rows by region and kind of label, without the drawn rows.
+    """Count rows by region and label, without the drawn rows.
 
     With a weight column, sum weights too.
     """
@@ -90,7 +90,7 @@ class Count(Work[Counted]):
     partition: Bins
     draw: Draw | None = None
     weighted: bool = False
-    pass_rows: int = 0  # of the whole data, if known
+    pass_rows: int = 0  # rows of all data, if known
 
     @property
     def columns(self) -> Columns:
@@ -122,7 +122,7 @@ class Count(Work[Counted]):
         return Counted()
 
     def _inside(self, rows: BatchRows, place: Place) -> tuple[BatchRows, Faults]:
-        """Set aside rows outside the score range, or of a segment that the partition does not know."""
+        """Set aside rows that are outside the score range or in a segment unknown to the partition."""
         score = self.data_columns.score
         segment = self.data_columns.segment
         good = self.partition.inside(rows.scores, segment_numbers(rows.segments, self.partition))
@@ -158,7 +158,8 @@ class Count(Work[Counted]):
             counts, positives, uncounted = self.partition.count(
                 prepared, codes, pass_rows=self.pass_rows
             )
-            # rows in no region are edge values seen once; their labels need a second, rare look
+            # rows in no region are edge values seen once; their labels need a second pass, which is
+            # rare
             hits = (
                 int(np.count_nonzero(number[self.partition.membership(prepared) < 0]))
                 if uncounted
@@ -187,7 +188,7 @@ class Count(Work[Counted]):
 
 
 def segment_numbers(segments: Coded | None, partition: Bins) -> IndexArray | None:
-    """For each row the number of its segment in the partition, -1 where it has none.
+    """The index of each row's segment in the partition; -1 if the partition does not have it.
 
     None without segments.
     """

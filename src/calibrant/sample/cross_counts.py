@@ -1,8 +1,9 @@
-"""Rows by their attributes, the kind of their score, and the label: counted where they are.
+"""Counts of rows by attributes, kind of score and label, made where the rows are.
 
-This is a GROUP BY of the cross of all attributes, with the sum of scores in each group. It is far
-smaller than the rows, and adds over batches, files, threads and machines. DuckDB, Polars and Spark
-run it themselves (`calibrant.sample.sql.cross`); elsewhere `CountCross` does, batch by batch.
+This is a GROUP BY over all combinations of attributes, with the sum of scores in each group. It is
+far smaller than the rows, and adds over batches, files, threads and machines. DuckDB, Polars and
+Spark run it themselves (`calibrant.sample.sql.cross`); for other sources `CountCross` does, batch
+by batch.
 """
 
 from collections.abc import Hashable, Mapping
@@ -28,24 +29,24 @@ from calibrant.sample.cross_key import (
 from calibrant.sample.faults import Fault, Faults, Place
 
 MOST_GROUPS = 10_000_000
-"""Groups that are brought into memory, with each label."""
+"""The largest number of groups brought into memory, per label."""
 CROSS_SUMS = ("n", "high", "low", "variance")
-"""What is added up in each group: rows, steps of scores, steps of s (1 - s)."""
-_MOST_ENTRIES = 4_000_000  # of batches that were not added up yet
+"""The sums in each group: rows, steps of scores, steps of s (1 - s)."""
+_MOST_ENTRIES = 4_000_000  # in batches that have not been added up yet
 _MOST_PARTS = 64
 _MOST_LABELS = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CrossSums:
-    """Groups of rows with equal attributes, kinds of scores and halves, and what adds up there.
+    """Groups of rows with equal attributes, kind of score and half, and their sums.
 
     Attributes
     ----------
     key : int array
         The group of each entry; see `calibrant.sample.cross_key`.
     values : int array of shape (entries, 4)
-        Rows, sums of high and of low steps of their scores s, and of steps of s (1 - s).
+        Number of rows, sums of high and low steps of their scores s, and of steps of s (1 - s).
     """
 
     key: IntArray
@@ -63,7 +64,7 @@ class CrossSums:
 
     @property
     def rows(self) -> FloatArray:
-        """Rows of each group."""
+        """Number of rows in each group."""
         return self.values[:, 0].astype(np.float64)
 
     @property
@@ -79,7 +80,7 @@ class CrossSums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CrossCounts:
-    """Such groups for every kind of label, of some batches."""
+    """The groups for every label, from some batches."""
 
     parts: Mapping[Hashable, tuple[CrossSums, ...]] = field(default_factory=dict)
     faults: Faults = field(default_factory=Faults)
@@ -88,7 +89,7 @@ class CrossCounts:
         found = dict(self.parts)
         for label, parts in other.parts.items():
             if label not in found and len(found) > _MOST_LABELS:
-                continue  # too many kinds of label, which is refused later
+                continue  # too many labels, which raises an error later
             found[label] = (*found.get(label, ()), *parts)
             n_entries = sum(part.key.size for part in found[label])
             if n_entries > _MOST_ENTRIES or len(found[label]) > _MOST_PARTS:
@@ -105,7 +106,7 @@ def joined_sums(parts: tuple[CrossSums, ...]) -> CrossSums:
 
 
 def check_n_groups(n_groups: int) -> None:
-    """Refuse more groups than fit into memory."""
+    """Raise an error for more groups than fit into memory."""
     if n_groups <= MOST_GROUPS:
         return
     rule = f"make at most {MOST_GROUPS:,} groups with the kinds of scores"
@@ -115,7 +116,7 @@ def check_n_groups(n_groups: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CountCross(Work[CrossCounts]):
-    """Count rows by group and kind of label, and add up their scores."""
+    """Count rows by group and label, and add up their scores."""
 
     is_large: ClassVar[bool] = True
     key: CrossKey = field(default_factory=lambda: CrossKey(()))
@@ -159,16 +160,17 @@ class CountCross(Work[CrossCounts]):
 
 
 def _level_codes(batch: Any, level: AttributeLevels) -> IndexArray:
-    """The level of each row of a batch; the number after the last for rows without one."""
+    """The level of each row of a batch; one past the last level for rows without a level."""
     (column,) = read_attributes({level.name: batch.column(level.name)}, len(batch))
     codes = level.codes(column)
     return np.where(codes < 0, level.n_levels, codes)
 
 
 def counted_by_engine(table: Any) -> CrossCounts | None:
-    """Counts that an engine made, from its Arrow table: key, label, and what was added up.
+    """Counts made by an engine, from its Arrow table with key, label and sums.
 
-    None if some row could not be counted, or if labels are too many: then `CountCross` tells why.
+    None if some row could not be counted, or if there are too many labels: `CountCross` then
+    reports why.
     """
     check_n_groups(table.num_rows // 2)
     label = plain_column(table.column("label").combine_chunks())
@@ -190,29 +192,29 @@ def counted_by_engine(table: Any) -> CrossCounts | None:
 
 
 def _whole(column: Any) -> IntArray:
-    """A column of whole numbers; sums of DuckDB have 128 bits."""
+    """A column of whole numbers; sums in DuckDB have 128 bits."""
     return np.asarray(column.cast(pa.int64()).to_numpy(), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class TakeDrawn(Work[tuple[tuple[Place, Any], ...]]):
-    """Take the drawn rows, all of their columns in one pass."""
+    """Take all columns of the drawn rows in one pass."""
 
     place_draw: PlaceDraw | None = None
     others: tuple[str, ...] = ()
 
     @property
     def needs_positions(self) -> bool:
-        """The place of a row decides whether it is drawn."""
+        """The position of a row determines whether it is drawn."""
         return self.place_draw is not None
 
     @property
     def columns(self) -> Columns:
-        """Score, label, and the others."""
+        """Score, label and the others."""
         return replace(self.data_columns.only("label"), also=self.others)
 
     def __call__(self, batch: Any, place: Place) -> tuple[tuple[Place, Any], ...]:
-        """Take those of one batch."""
+        """Take the drawn rows of one batch."""
         if self.place_draw is None:
             return ((place, batch),)
         drawn = self.place_draw.chosen(place.key, len(batch))

@@ -1,8 +1,9 @@
-"""Which group of rows a row belongs to, by its attributes and its score, and what is added up there.
+"""The group of a row, from its attributes and score, and the numbers that are added up in each
+group.
 
-Everything is arithmetic that numpy, SQL and Polars do alike: square roots and products of doubles,
-which are rounded correctly, and whole numbers below 2**63. Sums are of whole numbers, so that they
-do not depend on the order in which threads and machines add them.
+All arithmetic is identical in numpy, SQL and Polars: square roots and products of doubles, which
+are correctly rounded, and whole numbers below 2**63. Sums are over whole numbers, so they do not
+depend on the order in which threads and machines add them.
 """
 
 from collections.abc import Sequence
@@ -17,27 +18,28 @@ from calibrant.cells.score_kinds import N_KINDS, kinds_of
 from calibrant.errors import InvalidValueError
 
 PRIME = 2**31 - 1
-"""Whole numbers are mixed modulo this prime, whose square has fewer than 63 bits."""
+"""The modulus for mixing whole numbers, a prime whose square has fewer than 63 bits."""
 FACTORS = (1_000_003, 611_953)
-"""What the score and the attributes are multiplied by; each has fewer than 21 bits."""
+"""The multipliers of the score and of the attributes; each has fewer than 21 bits."""
 SCORE_STEPS = 2**26
-"""Of a score, where it is mixed."""
+"""Steps of a score for mixing."""
 HIGH_STEPS = 2**30
-"""Of a score, where it is added up: 2**33 of them fit into 63 bits."""
+"""Steps of a score for adding up: 2**33 of them fit in 63 bits."""
 LOW_STEPS = 2**22
-"""Of what is left of it."""
+"""Steps of the remainder of a score."""
 VARIANCE_STEPS = 2**32
-"""Of s (1 - s), which only guides a search and shares tails."""
+"""Steps of s (1 - s), which only guides a search and the sharing of tails."""
 N_HALVES = 2
 _MOST_GROUPS = 2**62
 
 
 @dataclass(frozen=True, slots=True)
 class CrossKey:
-    """The number of a group: levels of all attributes, the kind of the score, and one of two halves.
+    """The number of a group: the levels of all attributes, the kind of the score, and one of two
+    halves.
 
-    Which half a row belongs to follows from its score and its attributes, never from its label or
-    its place: labels are independent given scores and attributes, and so are those of two halves.
+    A row's half follows from its score and attributes, never from its label or position. Labels are
+    independent given scores and attributes, and so are the labels of the two halves.
 
     Attributes
     ----------
@@ -57,11 +59,13 @@ class CrossKey:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many values each part of a number has; an attribute has its levels and none of them."""
+        """The number of values of each part of the key; an attribute has its levels and one for no
+        level.
+        """
         return (*(level.n_levels + 1 for level in self.levels), N_KINDS, N_HALVES)
 
     def keys(self, scores: FloatArray, codes: Sequence[IndexArray]) -> IntArray:
-        """The group of each row, from its score and the number of its level of each attribute."""
+        """The group of each row, from its score and its level of each attribute."""
         crossed = np.zeros(scores.size, dtype=np.int64)
         for size, code in zip(self.sizes, codes, strict=False):
             crossed = crossed * size + code
@@ -69,7 +73,7 @@ class CrossKey:
         return np.asarray(kind * N_HALVES + half_of(scores, crossed))
 
     def parts(self, keys: IntArray) -> tuple[list[IndexArray], IndexArray, IndexArray]:
-        """Levels, with -1 for none, kind and half of each group."""
+        """The levels (-1 for none), kind and half of each group."""
         *codes, kind, half = np.unravel_index(keys, self.sizes)
         pairs = zip(codes, self.levels, strict=True)
         known = [np.where(code == level.n_levels, -1, code) for code, level in pairs]
@@ -77,7 +81,7 @@ class CrossKey:
 
 
 def half_of(scores: FloatArray, crossed: IntArray) -> IntArray:
-    """0 or 1, from the score and the number of the combination of attributes.
+    """Return 0 or 1, from the score and the index of the combination of attributes.
 
     >>> half_of(np.array([0.1, 0.2, 0.3, 0.3, 0.3]), np.array([0, 0, 0, 1, 2]))
     array([1, 1, 0, 1, 1])
@@ -97,20 +101,20 @@ def whole_scores(scores: FloatArray) -> tuple[IntArray, IntArray, IntArray]:
 
 
 def score_sums(high: IntArray, low: IntArray) -> FloatArray:
-    """Sums of scores, from sums of their steps: too small by at most 2**-52 for each row."""
+    """Sums of scores, from sums of their steps: too small by at most 2**-52 per row."""
     return np.asarray((high + low / LOW_STEPS) / HIGH_STEPS)
 
 
 @dataclass(frozen=True, slots=True)
 class PlaceDraw:
-    """A random draw of rows by their places, which engines make themselves.
+    """A random draw of rows by position, which engines can make themselves.
 
     Attributes
     ----------
     shift : int
-        Which draw it is.
+        The number that identifies the draw.
     limit : int
-        A row is drawn if its mixed place, from 0 to 2**31 - 2, is below.
+        A row is drawn if its mixed position, from 0 to 2**31 - 2, is below this.
     """
 
     shift: int
@@ -122,7 +126,7 @@ class PlaceDraw:
         return cls(key % PRIME, int(np.ceil(min(share, 1.0) * PRIME)))
 
     def chosen(self, first: int, n_rows: int) -> BoolArray:
-        """Whether each of some rows is drawn, which follow each other from the place `first`.
+        """Whether each of `n_rows` consecutive rows, from position `first` on, is drawn.
 
         >>> PlaceDraw.of_share(0.25, 7).chosen(0, 8)
         array([ True, False, False, False, False, False, False, False])

@@ -1,15 +1,15 @@
-"""One random draw for all sources: which rows are drawn is decided by position, id or group, never
-by score or label.
+"""One random draw for all sources: rows are drawn by position, id or group, never by score or
+label.
 
-Each row has a key, a 64-bit number: its position among all rows, counted from 0, or a number made
-of its id or of its group, so that whole groups are drawn. The draw has a key, too: a hash of the
-seed and of a fingerprint of all rows (see `calibrant.params.random`), so that a draw is fresh for
-each data set. Both give the hash of a row, ``mixed(row + draw)``, modulo 2**64. A row is drawn
-where its hash, as an unsigned number, is below a limit.
+Each row has a key, a 64-bit number: its position among all rows, counted from 0, or a number
+computed from its id or its group; with groups, whole groups are drawn. The draw has a key, too: a
+hash of the seed and of a fingerprint of all rows (see `calibrant.params.random`), so that the draw
+is fresh for each data set. Both give the hash of a row, ``mixed(row + draw)``, modulo 2**64. A row
+is drawn if its hash, as an unsigned number, is below a limit.
 
 So the same seed draws the same rows of the same data in memory, in files and on a device; on a
 cluster too, if rows have ids or groups. Dask and Spark frames have no positions: there, without an
-id, the key of a row is made of its partition and of its place in it, and other partitions draw
+id, the key of a row is computed from its partition and its position in it, so other partitions draw
 other rows.
 """
 
@@ -27,10 +27,10 @@ from calibrant.kernels.hash import mixed
 from calibrant.params.random import RandomSource, seed_number
 
 DRAW_RULE = 3
-"""Number of the rule by which rows are drawn. Files with a draw keep it.
+"""Version of the rule by which rows are drawn. Files with a draw record it.
 
-Under rule 1 each source had its own draw; under rule 2 the draw depended on the seed alone, and not
-on the rows. Draws under these rules are not repeated.
+Under rule 1 each source had its own draw; under rule 2 the draw depended on the seed alone, not on
+the rows. Draws under these rules are not repeated.
 """
 
 _ALL = 2**64
@@ -44,9 +44,9 @@ _TEXTS = (
     "binary",
     "large_binary",
     "fixed_size_binary",
-)  # how names of Arrow's types begin
-_CHUNK = 1 << 15  # rows whose hashes stay in the processor's cache
-_TEXT_ROWS = 1 << 14  # rows at a time: their table of powers takes 8 bytes for every byte of text
+)  # prefixes of the names of Arrow types
+_CHUNK = 1 << 15  # rows whose hashes fit in the processor's cache
+_TEXT_ROWS = 1 << 14  # rows at a time: their table of powers takes 8 bytes per byte of text
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,11 @@ class Draw:
     Attributes
     ----------
     key : int
-        64 bits, made of the seed and of the rows, see `RandomSource`.
+        64 bits, computed from the seed and the rows; see `RandomSource`.
     limit : int
         From 0, which draws nothing, to 2**64, which draws everything.
     limits : mapping from segment to int
-        Limits of single segments; `limit` is that of all others.
+        Limits for individual segments; `limit` is for all others.
     """
 
     key: int
@@ -77,7 +77,7 @@ class Draw:
         return cls(key, int(share * 2.0**64))
 
     def hashes(self, keys: Keys) -> Keys:
-        """The number of each row that is compared with the limit."""
+        """The hash of each row, which is compared with the limit."""
         return RandomSource(self.key).hashes(keys)
 
     def chosen(
@@ -104,16 +104,17 @@ class Draw:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SmallestHashes:
-    """The `most` smallest distinct hashes of rows or groups; those of two parts of the data add.
+    """The `most` smallest distinct hashes of rows or groups; those of two parts of the data can be
+    added.
 
-    A draw of exactly `most` rows is the draw whose limit is just above the largest of them.
+    A draw of exactly `most` rows has a limit just above the largest of them.
     """
 
     most: int
     found: Keys = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
 
     def __add__(self, other: "SmallestHashes") -> "SmallestHashes":
-        # with counts numpy sorts, which is faster here than its table of hashes
+        # with counts numpy sorts, which is faster here than its hash table
         found, _ = np.unique(np.concatenate([self.found, other.found]), return_counts=True)
         return SmallestHashes(self.most, found[: self.most])
 
@@ -124,7 +125,7 @@ class SmallestHashes:
 
 
 def smallest(hashes: Keys, most: int) -> Keys:
-    """Return the `most` smallest numbers, in no particular order."""
+    """Return the `most` smallest numbers, in any order."""
     return hashes if hashes.size <= most else np.partition(hashes, most - 1)[:most]
 
 
@@ -138,7 +139,7 @@ def enough(most: int, n_rows: int) -> int:
 
 
 def random_places(keys: Keys, source: RandomSource) -> NDArray[np.intp]:
-    """Return the place of each row's key in a random order of the distinct keys."""
+    """Return the position of each row's key in a random order of the distinct keys."""
     return np.unique(source.hashes(keys), return_inverse=True)[1]
 
 
@@ -159,8 +160,8 @@ def repeated(keys: NDArray[Any]) -> NDArray[Any]:
 def check_ids(keys: Iterable[Keys], column: str) -> None:
     """Raise an error if several rows share an id.
 
-    Rows with equal ids are drawn together. If customers have many rows each, the rows that are not
-    drawn are those of other customers, not a random part of the rows.
+    Rows with equal ids are drawn together. If each customer has many rows, the rows not drawn
+    belong to other customers and are not a random part of the rows.
     """
     if repeated(np.concatenate([np.empty(0, dtype=np.uint64), *keys])).size:
         rule = "be different in every row, because rows with equal ids are drawn together"
@@ -174,24 +175,24 @@ def check_ids(keys: Iterable[Keys], column: str) -> None:
 
 
 def seed_of(random_state: Seed) -> int:
-    """The seed that an int, a numpy generator or None (a fresh one) gives."""
+    """The seed from an int, a numpy generator or None (a fresh seed)."""
     return seed_number(random_state)
 
 
 def position_keys(first: int, n_rows: int) -> Keys:
-    """Keys of rows that follow each other, from the position of the first of them."""
+    """Keys of consecutive rows, given the position of the first."""
     return np.arange(n_rows, dtype=np.uint64) + np.uint64(first % _ALL)
 
 
 def partition_start(partition: int) -> int:
-    """The first key of a partition whose place among the rows is not known: far from those of all
-    others.
+    """The first key of a partition whose position among the rows is unknown: far from the keys of
+    all others.
     """
     return int(mixed(np.array([partition], dtype=np.uint64))[0])
 
 
 def key_kind(kind: Any) -> str | None:
-    """Return what keys of an Arrow type are made of: "numbers", "dates" or "text"; None for a
+    """Return what keys of an Arrow type are computed from: "numbers", "dates" or "text"; None for a
     column of nulls.
     """
     if pa.types.is_dictionary(kind):
@@ -205,19 +206,17 @@ def key_kind(kind: Any) -> str | None:
 
 
 def id_keys(ids: Any, name: str, role: str = "id") -> Keys:
-    """A key for each entry of an Arrow array of whole numbers, dates or text: equal where the
-    entries are equal.
+    """A key for each entry of an Arrow array of whole numbers, dates or text; equal entries have
+    equal keys.
 
-    Different whole numbers have different keys. Of a million different texts, two share a key with
-    a chance of 3e-8.
+    Different whole numbers have different keys. Among a million different texts, two share a key
+    with probability 3e-8.
     """
     kind = ids.type
     if pa.types.is_dictionary(kind):
         return np.asarray(id_keys(ids.dictionary, name, role)[ids.indices.to_numpy()])
     can_be_whole = role == "group" and (pa.types.is_floating(kind) or pa.types.is_boolean(kind))
-    if can_be_whole or pa.types.is_decimal(
-        kind
-    ):  # DuckDB gives whole numbers of 128 bits as decimals
+    if can_be_whole or pa.types.is_decimal(kind):  # DuckDB returns 128-bit integers as decimals
         return _whole_keys(ids, name, role)
     if pa.types.is_integer(kind):
         return value_keys(np.asarray(ids.to_numpy()))
@@ -241,7 +240,9 @@ def _whole_keys(ids: Any, name: str, role: str) -> Keys:
 
 
 def _time_keys(ids: Any) -> Keys:
-    """Keys of dates and times, the same for an instant in seconds, microseconds or any other unit."""
+    """Keys of dates and times, the same for an instant in any unit, such as seconds or
+    microseconds.
+    """
     kind = ids.type
     counts = np.asarray(
         ids.cast(pa.int64() if kind.bit_width == 64 else pa.int32()).to_numpy()
@@ -255,7 +256,8 @@ def _instant_keys(counts: NDArray[np.int64], unit_name: str) -> Keys:
     unit = _UNITS[unit_name]
     seconds, rest = np.divmod(counts, unit)
     nanoseconds = (rest * (_UNITS["ns"] // unit)).view(np.uint64)
-    # on a whole second, the second itself; else scrambled, so that it is no other second's key
+    # for a whole second, the second itself; otherwise scrambled, so that it differs from any
+    # second's key
     return np.where(
         nanoseconds == 0,
         seconds.view(np.uint64),
@@ -279,8 +281,8 @@ def _text_keys(texts: Any) -> Keys:
 
 
 def _byte_keys(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> Keys:
-    """Sum of byte[j] * base**j modulo 2**64, found for all texts of a buffer at once from running
-    sums.
+    """Sum of byte[j] * base**j modulo 2**64, computed from running sums for all texts of a buffer
+    at once.
     """
     running = np.zeros(data.size + 1, dtype=np.uint64)
     np.cumsum((data.astype(np.uint64) + np.uint64(1)) * _powers(_BASE, data.size), out=running[1:])
@@ -290,7 +292,7 @@ def _byte_keys(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> Keys:
 
 
 def value_keys(values: NDArray[Any]) -> Keys:
-    """The keys that `id_keys` gives, of a numpy array of whole numbers, dates or text, without
+    """The same keys as `id_keys`, for a numpy array of whole numbers, dates or text, without
     pyarrow.
 
     >>> value_keys(np.array([3, 4])), value_keys(np.array(["a"], dtype=object))

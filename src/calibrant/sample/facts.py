@@ -1,4 +1,4 @@
-"""How rows were read, as far as a guarantee has to mention it."""
+"""Facts about how rows were read that a guarantee has to mention."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -23,7 +23,7 @@ _EACH_BY_SEED = (
     " the group's name and the row's place in the group, and neither names nor places say anything"
     " about scores and labels"
 )
-_NAMED = 12  # segments that a remark names
+_NAMED = 12  # segments named in a note
 _BY_PARTITION = (
     "the rows that cut the bins were drawn by partition and position in it, as the data have no"
     " order; with an id column the draw does not depend on partitions"
@@ -32,7 +32,7 @@ _BY_PARTITION = (
 
 @dataclass(frozen=True, slots=True)
 class RowFacts(Saved):
-    """What a guarantee has to say of the rows of a fit.
+    """What a guarantee has to say about the rows of a fit.
 
     Attributes
     ----------
@@ -40,18 +40,16 @@ class RowFacts(Saved):
         How rows were drawn to cut the bins: by "id", "partition" or "position"; None if no row was
         drawn.
     skipped : int
-        Rows that were skipped because their label is missing.
+        Rows skipped because their label is missing.
     looked, cutting : int
-        Rows that were looked at for ties and then left alone, and rows that cut bins because the
-        look found ties.
+        Pilot rows that were only checked for ties, and rows that cut bins because ties were found.
     pooled : tuple
         Segments of these rows that share the regions of other segments.
     one_of_each : (int, int)
-        Where one row of each group was drawn: how many groups there are, and how many rows were
-        left out.
+        If one row of each group was drawn: the number of groups, and the number of rows left out.
     keyed : bool
-        Whether what was drawn depends on the rows (`calibrant.params.random`). In files of earlier
-        releases it depends on the seed alone, so that the order of the rows must say nothing about
+        Whether the draw depends on the rows (`calibrant.params.random`). In files of earlier
+        releases it depends on the seed alone, so the order of the rows must say nothing about
         scores and labels.
     """
 
@@ -87,7 +85,7 @@ class RowFacts(Saved):
 
     @property
     def said_of_groups(self) -> str:
-        """What a guarantee says of groups if one row of each was drawn; empty without groups."""
+        """What a guarantee says about groups if one row of each was drawn; empty without groups."""
         groups, others = self.one_of_each
         if not groups:
             return ""
@@ -103,7 +101,7 @@ class RowFacts(Saved):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Remarks of the guarantee."""
+        """Notes for the guarantee."""
         told = []
         if self.skipped:
             were = "was" if self.skipped == 1 else "were"

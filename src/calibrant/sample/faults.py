@@ -1,4 +1,4 @@
-"""Rows that cannot be used: counted wherever they are, and reported with the place of the first."""
+"""Unusable rows: counted wherever they are, and reported with the place of the first."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ class Place:
     Attributes
     ----------
     part, first_row : int
-        Number of the part, and of the row in it; both from 0.
+        Index of the part, and of the row in it; both from 0.
     name : str
         Name of the file; empty for other data.
     before : int or None
@@ -38,9 +38,7 @@ class Place:
 
     @property
     def key(self) -> int:
-        """The key of the first row, for a draw: its position among all rows, where the rows have an
-        order.
-        """
+        """The draw key of the first row: its position among all rows, if the rows have an order."""
         return (partition_start(self.part) if self.before is None else self.before) + self.first_row
 
     def __str__(self) -> str:
@@ -52,8 +50,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A rule that a column breaks in some rows: the role of the column, its name, and the words
-    after "must".
+    """A rule that a column breaks in some rows: the column's role, its name, and the words after
+    "must".
     """
 
     role: str
@@ -63,7 +61,9 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """How many rows have which fault, and where the first of them is; faults of two batches add."""
+    """How many rows have which fault, and where the first one is; faults of two batches can be
+    added.
+    """
 
     found: Mapping[Fault, tuple[int, Place]] = field(default_factory=dict)
 
@@ -86,7 +86,7 @@ class Faults:
         return Faults(total)
 
     def check(self) -> None:
-        """Raise one error that lists them all, with the first of them in its fields."""
+        """Raise one error that lists all faults, with the first in its fields."""
         if not self.found:
             return
         (fault, first), *others = sorted(self.found.items(), key=lambda item: item[1][1])

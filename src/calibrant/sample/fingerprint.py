@@ -1,6 +1,6 @@
-"""A fingerprint of scored rows, which does not depend on their order, format or engine.
+"""A fingerprint of scored rows that does not depend on their order, format or engine.
 
-And the range of scores.
+Also the range of scores.
 """
 
 import hashlib
@@ -28,12 +28,12 @@ _STARTS = (
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """How many rows, and two sums over numbers that stand for them.
+    """The number of rows, and two sums over row hashes.
 
-    Those of two parts of the data add.
+    Fingerprints of two parts of the data can be added.
 
-    It detects rows that were changed, lost or doubled by accident. It does not detect changes that
-    were made to hide.
+    It detects rows that were changed, lost or duplicated by accident. It does not detect deliberate
+    tampering.
     """
 
     rows: int = 0
@@ -60,18 +60,18 @@ class Fingerprint:
 
     @property
     def in_order(self) -> str | None:
-        """A fingerprint that depends on the order of the rows, too.
+        """A fingerprint that also depends on the order of the rows.
 
-        None where rows are drawn in any order.
+        None if rows are drawn in any order.
         """
         return None if self.ordered is None else f"{self.ordered:016x}"
 
 
 @dataclass(frozen=True, slots=True)
 class TakeFingerprint(Work[Fingerprint]):
-    """Sum up a number for each row, made of its score, label, segment, weight and group.
+    """Sum a number for each row, computed from its score, label, segment, weight and group.
 
-    Not of its id.
+    Its id is not used.
     """
 
     roles = ("label", "segment", "weight", "group")
@@ -79,7 +79,7 @@ class TakeFingerprint(Work[Fingerprint]):
 
     @property
     def needs_positions(self) -> bool:
-        """Whether the order counts."""
+        """Whether the order matters."""
         return self.in_order
 
     def __call__(self, batch: Any, place: Place) -> Fingerprint:
@@ -102,11 +102,10 @@ class TakeFingerprint(Work[Fingerprint]):
 def fingerprint(data: Rows, *, ordered: bool = False) -> Fingerprint:
     """Read the data once; raise an error for rows that cannot be used.
 
-    If `ordered`, there is also a fingerprint of the rows in their order, unless rows are drawn by a
-    column.
+    If `ordered`, it includes a fingerprint of the rows in order, unless rows are drawn by a column.
 
-    Scores and weights are taken as doubles; labels and segments as text, whole numbers and bools
-    alike, so that a label 1 read from CSV is the true of a Parquet file.
+    Scores and weights are converted to doubles; labels and segments to text, with whole numbers and
+    bools alike, so that a label 1 read from CSV equals true in a Parquet file.
 
     >>> import pyarrow as pa
     >>> from calibrant import scored
@@ -120,12 +119,12 @@ def fingerprint(data: Rows, *, ordered: bool = False) -> Fingerprint:
     in_order = ordered and data.has_order and not data.columns.keyed
     found = data.fold(TakeFingerprint(data.columns, in_order))
     found.faults.check()
-    data.note_fingerprint(found.sums)  # a fit of the same data need not read them for it
+    data.note_fingerprint(found.sums)  # a fit of the same data then need not read them again
     return found
 
 
 def reach_of(data: Rows) -> Reach:
-    """The smallest and the largest score of the rows that can be used."""
+    """The smallest and the largest score of the usable rows."""
     return data.fold(TakeFingerprint(data.columns.only())).reach
 
 
@@ -140,7 +139,7 @@ def _chain(rows: BatchRows, start: int, *, grouped: bool) -> Keys:
 
 
 def _bits(values: NDArray[Any]) -> Keys:
-    doubles: NDArray[np.float64] = values.astype(np.float64) + 0.0  # minus zero is zero
+    doubles: NDArray[np.float64] = values.astype(np.float64) + 0.0  # turns -0.0 into 0.0
     return doubles.view(np.uint64)
 
 

@@ -1,9 +1,9 @@
-"""Rows of groups: the rows of a group are brought together by the group's key, wherever they are.
+"""Bring the rows of each group together by the group's key, wherever they are.
 
-A pass gives the rows and positives of each group in each region. Where these are too many to hold,
-several passes each take the groups of some keys; a cluster sends each key to one of its tasks
-instead. A group is then never split, and what remains is a small table: how many groups have each
-number of rows and of positives.
+A pass gives the rows and positives of each group in each region. If there are too many to hold in
+memory, several passes each handle the groups with some of the keys; a cluster sends each key to one
+of its tasks instead. So a group is never split, and the result is a small table: how many groups
+have each number of rows and positives.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from calibrant.sample.draw import Draw
 from calibrant.sample.faults import Place
 
 MOST_PAIRS = 1 << 24
-"""Pairs of group and region that are held: 0.5 GB, and up to four times as much until they are
+"""Pairs of group and region held in memory: 0.5 GB, and up to four times as much until they are
 merged.
 """
 
@@ -32,11 +32,11 @@ MOST_PASSES = 256
 
 
 class ManyGroupsError(InvalidValueError):
-    """More pairs of group and region than can be held at a time."""
+    """More pairs of group and region than can be held at once."""
 
 
 class Pairs(NamedTuple):
-    """Rows and positives of groups in regions, -1 for none; sorted by group and region."""
+    """Rows and positives of groups in regions (-1 for none), sorted by group and region."""
 
     keys: Keys
     regions: IntArray
@@ -48,7 +48,7 @@ class Pairs(NamedTuple):
 class GroupRows:
     """Rows and positives of each group in each region, for a part of the data.
 
-    Those of several parts add.
+    Those of several parts can be added.
 
     Pairs of several parts are kept side by side, and merged when their number is twice the limit.
     """
@@ -80,7 +80,7 @@ class GroupRows:
         return GroupCounts.from_cells(region, rows, positives, sizes, block, None, first.size)
 
     def split(self, buckets: int) -> list["GroupRows"]:
-        """The pairs by the bucket of their group."""
+        """The pairs, by the bucket of their group."""
         pairs = _merged(self.parts)
         bucket = bucket_of(pairs.keys, buckets)
         return [
@@ -90,18 +90,18 @@ class GroupRows:
 
 
 def bucket_of(keys: Keys, buckets: int) -> Keys:
-    """To which of several tasks or passes a group belongs."""
+    """The task or pass that a group belongs to."""
     return np.asarray(mixed(keys) % np.uint64(buckets))
 
 
 def _merged(parts: tuple[Pairs, ...]) -> Pairs:
-    """The pairs of all parts, each once."""
+    """The pairs of all parts, without duplicates."""
     if not parts:
         nothing = np.empty(0, dtype=np.int64)
         return Pairs(nothing.view(np.uint64), nothing, nothing, nothing)
     keys, regions, rows, positives = map(np.concatenate, zip(*parts, strict=True))
     distinct, group = np.unique(keys, return_inverse=True)
-    n_places = int(regions.max(initial=-1)) + 2  # regions and none
+    n_places = int(regions.max(initial=-1)) + 2  # all regions, and no region
     cells = group * n_places + regions + 1
     order = np.argsort(cells)
     cells = cells[order]
@@ -114,10 +114,10 @@ def _merged(parts: tuple[Pairs, ...]) -> Pairs:
 
 @dataclass(frozen=True, slots=True)
 class CountGroups(Work[GroupRows]):
-    """Count rows and positives by group and region: of the rows that are not drawn or, with
-    `aside`, of those that are.
+    """Count rows and positives by group and region: of rows not drawn or, with `aside`, of drawn
+    rows.
 
-    Of several buckets, only groups of one are counted.
+    With several buckets, only groups of one bucket are counted.
     """
 
     partition: Bins
@@ -130,7 +130,7 @@ class CountGroups(Work[GroupRows]):
 
     @property
     def columns(self) -> Columns:
-        """Score, label and group, and the segment where the regions need it."""
+        """Score, label and group, and the segment if the regions need it."""
         segment = ("segment",) if self.partition.has_segments else ()
         return self.data_columns.only("label", "group", *segment)
 

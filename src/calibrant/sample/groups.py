@@ -1,4 +1,4 @@
-"""Groups of rows, such as those of one customer, in memory."""
+"""Groups of rows in memory, such as the rows of one customer."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from calibrant.params.arrays import as_column, at_row, is_missing, missing_entry
 from calibrant.params.random import RandomSource
 from calibrant.sample.draw import value_keys
 
-_FINER = ("ps", "fs", "as")  # than what engines know
+_FINER = ("ps", "fs", "as")  # than the units that engines support
 _KINDS = "hold whole numbers, dates or text, of one kind"
 
 
@@ -26,10 +26,10 @@ class Groups:
     Attributes
     ----------
     codes : int array of shape (n_rows,)
-        Number of each row's group, in the order of the keys: the same wherever the rows come from.
+        Index of each row's group, in the order of the keys: the same wherever the rows come from.
     keys : uint64 array, one entry per group
-        What decides whether a group is drawn: a function of its label alone, the same in every
-        engine.
+        The number that determines whether a group is drawn: a function of its label alone, the same
+        in every engine.
 
     Examples
     --------
@@ -42,11 +42,11 @@ class Groups:
 
     @classmethod
     def of(cls, groups: ArrayLike, n_rows: int) -> Self:
-        """Number the groups of rows, in linear time, except for a sort of widely spread numbers."""
+        """Number the groups of rows, in linear time except for a sort of widely spread numbers."""
         if isinstance(groups, list | tuple) and any(isinstance(value, str) for value in groups):
             values = np.array(
                 groups, dtype=object
-            )  # numpy would turn numbers into text, and drop NULs at the end
+            )  # numpy would convert numbers to text, and drop trailing NULs
         else:
             values = as_column(groups, "groups")
         if len(values) != n_rows or values.ndim != 1:
@@ -58,7 +58,7 @@ class Groups:
 
     @classmethod
     def of_keys(cls, row_keys: Keys) -> Self:
-        """Number the groups of rows whose keys are known already."""
+        """Number the groups of rows with known keys."""
         keys, codes = np.unique(row_keys, return_inverse=True)
         return cls(codes, keys)
 
@@ -68,7 +68,7 @@ class Groups:
         return self.keys[self.codes]
 
     def take(self, index: IndexArray | BoolArray) -> "Groups":
-        """The groups of some of the rows; numbers stay as they are."""
+        """The groups of some of the rows; group indices do not change."""
         return Groups(self.codes[index], self.keys)
 
     def one_row_each(self, source: RandomSource) -> IndexArray:
@@ -84,16 +84,16 @@ class Groups:
 
     @property
     def member_keys(self) -> Keys:
-        """A key for each row, made of the key of its group and its place in the group."""
+        """A key for each row, computed from its group's key and its position in the group."""
         order = np.argsort(self.codes, kind="stable")
         first = np.flatnonzero(np.diff(self.codes[order], prepend=-1))
         place = np.empty(order.size, dtype=np.uint64)
         place[order] = np.arange(order.size) - np.repeat(first, np.diff(first, append=order.size))
-        return np.asarray(mixed(self.row_keys) + place)  # all different in a group
+        return np.asarray(mixed(self.row_keys) + place)  # all different within a group
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """Rows of each group."""
+        """Number of rows in each group."""
         return np.bincount(self.codes, minlength=len(self.keys))
 
     @property
@@ -103,7 +103,7 @@ class Groups:
 
 
 def _distinct(values: NDArray[Any]) -> tuple[NDArray[Any], IndexArray]:
-    """The distinct values, and the place of each row's value among them."""
+    """The distinct values, and the index of each row's value among them."""
     kind = values.dtype.kind
     if kind == "f":
         _check_missing(np.isnan(values), values)
@@ -196,7 +196,7 @@ def _kind(value: Any) -> str:
 
 
 def _instant(value: Any) -> Any:
-    """A date, or a moment in UTC."""
+    """A date, or a time in UTC."""
     if isinstance(value, datetime) and value.tzinfo is not None:
         return value.astimezone(UTC).replace(tzinfo=None)
     return value

@@ -1,4 +1,4 @@
-"""Which kind of rows something is: asked here alone, so that one place changes with the kinds."""
+"""Functions that ask what kind of rows an object is: the only place that depends on the kinds."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +15,12 @@ _PREDICT = "use predict for arrays"
 
 
 def is_scored(data: object) -> "TypeIs[Sample | Rows]":
-    """Whether these are scored rows, from `calibrant.scored`, and not an array."""
+    """Whether this is scored data, from `calibrant.scored`, rather than an array."""
     return isinstance(data, Sample | Rows)
 
 
 def rows_of(data: Sample | Rows) -> Rows:
-    """The rows that a sample holds, or rows themselves."""
+    """The rows that a sample holds, or the rows themselves."""
     return held_rows(data) if isinstance(data, Sample) else data
 
 
@@ -30,7 +30,7 @@ def rows_in(data: object) -> Rows | None:
 
 
 def scored_rows(data: object) -> Rows:
-    """The rows of a `Sample`; anything else raises an error."""
+    """The rows of a `Sample`; raise an error for anything else."""
     rows = rows_in(data)
     if rows is None:
         got = type(data).__name__
@@ -39,9 +39,9 @@ def scored_rows(data: object) -> Rows:
 
 
 def bound_of(data: object, name: str, given: Any) -> Any:
-    """Return a bound that describes the data: the one that was given, or that of `scored(...)`.
+    """Return a bound that describes the data: the given one, or that of `scored(...)`.
 
-    Two that differ raise an error.
+    Two different bounds raise an error.
     """
     rows = rows_in(data)
     if rows is None:

@@ -17,9 +17,9 @@ from calibrant.sample.taken_rows import Seal
 
 @dataclass(frozen=True, slots=True)
 class CountKnots(Count):
-    """Count rows by knot, half and kind of label, without drawn rows; see `calibrant.cells.knots`.
+    """Count rows by knot, half and label, without drawn rows; see `calibrant.cells.knots`.
 
-    The random numbers of a row come from its position, or from its id.
+    The random numbers of a row come from its position or its id.
     """
 
     knots: Knots = field(kw_only=True)
@@ -33,7 +33,7 @@ class CountKnots(Count):
 
     @property
     def needs_positions(self) -> bool:
-        """Each row's position decides at which knot it counts."""
+        """Each row's position determines the knot where it counts."""
         return True
 
     def __call__(self, batch: Any, place: Place) -> Counted:
@@ -52,7 +52,7 @@ class CountKnots(Count):
     def _count(
         self, rows: BatchRows, kinds: tuple[Any, ...], place: Place
     ) -> dict[Hashable, KindSums]:
-        """Rows of each kind of label by knot and half."""
+        """Rows of each label by knot and half."""
         found: dict[Hashable, KindSums] = {}
         if rows.labels is None:
             return found

@@ -1,16 +1,16 @@
-"""Runs of equal labels, which tell that rows are sorted."""
+"""Runs of equal labels, which show that rows are sorted."""
 
 import numpy as np
 
 from calibrant._typing import CodeArray, FloatArray
 
 LONG_RUN = -30.0
-"""Logarithm of the chance of a run of equal labels that is never due to chance."""
+"""Log probability below which a run of equal labels is never due to chance."""
 
 
 def long_run(codes: CodeArray, values: FloatArray, rates: FloatArray) -> int:
-    """The length of the least likely run of equal labels, 0 where it may be due to chance, or to
-    rows sorted by score.
+    """The length of the least likely run of equal labels; 0 if it may be due to chance, or to rows
+    sorted by score.
 
     >>> codes, rates = np.repeat([0, 1], 100), np.full(200, 0.5)
     >>> long_run(codes, np.tile([0.4, 0.6], 100), rates), long_run(codes, np.arange(200.0), rates)
@@ -25,6 +25,6 @@ def long_run(codes: CodeArray, values: FloatArray, rates: FloatArray) -> int:
 
 
 def is_sorted(values: FloatArray) -> bool:
-    """Whether values never fall, or never rise."""
+    """Whether values are nondecreasing or nonincreasing."""
     steps = np.diff(values)
     return bool((steps >= 0.0).all() or (steps <= 0.0).all())

@@ -1,4 +1,4 @@
-"""Exact order statistics of data of any size: histograms of the floats' bits, refined until few
+"""Exact order statistics for data of any size: histograms of the bits of floats, refined until few
 values are left.
 """
 
@@ -16,23 +16,23 @@ from calibrant.sample.batch import Work, read_batch
 from calibrant.sample.faults import Faults, Place
 
 _SIGN = np.uint64(1 << 63)
-_CELLS = 1 << 20  # of a histogram, in all: 8 MB
+_CELLS = 1 << 20  # total cells of a histogram: 8 MB
 _CELLS_A_ROW = (
-    16  # with fewer cells a row, filling a table of all cells is faster than sorting the rows
+    16  # with fewer cells per row, filling a table of all cells is faster than sorting the rows
 )
-_FEW = 1 << 21  # values that are collected rather than counted once more: 32 MB
+_FEW = 1 << 21  # values that are collected rather than counted again: 32 MB
 
 
 class MovedRowsError(InvalidValueError):
-    """The data give other rows at another pass, or rows in another order, so that what was found
-    does not fit.
+    """The data have other rows in another pass, or rows in another order, which contradicts earlier
+    results.
     """
 
 
 def ordered_bits(scores: NDArray[Any]) -> Keys:
-    """Whole numbers in the order of the scores: the bits of a double, turned round below zero."""
+    """Integers in the order of the scores: the bits of a double, flipped below zero."""
     bits: IntArray = np.add(scores, 0.0, dtype=np.float64).view(np.int64)  # -0.0 becomes 0.0
-    flips = bits >> 63  # all bits below zero, else none
+    flips = bits >> 63  # all bits for negative numbers, else none
     flips |= _SIGN.view(np.int64)
     bits ^= flips
     return bits.view(np.uint64)
@@ -44,17 +44,17 @@ def from_ordered_bits(keys: Keys) -> FloatArray:
 
 
 _LOWEST = int(ordered_bits(np.array([np.finfo(np.float64).min]))[0])
-_INFINITY = int(ordered_bits(np.array([np.inf]))[0])  # keys from here on are no finite double's
+_INFINITY = int(ordered_bits(np.array([np.inf]))[0])  # larger keys do not belong to finite doubles
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run of keys [start, start + width * cells) that holds a wanted rank, and how many rows lie
+    """A run of keys [start, start + width * cells) that holds a wanted rank, and the number of rows
     before it.
     """
 
     start: int
-    bits: int  # of width: the run is cut into cells of 2**bits keys
+    bits: int  # of the width: the run is cut into cells of 2**bits keys
     cells: int
     before: int
 
@@ -67,8 +67,8 @@ Runs = Mapping[Hashable, tuple[Run, ...]]
 class BitCounts:
     """For each segment and run, the rows in each cell, or the values and their counts.
 
-    Counts that do not overlap much are kept side by side and merged when as many have come as there
-    are, so that a long list is not sorted anew for every batch.
+    Counts with little overlap are kept side by side and merged once as many have arrived as there
+    are, so that a long list is not sorted again for every batch.
     """
 
     pieces: Mapping[tuple[Any, int], tuple[Counts, ...]] = field(default_factory=dict)
@@ -101,12 +101,12 @@ class BitCounts:
 
     @property
     def counts(self) -> dict[tuple[Any, int], Counts]:
-        """The rows in each cell that holds any, cells in increasing order."""
+        """The rows in each nonempty cell, in increasing order of cells."""
         return {key: _merged(pieces) for key, pieces in self.pieces.items()}
 
 
 def _compact(pieces: tuple[Counts, ...]) -> tuple[Counts, ...]:
-    """Merge the last pieces while they are together as long as the one before them."""
+    """Merge the last pieces as long as together they are at least as long as the one before them."""
     done = list(pieces)
     tail: list[Counts] = [done.pop()]
     while done and sum(piece[0].size for piece in tail) >= done[-1][0].size:
@@ -135,7 +135,7 @@ class CountBits(Work[BitCounts]):
 
 
 def _keys_by_run(scores: NDArray[Any], runs: tuple[Run, ...]) -> list[tuple[int, Keys]]:
-    """The keys of the scores that lie in each run, for the runs that hold any."""
+    """The keys of the scores in each run, for the runs that contain any."""
     if not runs or not scores.size:
         return []
     if runs == everything():
@@ -151,7 +151,7 @@ def _keys_by_run(scores: NDArray[Any], runs: tuple[Run, ...]) -> list[tuple[int,
     cell = kernels.assign(scores, cuts)
     # a run is the one cell between its ends, unless its upper end is beyond the doubles
     starts = from_ordered_bits(np.array([start for start, _ in ends], dtype=np.uint64))
-    # 16 bits, which numpy sorts by their digits and not by comparing
+    # 16 bits, for which numpy uses radix sort
     run_of_cell: NDArray[Any] = np.full(
         cuts.size + 1, -1, dtype=np.int16 if len(runs) < 2**15 else np.int64
     )
@@ -180,7 +180,7 @@ def _merged(pieces: tuple[Counts, ...]) -> Counts:
     cells, rows = (np.concatenate(column) for column in zip(*pieces, strict=True))
     order = np.argsort(
         cells, kind="stable"
-    )  # made of sorted pieces, which a stable sort is quick to merge
+    )  # made of sorted pieces, which a stable sort merges quickly
     cells = cells[order]
     rows = rows[order]
     starts = np.flatnonzero(np.concatenate([[True], cells[1:] != cells[:-1]]))
@@ -196,7 +196,7 @@ def everything() -> tuple[Run, ...]:
 def refine(
     runs: tuple[Run, ...], seen: Mapping[int, tuple[Keys, IntArray]], ranks: IntArray
 ) -> tuple[tuple[Run, ...], FloatArray | None]:
-    """Return shorter runs that hold the ranks or, once every cell is a single key, the scores of
+    """Return shorter runs that hold the ranks or, once every cell is a single key, the scores at
     these ranks.
     """
     wanted: dict[int, tuple[int, int, int]] = {}

@@ -7,24 +7,23 @@ from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 Watcher: TypeAlias = Callable[[int, int | None], None]
-"""Called with the rows done so far and, where it is known, how many there are."""
+"""Called with the number of rows done so far and, if known, the total."""
 
 Progress: TypeAlias = bool | Watcher | None
-"""True draws a bar, False none, None one where standard error is a terminal and the work is long.
+"""True draws a bar, False draws none, and None draws one if standard error is a terminal and the
+work is long.
 
-Or a callback.
+It can also be a callback.
 """
 
-_PATIENCE = 1.0  # seconds that work may take without a word
+_PATIENCE = 1.0  # seconds before a bar appears
 
 
 @contextmanager
 def watched(
     progress: Progress, total: int | None, doing: str, what: str = "rows"
 ) -> Iterator[Callable[[int], None]]:
-    """Give a function to call with the number of rows, or of what else is counted, of every part
-    that is done.
-    """
+    """Yield a function to call with the number of rows, or other units, of every completed part."""
     if progress is False or (progress is None and not _someone_watches()):
         yield lambda rows: None
     elif callable(progress):
@@ -59,9 +58,7 @@ def _counting(watcher: Watcher, total: int | None) -> Callable[[int], None]:
 def _bar(
     total: int | None, doing: str, what: str, patience: float
 ) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error, which shows itself only once the work has taken longer than
-    `patience`.
-    """
+    """A bar on standard error, which appears only once the work has taken longer than `patience`."""
     try:
         from rich.console import Console
         from rich.progress import (

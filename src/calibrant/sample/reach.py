@@ -1,4 +1,4 @@
-"""The smallest and the largest score of some rows, and what lies far beyond them."""
+"""The smallest and the largest score of some rows, and scores far beyond them."""
 
 import math
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ Limits: TypeAlias = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The smallest and the largest score; those of two parts of the data add."""
+    """The smallest and the largest score; those of two parts of the data can be added."""
 
     low: float = math.inf
     high: float = -math.inf
 
     @classmethod
     def of(cls, prepared: NDArray[Any] | SegmentedScores) -> "Reach":
-        """The reach of finite scores, as a partition of scores prepares them."""
+        """The range of finite scores, as prepared by a partition."""
         scores = scores_of(prepared)
         return cls(float(scores.min()) + 0.0, float(scores.max()) + 0.0) if scores.size else cls()
 
@@ -33,7 +33,7 @@ class Reach:
 
     @property
     def seen(self) -> Limits | None:
-        """Both scores; None without any row."""
+        """Both scores; None if there are no rows."""
         return (self.low, self.high) if self.low <= self.high else None
 
     @property
@@ -66,7 +66,8 @@ def scores_of(prepared: NDArray[Any] | SegmentedScores) -> NDArray[Any]:
 
 
 def familiar_limits(seen: Limits | None) -> Limits:
-    """Where scores of the same scale lie: the range seen, and half its width beyond.
+    """The range in which scores of the same scale lie: the range seen, extended by half its width
+    on each side.
 
     A single value has no scale.
 
@@ -89,7 +90,7 @@ class CountBeyond(Work[int]):
     limits: Limits = (-math.inf, math.inf)
 
     def __call__(self, batch: Any, place: Place) -> int:
-        """Count those of one batch."""
+        """Count the rows of one batch."""
         return rows_beyond(read_batch(batch, self.columns, place)[0].scores, self.limits)
 
     def nothing(self) -> int:
@@ -98,8 +99,8 @@ class CountBeyond(Work[int]):
 
 
 def rows_beyond(scores: NDArray[Any], limits: Limits) -> int:
-    """How many scores lie below or above the limits."""
-    # as doubles: numpy would round the limits to float32 to compare them with float32 scores
+    """Number of scores below or above the limits."""
+    # compare as doubles: numpy would round the limits to float32 for float32 scores
     low = np.float64(limits[0])
     high = np.float64(limits[1])
     return int(np.count_nonzero((scores < low) | (scores > high)))

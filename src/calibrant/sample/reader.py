@@ -1,4 +1,4 @@
-"""One reader of scores and labels, from arrays or scored data."""
+"""One reader for scores and labels, from arrays or scored data."""
 
 from collections.abc import Hashable
 from dataclasses import replace
@@ -25,9 +25,9 @@ from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 
 ONE_EACH = "fit one for each segment, or use BinningCalibrator"
-"""What to do about segments where one thing is fitted to all rows."""
+"""Advice for segments where one object is fitted to all rows."""
 ONE_ROW_EACH = "one row of each group"
-"""The purpose of a draw, see `RandomSource`."""
+"""The purpose of a draw; see `RandomSource`."""
 
 
 def read_rows(
@@ -43,19 +43,19 @@ def read_rows(
     partition: Partition | None = None,
     threads: int = 1,
 ) -> Rows:
-    """Check what a caller brought to `fit`, and return it behind the one protocol of scored rows.
+    """Check the arguments of `fit`, and return them behind the common protocol of scored rows.
 
-    Arrays become `MemoryRows`; `scored(...)` data are not read yet. What
-    needs all rows at once calls `collect()` on the result.
+    Arrays become `MemoryRows`; `scored(...)` data are not read yet. Code that needs all rows at
+    once calls `collect()` on the result.
 
     Parameters
     ----------
     scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or Sample
-        Scores; with a partition by a function, whatever that function takes.
+        Scores; with a partition by a function, the input of that function.
     y : array-like of shape (n,)
         Labels of two classes.
     classes, pos_label
-        Both classes, where they are given; and the positive one.
+        The two classes, if given, and the positive one.
     segments : array-like of shape (n,), optional
         The segment of each row.
     sample_weight : array-like of shape (n,), optional
@@ -74,7 +74,7 @@ def read_rows(
         check_nothing_beside(y=y, segments=segments, groups=groups, **weighting)
         refuse_segments(scores, partition)
         return rows_of(scores).with_classes(classes, pos_label)
-    # the inputs of a function are no scores, so their columns do not belong to classes
+    # the inputs of a function are not scores, so their columns do not belong to classes
     of_score = partition is None or bool(partition.bins_by_segment)
     codes, known = encode_labels(
         y,
@@ -124,7 +124,7 @@ def read_judged(
     pos_label: Hashable,
     **beside: Any,
 ) -> Rows:
-    """Read labels and scores, in the order of metrics, which are about rows.
+    """Read labels and scores, in the argument order of metrics, which are about rows.
 
     `scored(...)` data take the place of the labels.
     """
@@ -141,7 +141,7 @@ def read_judged(
 
 
 def check_nothing_beside(**given: object) -> None:
-    """Raise an error for arrays beside scored data."""
+    """Raise an error for arrays given in addition to scored data."""
     for name, value in given.items():
         if value is not None:
             raise InvalidTypeError(
@@ -150,10 +150,10 @@ def check_nothing_beside(**given: object) -> None:
 
 
 def one_row_each(data: Rows, random_state: Seed = 0) -> Rows:
-    """Return the data or, if rows have groups, one row of each group, drawn at random, in memory.
+    """Return the data or, if rows have groups, one random row of each group, in memory.
 
     Groups are independent draws, and so are rows drawn from them. So a claim for independent rows
-    holds, and is about a row drawn at random from a new group.
+    holds, and is about a random row of a new group.
     """
     if data.columns.group is None:
         return data
@@ -166,13 +166,13 @@ def one_row_each(data: Rows, random_state: Seed = 0) -> Rows:
 
 
 _ARGUMENTS = {"weight": "importance_weight", "group": "groups", "segment": "segments"}
-"""From the role of a column to the argument that has the same meaning."""
+"""From the role of a column to the argument with the same meaning."""
 
 
 def refuse(data: object, reason: str, *roles: str, advice: str = "use BinningCalibrator") -> None:
     """Raise an error for weights, groups or segments of the data that cannot be used.
 
-    They would change the answer, so they are not passed over.
+    They would change the answer, so they are not ignored.
     """
     rows = rows_in(data)
     if rows is None:
@@ -186,19 +186,21 @@ def refuse(data: object, reason: str, *roles: str, advice: str = "use BinningCal
 
 
 def refuse_segments(data: object, partition: Partition | None) -> None:
-    """Raise an error for segments of the data if the partition that was given has none."""
+    """Raise an error for segments in the data if the given partition has none."""
     if partition is not None and not partition.has_segments:
         reason = "the partition has no segments"
         refuse(data, reason, "segment", advice="leave the segments out")
 
 
 def check_no_weights(data: object, reason: str) -> None:
-    """Raise an error for a column of importance weights where they have no meaning."""
+    """Raise an error for a column of importance weights if they have no meaning."""
     refuse(data, reason, "weight")
 
 
 def check_group_target(rows: Rows, possible: str, reason: str) -> None:
-    """Raise an error if the data ask for the other rate of groups than the one that is proved."""
+    """Raise an error if the data request a group target other than `possible`, the one that is
+    proved.
+    """
     target = rows.bounds.group_target
     if rows.columns.group is not None and target not in (None, possible):
         raise NotTakenError("group_target", f"be {possible!r} here: {reason}", got=repr(target))

@@ -1,7 +1,7 @@
 """Where rows are, and how they are read: the part of scored rows that a source implements.
 
-A source passes batches to a function and adds the results. What is drawn and counted is written
-once, in `calibrant.sample.rows`.
+A source passes batches to a function and adds the results. Drawing and counting are written once,
+in `calibrant.sample.rows`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from calibrant.sample.taken_rows import CountSegments, Sizes, Taken, sorted_segm
 
 
 class RowSource(ABC):
-    """Where rows are, and how they are read: arrays, files, a table of a database, a frame, a
-    cluster, a device.
+    """Where rows are, and how they are read: arrays, files, a database table, a frame, a cluster, a
+    device.
 
     Data outside memory hold no rows; every method reads them again, where they are.
     """
@@ -38,7 +38,7 @@ class RowSource(ABC):
     in_memory: ClassVar[bool] = False
     """Whether the rows are arrays in memory."""
     reads_once = False
-    """Whether the rows are a stream, of which a second pass would find nothing."""
+    """Whether the rows are a stream, for which a second pass would find nothing."""
 
     bounds: DataBounds = NO_BOUNDS
     """What is known about the data beforehand."""
@@ -47,9 +47,9 @@ class RowSource(ABC):
     _classes: ArrayLike | None = None
     _pos_label: Hashable = None
     _counts_groups = True
-    _left_out: tuple[Draw, Taken] | None = None  # rows that were drawn to cut bins
+    _left_out: tuple[Draw, Taken] | None = None  # rows drawn to cut bins
     _fingerprints: dict[tuple[str | None, ...], int] | None = (
-        None  # those that were taken, shared by copies
+        None  # fingerprints taken so far, shared by copies
     )
 
     def __init__(self, source: Any, columns: Columns, *, progress: Progress = None) -> None:
@@ -66,14 +66,14 @@ class RowSource(ABC):
     def facts(self, *, drawn: bool) -> RowFacts:
         """Return what a guarantee says about how the rows were read.
 
-        `drawn`: some of them only cut bins.
+        `drawn` says that some of them only cut bins.
         """
         without_id = "position" if self.has_order else "partition"
         drawn_by = "id" if self.columns.id is not None else without_id
         return RowFacts(drawn_by if drawn else None, self.skipped_rows())
 
     def skipped_rows(self) -> int:
-        """Return how many rows are skipped because their label is missing.
+        """Return the number of rows skipped because their label is missing.
 
         0 unless `skip_missing=True`.
         """
@@ -88,11 +88,11 @@ class RowSource(ABC):
         return self.names_in(self._source)
 
     def first_names(self) -> list[str]:
-        """Return the columns that are read to look at the first rows."""
+        """Return the columns to read when looking at the first rows."""
         return self.names()
 
     def first_batches(self, names: list[str], rows: int) -> list[Any]:
-        """Return batches of these columns with at least `rows` rows in all, or all batches."""
+        """Return batches of these columns with at least `rows` rows in total, or all batches."""
         found = []
         left = rows
         with closing(self.batches(names)) as batches:
@@ -106,12 +106,12 @@ class RowSource(ABC):
     def batches(self, names: list[str]) -> Generator[tuple[Any, Place]]:
         """Yield record batches of these columns, with their places.
 
-        A source implements this, or its own `fold`.
+        A source implements this method or its own `fold`.
         """
         raise NotImplementedError
 
     def fold(self, work: Work[Result]) -> Result:
-        """Do `work` on every batch, each row once, and add the results."""
+        """Apply `work` to every batch, each row once, and add the results."""
         total = work.nothing()
         with (
             watched(self._progress, None, "reading") as advance,
@@ -138,7 +138,7 @@ class RowSource(ABC):
         return self._changed(_classes=classes, _pos_label=pos_label)
 
     def with_bounds(self, bounds: DataBounds) -> Self:
-        """Return the same data with what is known about them beforehand."""
+        """Return the same data with bounds that are known beforehand."""
         bounds.check_columns(self.columns)
         return self._changed(bounds=bounds)
 
@@ -155,15 +155,15 @@ class RowSource(ABC):
         return other
 
     def pooled(self, kept: frozenset[Hashable] | None) -> Self:
-        """Return the same rows, with all segments that are not in `kept` as one, `OTHER`.
+        """Return the same rows, with all segments not in `kept` merged into one, `OTHER`.
 
         None keeps all.
         """
         return self if kept is None else self.with_columns(replace(self.columns, kept=kept))
 
     def known_rows(self) -> int | None:
-        """Return the number of rows, skipped ones included, if it is known without reading them,
-        else None.
+        """Return the number of rows, including skipped ones, if known without reading them, else
+        None.
         """
         return None
 
@@ -174,7 +174,7 @@ class RowSource(ABC):
     def sizes(self) -> dict[Hashable, int]:
         """Return the number of rows of each segment, sorted by segment.
 
-        Without segments, of the segment None.
+        Without segments, the only segment is None.
         """
         no_pass = self.columns.segment is None and self.columns.pending is None
         known = self.known_rows() if no_pass else None
@@ -183,43 +183,41 @@ class RowSource(ABC):
         return self._checked_sizes(self._counted_segments())
 
     def _counted_segments(self) -> Sizes:
-        """Count the rows, and take their fingerprint on the way."""
+        """Count the rows, and compute their fingerprint in the same pass."""
         found = self.fold(CountSegments(self.columns))
         self.note_fingerprint(found.sums)
         return found
 
     def note_fingerprint(self, sums: RowSums) -> None:
-        """Keep what a pass over all rows has found, so that no other is needed."""
+        """Store the fingerprint from a pass over all rows, so that no other pass is needed."""
         if self._fingerprints is None:
             self._fingerprints = {}
         self._fingerprints[self._values()] = sums.fingerprint
 
     def _values(self) -> tuple[str | None, ...]:
-        """The columns that a fingerprint is taken of, and the one that tells which rows are
-        skipped.
-        """
+        """The columns of the fingerprint, and the one that determines which rows are skipped."""
         return self.columns.score, self.columns.label, self.columns.pending
 
     def fingerprint(self) -> int:
-        """Return a number that stands for the rows, in any order.
+        """Return an order-independent fingerprint of the rows.
 
-        It is taken in the pass that counts them.
+        It is computed in the pass that counts them.
 
-        It is made of scores and labels alone, so that equal weights, groups of one row and the
-        names of segments change no draw.
+        It uses only scores and labels, so that equal weights, groups of one row and the names of
+        segments change no draw.
         """
         known = (self._fingerprints or {}).get(self._values())
         return self._counted_segments().sums.fingerprint if known is None else known
 
     def random_source(self, random_state: Seed, purpose: str, *settings: Hashable) -> RandomSource:
-        """Return the source of random numbers for these rows: another one for other rows, seeds and
-        purposes.
+        """Return the random source for these rows; other rows, seeds and purposes have other
+        sources.
         """
         return RandomSource.of(random_state, purpose, *settings, rows=self.fingerprint())
 
     def draw_key(self, random_state: Seed) -> int:
-        """Return the key of draws that set rows aside: one for all of them, so that larger draws
-        contain smaller.
+        """Return the key of draws that set rows aside: the same for all of them, so that larger
+        draws contain smaller ones.
         """
         return self.random_source(random_state, "set aside").key
 

@@ -1,10 +1,10 @@
-"""Scored rows: what is drawn from them and what is counted, wherever they are.
+"""Scored rows: what is drawn from them and counted, wherever they are.
 
 A source passes batches to a function and adds the results (`calibrant.sample.row_source`). The
-split, the order statistics and the tally are written once, here. Rows in memory and on a device do
-some of it by their own kernels. Users see a `Sample`, which holds such rows.
+split, the order statistics and the tally are written once, here. Rows in memory and on a device use
+their own kernels for some of it. Users see a `Sample`, which holds such rows.
 
-The walk of `fit`, told for each source:
+The steps of `fit`, for each source:
 
 - from scores: `read_rows` checks arrays, the bins are cut at order statistics, `tally` counts, the
   guarantee follows;
@@ -67,8 +67,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Split:
-    """Scores of the drawn rows of each segment, the number of rows of each segment, and the data
-    without drawn rows.
+    """The scores of the drawn rows of each segment, the number of rows of each segment, and the
+    data without drawn rows.
     """
 
     drawn: Mapping[Hashable, FloatArray]
@@ -77,7 +77,7 @@ class Split:
 
 
 class Rows(RowSource):
-    """Scored rows, wherever they are: the protocol that `fit` and its like work with."""
+    """Scored rows, wherever they are: the protocol that `fit` and similar methods work with."""
 
     def split(self, split: float, random_state: Seed) -> Split:
         """Draw a random part of the rows, by position or id: a fraction, or an exact number of
@@ -126,8 +126,8 @@ class Rows(RowSource):
     def sample(self, draw: Draw) -> Taken:
         """Return the drawn rows.
 
-        Their labels are kept for `drawn_rows`. Edges cannot depend on them, because `Taken.scores`
-        are all that cuts bins.
+        Their labels are kept for `drawn_rows`. Edges cannot depend on them, because only
+        `Taken.scores` are used to cut bins.
         """
         taken = self.fold(TakeRows(self.columns.only("label", "segment", "id", "group"), draw))
         if self.columns.id is not None:
@@ -138,7 +138,7 @@ class Rows(RowSource):
         """Return the rows in memory, in order; with a draw, only the drawn rows.
 
         With an id, rows are sorted by a hash of the ids, so that the order does not depend on how
-        they are stored. More rows than `limit` raise an error. Every `fit` takes the result in
+        they are stored. More rows than `limit` raise an error. Every `fit` accepts the result in
         place of these data.
         """
         if self.columns.label is None:
@@ -146,7 +146,7 @@ class Rows(RowSource):
         return self._in_memory(self.fold(TakeRows(self.columns, draw, limit)), draw)
 
     def _in_memory(self, taken: Taken, draw: Draw | None) -> MemoryRows:
-        """Return rows that were taken, with their labels."""
+        """Return the taken rows, with their labels."""
         from calibrant.sample.sources.memory import MemoryRows
 
         batches = taken.in_order()
@@ -183,7 +183,7 @@ class Rows(RowSource):
         )
 
     def values(self, most: int) -> dict[Hashable, Values]:
-        """Return the distinct scores of all rows (None) and of each segment, unless they are more
+        """Return the distinct scores of all rows (None) and of each segment, unless there are more
         than `most`.
         """
         seen = self.fold(FindValues(self.columns, most))
@@ -195,9 +195,9 @@ class Rows(RowSource):
         }
 
     def order_statistics(self, ranks: Mapping[Hashable, IntArray]) -> dict[Hashable, FloatArray]:
-        """Return the scores of these ranks in each segment, exactly, in two passes.
+        """Return the exact scores at these ranks in each segment, in two passes.
 
-        More for billions of rows.
+        Billions of rows need more passes.
         """
         found: dict[Hashable, FloatArray] = {
             name: np.empty(0) for name, wanted in ranks.items() if not wanted.size
@@ -225,9 +225,7 @@ class Rows(RowSource):
     def tally(
         self, partition: Partition, *, weighted: bool = False, blocks: RandomSource | None = None
     ) -> tuple[Tally, Classes]:
-        """Return the tally over a partition, without rows that were drawn to cut it, and the
-        classes.
-        """
+        """Return the tally over a partition, without rows drawn to cut it, and the classes."""
         return self.tally_and_reach(partition, weighted=weighted, blocks=blocks)[:2]
 
     def tally_and_reach(
@@ -235,7 +233,7 @@ class Rows(RowSource):
     ) -> tuple[Tally, Classes, Reach]:
         """Return the tally, the classes, and the range of the counted scores.
 
-        `blocks` puts groups into blocks.
+        `blocks` assigns groups to blocks.
         """
         if partition.has_absorbed:
             bins = partition.as_bins()
@@ -249,7 +247,7 @@ class Rows(RowSource):
         check_same_rows(counted, taken)
         try:
             tally, known = settle(counted, partition, self._classes, self._pos_label, weighted)
-        except InvalidValueError:  # of labels, or of the positive one
+        except InvalidValueError:  # about labels, or about the positive one
             if draw is not None:  # the error should report the labels of all rows
                 settle(
                     self.count(partition), partition, self._classes, self._pos_label, weighted=False
@@ -263,7 +261,9 @@ class Rows(RowSource):
         return tally, known, counted.reach
 
     def block_source(self, random_state: Seed = 0) -> RandomSource:
-        """Return what puts groups into blocks, which are bet on one after another."""
+        """Return the random source that assigns groups to blocks, which are bet on one after
+        another.
+        """
         return self.random_source(random_state, "blocks of groups")
 
     def group_counts(
@@ -276,15 +276,15 @@ class Rows(RowSource):
         aside: bool = False,
     ) -> GroupCounts:
         """Count groups by their rows and positives in each region: groups not drawn or, with
-        `aside`, drawn ones.
+        `aside`, drawn groups.
         """
         return self.exchange(
             CountGroups(self.columns, partition.as_bins(), positive, blocks, draw, aside)
         )
 
     def exchange(self, work: CountGroups) -> GroupCounts:
-        """Bring the rows of each group together, in one pass, or in several passes over some of the
-        groups each.
+        """Bring the rows of each group together, in one pass, or in several passes that each handle
+        some of the groups.
         """
         passes = 1
         while True:
@@ -300,12 +300,12 @@ class Rows(RowSource):
         """Return the number of groups, if rows have groups."""
         return self.group_counts(
             ScorePartition(np.empty(0)), None, RandomSource(0)
-        ).n_groups  # blocks play no part
+        ).n_groups  # blocks do not matter here
 
     def count(
         self, partition: Partition, *, draw: Draw | None = None, weighted: bool = False
     ) -> Counted:
-        """Count rows by region and kind of label."""
+        """Count rows by region and label."""
         bins = partition.as_bins()
         for role, is_needed in (
             ("label", True),
@@ -317,15 +317,15 @@ class Rows(RowSource):
         return self.fold(Count(self.columns, bins, draw, weighted, self._many_rows()))
 
     def count_cross(self, work: CountCross) -> CrossCounts:
-        """Count rows by attributes, kind of score and label: by an engine itself where it can."""
+        """Count rows by attributes, kind of score and label, in the engine itself if possible."""
         return self.fold(work)
 
     def take_drawn(self, work: TakeDrawn) -> tuple[tuple[Place, Any], ...]:
-        """Take rows that are drawn by their places: by an engine itself where it can."""
+        """Take rows drawn by position, in the engine itself if possible."""
         return self.fold(work)
 
     def drawn_rows(self, whole: Rows, classes: Classes) -> MemoryRows:
-        """Return the rows of `whole` that were drawn before these were left, with their labels."""
+        """Return the rows of `whole` that were drawn before these remained, with their labels."""
         named = whole.with_classes(classes.labels.tolist(), classes.positive)
         draw, taken = (Draw(0), None) if self._left_out is None else self._left_out
         if taken is None or not taken.has_labels or whole.columns.weight is not None:
@@ -333,7 +333,7 @@ class Rows(RowSource):
         return named._in_memory(taken, draw)
 
     def counted_rows(self) -> MemoryRows:
-        """Return the rows that are left after a draw, in memory; those of drawn groups are not."""
+        """Return the rows that remain after a draw, in memory, without the rows of drawn groups."""
         rows = self.collect()
         return rows if self._left_out is None else rows.take(~rows.chosen(self._left_out[0]))
 

@@ -161,5 +161,5 @@ class Sample:
 
 
 def held_rows(sample: Sample) -> Rows:
-    """The rows that a sample holds, for what counts them."""
+    """The rows inside a sample, for code that counts them."""
     return sample._rows

@@ -1,5 +1,5 @@
-"""Scored data wherever they are: one protocol, one file for each engine that can carry batches to
-the kernel.
+"""Scored data, wherever they are: one protocol, and one file for each engine that can pass batches
+to the kernel.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _ENGINES = {
     ("dask", "DataFrame"): ("dask", "DaskData"),
     ("pyspark", "DataFrame"): ("spark", "SparkData"),
 }
-"""From the package and the name of a type, which load no library, to the engine: its module or
-extra, and its class.
+"""From the package and name of a type, which load no library, to the engine: its module or extra,
+and its class.
 """
 
 
@@ -143,7 +143,7 @@ def _package_and_name(source: object) -> tuple[str, str]:
 
 
 def _paths(source: object) -> list[str | Path]:
-    """The path, or the list of paths, that the source is; empty if it is neither."""
+    """The source as a list of paths, if it is a path or a list of paths; otherwise empty."""
     several = source if isinstance(source, list | tuple) else [source]
     if all(isinstance(path, str | Path) for path in several):
         return list(several)

@@ -1,5 +1,5 @@
-"""From counts by kind of label to a tally: which label is positive, and whether both passes saw the
-same rows.
+"""From counts by label to a tally: which label is positive, and whether both passes saw the same
+rows.
 """
 
 from collections.abc import Hashable
@@ -17,7 +17,7 @@ from calibrant.sample.taken_rows import Taken
 
 
 def check_same_rows(counted: Counted, taken: Taken | None) -> None:
-    """Raise an error if other rows were left out than those that were drawn."""
+    """Raise an error if the rows left out are not the rows drawn."""
     seal = None if taken is None else taken.seal
     if seal is not None and counted.left_out != seal:
         rule = (
@@ -39,7 +39,7 @@ def settle(
     pos_label: Hashable,
     weighted: bool,
 ) -> tuple[Tally, Classes]:
-    """Return the tally, and the two classes among the labels that were seen."""
+    """Return the tally, and the two classes among the labels seen."""
     seen = {
         kind: sums for kind, sums in counted.kinds.items() if sums.uncounted or sums.counts.any()
     }

@@ -1,4 +1,4 @@
-"""Work that counts the rows of segments, takes rows into memory (a random part or all), and finds
+"""Work that counts rows by segment, takes rows into memory (a random part or all), and finds
 distinct scores.
 """
 
@@ -19,17 +19,17 @@ from calibrant.sample.draw import Draw, SmallestHashes, repeated, smallest
 from calibrant.sample.faults import Fault, Faults, Place
 
 COLLECT_LIMIT = 100_000_000
-"""Rows that are brought into memory at most: about 2 GB of scores and labels."""
+"""The largest number of rows brought into memory: about 2 GB of scores and labels."""
 
 _MOST_SEGMENTS = 100_000
-_GLANCE = 1 << 14  # rows that are looked at first
+_GLANCE = 1 << 14  # rows inspected first
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
     """Rows of each segment, without skipped rows; data without segments have one segment, None.
 
-    `sums` are what the fingerprint of the rows is made of, where it was asked for.
+    `sums` are the sums from which the fingerprint of the rows is computed, if requested.
     """
 
     rows: Mapping[Hashable, int] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class CountSegments(Work[Sizes]):
-    """Count rows by segment, and take their fingerprint; faults are reported at once."""
+    """Count rows by segment, and compute their fingerprint; faults are reported at once."""
 
     roles = ("label", "segment")
 
@@ -74,7 +74,7 @@ class CountSegments(Work[Sizes]):
 
 
 def row_sums(rows: BatchRows) -> RowSums:
-    """What the fingerprint of rows is made of: their scores and labels."""
+    """The sums from which the fingerprint of rows is computed: over their scores and labels."""
     columns = [rows.scores]
     return (
         RowSums.of(columns)
@@ -85,9 +85,7 @@ def row_sums(rows: BatchRows) -> RowSums:
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """The number of rows, and a sum over them that shows whether two passes have drawn the same
-    rows.
-    """
+    """The number of rows, and a sum over them that shows whether two passes drew the same rows."""
 
     rows: int = 0
     total: int = 0
@@ -104,10 +102,10 @@ class Seal:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Taken:
-    """Rows of some batches, with their places; and how many rows there were to take from.
+    """Rows of some batches, with their places, and the number of rows they were taken from.
 
-    `repeated` are keys of ids that several rows of one batch share, taken or not. Rows that are
-    `fixed`, as those of arrays, cannot change places from one pass to the next.
+    `repeated` holds keys of ids that several rows of one batch share, taken or not. Rows that are
+    `fixed`, such as those of arrays, cannot move from one pass to the next.
     """
 
     limit: int
@@ -130,7 +128,7 @@ class Taken:
         return both
 
     def in_order(self) -> list[BatchRows]:
-        """The rows of each batch, batches in the order of the data."""
+        """The rows of each batch, with batches in the order of the data."""
         self.sizes.faults.check()
         return [rows for _, rows in sorted(self.batches, key=lambda piece: piece[0])]
 
@@ -146,7 +144,7 @@ class Taken:
         )
 
     def scores(self) -> dict[Hashable, FloatArray]:
-        """Return the scores of each segment, also of segments without taken rows."""
+        """Return the scores of each segment, including segments without taken rows."""
         parts: dict[Hashable, list[FloatArray]] = {name: [] for name in self.sizes.rows}
         for rows in self.in_order():
             for name, index in rows.by_segment():
@@ -168,19 +166,19 @@ class Taken:
 
     @property
     def seal(self) -> Seal | None:
-        """The seal of these rows; None where none is needed."""
+        """The seal of these rows; None if none is needed."""
         if self.fixed:
             return None
         return sum((Seal.of(rows.scores, rows.keys) for _, rows in self.batches), Seal())
 
     @property
     def ids(self) -> tuple[Keys, ...]:
-        """Keys of the ids; a key that is there twice is one that rows share."""
+        """Keys of the ids; a key that occurs twice is shared by several rows."""
         return (*(rows.keys for _, rows in self.batches), *self.repeated, *self.repeated)
 
 
 def _joined(parts: list[FloatArray]) -> FloatArray:
-    """The scores of all parts; a single one is not copied."""
+    """The scores of all parts; a single part is not copied."""
     return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0), *parts])
 
 
@@ -193,7 +191,7 @@ class TakeRows(Work[Taken]):
     limit: int = COLLECT_LIMIT
 
     def __call__(self, batch: Any, place: Place) -> Taken:
-        """Keep those of one batch."""
+        """Keep the rows of one batch."""
         rows, faults = read_batch(
             batch, self.columns, place, keys=self.draw is not None or self.columns.keyed
         )
@@ -219,8 +217,8 @@ def joined_codes(batches: Sequence[Coded], code_of: Callable[[Any], int]) -> Ind
 
 @dataclass(frozen=True, slots=True)
 class FindSmallest(Work[SmallestHashes]):
-    """Find the smallest hashes, for a draw of an exact number of rows, or of groups where rows have
-    them.
+    """Find the smallest hashes, for a draw of an exact number of rows, or of groups if rows have
+    groups.
     """
 
     roles = ("id", "group")
@@ -229,7 +227,7 @@ class FindSmallest(Work[SmallestHashes]):
 
     @property
     def drawn(self) -> Draw:
-        """No row yet: the limit is what is looked for."""
+        """A draw of no rows: the limit is not known yet."""
         return Draw(self.key, 0)
 
     def __call__(self, batch: Any, place: Place) -> SmallestHashes:
@@ -245,7 +243,7 @@ class FindSmallest(Work[SmallestHashes]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Values:
-    """The number of rows, and their distinct scores; None if these are too many."""
+    """The number of rows, and their distinct scores; None if there are too many."""
 
     rows: int
     distinct: FloatArray | None
@@ -277,7 +275,7 @@ class FindValues(Work[SeenValues]):
     most: int
 
     def __call__(self, batch: Any, place: Place) -> SeenValues:
-        """Find those of one batch."""
+        """Find the distinct scores of one batch."""
         rows, faults = read_batch(batch, self.columns, place)
         outside = (rows.scores < 0.0) | (rows.scores > 1.0)
         fault = Fault("score", self.columns.score, "be probabilities in [0, 1]")
@@ -297,8 +295,8 @@ class FindValues(Work[SeenValues]):
 
 
 def _few(scores: FloatArray, most: int) -> FloatArray | None:
-    """Return the distinct scores, or None if they are more than `most`, as the first rows mostly
-    show already.
+    """Return the distinct scores, or None if there are more than `most`, which the first rows
+    usually show.
     """
     for part in (scores[:_GLANCE], scores):
         values = np.unique(part + 0.0)
@@ -308,7 +306,7 @@ def _few(scores: FloatArray, most: int) -> FloatArray | None:
 
 
 def sorted_segments(names: Iterable[Any], columns: Columns) -> list[Any]:
-    """The names of segments in order, `OTHER` last; None, which stands for all rows, is left out."""
+    """The names of segments in order, `OTHER` last, without None, which stands for all rows."""
     known = [name for name in names if name is not None]
     try:
         return sorted(known, key=lambda name: (name is OTHER, name))

@@ -1,4 +1,4 @@
-"""The order of rows: by their times, which must have one; rows of the same time at random."""
+"""The order of rows by time; rows with the same time are in random order."""
 
 from datetime import date, datetime
 from typing import Any
@@ -17,7 +17,7 @@ _RULE = "hold numbers, dates, or text of ISO 8601 dates such as 2024-01-31"
 
 
 def read_times(time: ArrayLike, n_rows: int) -> NDArray[Any]:
-    """Times as numbers or as numpy's dates, none of them missing.
+    """Times as numbers or as numpy dates, none of them missing.
 
     >>> read_times(["2024-01-31", "2023-12-01"], 2)
     array(['2024-01-31', '2023-12-01'], dtype='datetime64[D]')
@@ -25,7 +25,7 @@ def read_times(time: ArrayLike, n_rows: int) -> NDArray[Any]:
     mixed = isinstance(time, list | tuple) and any(isinstance(entry, str) for entry in time)
     times = (
         np.array(time, dtype=object) if mixed else as_array(time, "time")
-    )  # numpy would make text of numbers
+    )  # numpy would convert numbers to text
     if times.shape not in ((n_rows,), (n_rows, 1)):
         raise InvalidValueError(
             "time", f"have one entry per score, {n_rows}", got=f"shape {times.shape}"
@@ -42,7 +42,7 @@ def read_times(time: ArrayLike, n_rows: int) -> NDArray[Any]:
 
 
 def _of_objects(times: NDArray[np.object_]) -> NDArray[Any]:
-    """Times that come as Python objects: dates, numbers, or text."""
+    """Times given as Python objects: dates, numbers, or text."""
     missing = [row for row, entry in enumerate(times) if is_missing(entry) or entry == ""]
     if missing:
         raise missing_entry("time", missing[0], len(missing), repr(times[missing[0]]))
@@ -72,7 +72,7 @@ def _are_moments(kinds: set[type]) -> bool:
 
 
 def _seconds(moments: NDArray[np.object_]) -> NDArray[Any]:
-    """Dates with time zones, as seconds since 1970."""
+    """Datetimes with time zones, as seconds since 1970."""
     try:
         return np.array([moment.timestamp() for moment in moments.tolist()])
     except (OverflowError, OSError):
@@ -80,7 +80,7 @@ def _seconds(moments: NDArray[np.object_]) -> NDArray[Any]:
 
 
 def _numpy_date(entry: Any) -> Any:
-    """A date as it is, or text of a date as numpy reads it."""
+    """A date unchanged, or the text of a date as numpy reads it."""
     if not isinstance(entry, str):
         return entry
     try:
@@ -91,20 +91,20 @@ def _numpy_date(entry: Any) -> Any:
 
 
 def _iso(text: str) -> Any:
-    """Text of a date as numpy reads it; of a date with a time zone, in UTC."""
+    """The text of a date as numpy reads it; with a time zone, converted to UTC."""
     text = text.strip()
     if len(text) > 10 and (text.endswith("Z") or "+" in text[10:] or "-" in text[10:]):
         moment = datetime.fromisoformat(text)
         return np.datetime64(int(moment.timestamp() * 1e6), "us")
-    if not text[:4].isdigit():  # numpy reads "today" and "NaT"
+    if not text[:4].isdigit():  # numpy would read "today" and "NaT"
         raise ValueError(text)
     return np.datetime64(text)
 
 
 def periods(times: NDArray[Any]) -> tuple[NDArray[Any], str]:
-    """The period of each time, and what a period is: months of dates, or days, years.
+    """The period of each time, and the unit of the periods: months of dates, or days or years.
 
-    Numbers as they are, if few.
+    Numbers are used as they are, if there are few.
 
     >>> names, period = periods(np.array(["2024-01-31", "2024-02-01"], dtype="datetime64[D]"))
     >>> names.tolist(), period
@@ -129,5 +129,5 @@ def periods(times: NDArray[Any]) -> tuple[NDArray[Any], str]:
 
 
 def in_order(n_rows: int, times: NDArray[Any] | None, rng: np.random.Generator) -> IndexArray:
-    """The rows in order of time; without times, as they are."""
+    """The rows in time order; without times, in their given order."""
     return np.arange(n_rows) if times is None else np.lexsort((rng.random(n_rows), times))

@@ -1,1 +1,1 @@
-"""One file for each source of rows, which carries batches to one function and adds up the results."""
+"""One file for each source of rows, which passes batches to one function and adds up the results."""

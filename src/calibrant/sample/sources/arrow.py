@@ -21,19 +21,20 @@ from calibrant.sample.progress import Progress, watched
 from calibrant.sample.rows import Rows
 
 BATCH_ROWS = 1 << 19
-"""The largest number of rows in a batch, which bounds memory to some megabytes for each thread."""
+"""The largest number of rows in a batch, which limits memory to some megabytes per thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A run of rows that one thread reads in order.
+    """Consecutive rows that one thread reads in order.
 
     Attributes
     ----------
     read : callable
-        From names of columns, None for all, to record batches that have them.
+        A function from column names (None for all) to record batches with these columns.
     number, first_row : int
-        The number of what the part belongs to, such as a file, and the part's first row in it.
+        The index of the file, or other source, that the part belongs to, and the part's first row
+        in it.
     name : str
         Name of the file; empty for other data.
     """
@@ -44,7 +45,7 @@ class Part:
     name: str = ""
 
     def batches(self, columns: list[str] | None) -> Iterator[tuple[Any, Place]]:
-        """Record batches of these columns, none longer than the limit, each with its place."""
+        """Record batches of these columns, each with its place and none longer than the limit."""
         row = self.first_row
         for whole in self.read(columns):
             for start in range(0, whole.num_rows, BATCH_ROWS):
@@ -57,8 +58,8 @@ class Part:
 
 
 class ArrowData(Rows):
-    """Rows that come as Arrow record batches, in parts that threads of this process read side by
-    side.
+    """Rows that come as Arrow record batches, in parts that threads of this process read in
+    parallel.
     """
 
     def __init__(
@@ -93,14 +94,14 @@ class ArrowData(Rows):
             yield from part.batches(names)
 
     def known_rows(self) -> int | None:
-        """Return the number of rows from the metadata of the files, or of the table."""
+        """Return the number of rows from the metadata of the files or the table."""
         return None if self._part_rows is None else sum(self._part_rows)
 
     def _many_rows(self) -> int:
         return self.known_rows() or 0
 
     def _rows_before(self, work: Work[Result]) -> list[int]:
-        """Rows before each part, by its number; where these are not needed they may be wrong."""
+        """The number of rows before each part, by its index; it may be wrong if it is not needed."""
         if (
             self._part_rows is None
             and work.needs_positions
@@ -112,7 +113,7 @@ class ArrowData(Rows):
         return [0, *accumulate(self._part_rows or [0] * len(self.parts))]
 
     def fold(self, work: Work[Result]) -> Result:
-        """Do `work` on every batch, in threads that each take the next part."""
+        """Apply `work` to every batch, in threads that each take the next part."""
         names = work.columns.to_read
         before = self._rows_before(work)
         stop = Event()
@@ -131,7 +132,7 @@ class ArrowData(Rows):
                         total = total + work(seen, replace(place, before=before[place.part]))
                         advance(batch.num_rows)
                 except BaseException:
-                    stop.set()  # a failure ends the work of all threads
+                    stop.set()  # a failure stops all threads
                     raise
                 return total
 
@@ -142,8 +143,8 @@ class ArrowData(Rows):
                 stop.set()  # and so does Ctrl-C
 
     def apply(self, added: AddColumns) -> Any:
-        """A `pyarrow.RecordBatchReader` over the rows in their order, with the columns added as
-        they are read.
+        """A `pyarrow.RecordBatchReader` over the rows in order, with the columns added as they are
+        read.
         """
         schema = added.schema(self.schema)
         return pa.RecordBatchReader.from_batches(schema, self._applied(added, schema))
@@ -158,7 +159,7 @@ class ArrowData(Rows):
                     advance(batch.num_rows)
 
     def looked_at(self, batch: Any, columns: Columns, place: Place) -> Any:
-        """The batch as `fold` gives it to its work."""
+        """The batch as `fold` passes it to its work."""
         return batch
 
     def with_added(self, added: AddColumns, batch: Any, place: Place) -> Any:
@@ -180,7 +181,7 @@ class CountParts(Work[Counter[int]]):
 
 
 def as_in(batch: Any, schema: Any) -> Any:
-    """The batch with the types of the schema, where files differ in them."""
+    """The batch with the types of the schema, if files differ in them."""
     if batch.schema.equals(schema):
         return batch
     columns = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
@@ -199,7 +200,7 @@ def _chunk_part(chunk: Any, row: int) -> Part:
 
 
 def stream_part(reader: Any) -> Part:
-    """A stream, which can be read once."""
+    """A stream, which can be read only once."""
     left = [reader]
 
     def read(names: list[str] | None) -> Any:
@@ -215,7 +216,7 @@ def stream_part(reader: Any) -> Part:
 
 
 def from_arrow(source: Any, columns: Columns, *, threads: int, progress: Progress) -> ArrowData:
-    """Arrow's own tables, batches and readers, and anything with `__arrow_c_stream__`."""
+    """Arrow tables, batches and readers, and anything with `__arrow_c_stream__`."""
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
     if isinstance(source, pa.RecordBatchReader):
@@ -236,7 +237,7 @@ def from_arrow(source: Any, columns: Columns, *, threads: int, progress: Progres
 
 
 def from_dataset(dataset: Any, columns: Columns, *, threads: int, progress: Progress) -> ArrowData:
-    """A `pyarrow.dataset.Dataset`, one part for each of its fragments."""
+    """A `pyarrow.dataset.Dataset`, one part per fragment."""
     settings = {"schema": dataset.schema, "batch_size": BATCH_ROWS, "use_threads": False}
 
     def part(number: int, fragment: Any) -> Part:
@@ -258,7 +259,7 @@ def as_table(columns: Iterable[tuple[str, Any]]) -> Any:
         texts = isinstance(values, list | tuple) and all(isinstance(entry, str) for entry in values)
         array = np.asarray(
             values, dtype=object if texts else None
-        )  # text of a fixed width loses NULs at the end
+        )  # fixed-width text loses trailing NULs
         if array.ndim != 1:
             raise InvalidTypeError(name, "have shape (n,)", got=f"shape {array.shape}")
         arrays[name] = pa.array(array)

@@ -1,6 +1,4 @@
-"""CSV files: which mark separates the fields, and errors that name the column, the row and what
-stands there.
-"""
+"""CSV files: find the delimiter, and raise errors that name the column, the row and the entry."""
 
 import csv
 import io
@@ -25,13 +23,13 @@ _DELIMITERS = ",;\t|"
 _HEADER_SIZES = (
     1 << 16,
     1 << 22,
-)  # bytes that are searched for the end of the header; Arrow's blocks hold 8 MB
+)  # bytes searched for the end of the header; Arrow's blocks hold 8 MB
 
 
 @dataclass(frozen=True, slots=True)
 class CsvFile:
-    """A CSV file. Score and weight are read as numbers, other columns as `types` say or as what
-    they look like.
+    """A CSV file. Score and weight are read as numbers, other columns as `types` says or by
+    inference.
     """
 
     path: Path
@@ -40,11 +38,11 @@ class CsvFile:
     types: Mapping[str, Any]
 
     def open(self, names: Sequence[str] | None) -> Any:
-        """A reader of these columns; None is all."""
+        """A reader of these columns; None for all."""
         return self._reader(names, self._known_types(), strings_can_be_null=True)
 
     def open_as_text(self, names: Sequence[str] | None, **settings: Any) -> Any:
-        """A reader in which every entry is the text it is, nothing read as a number or as missing."""
+        """A reader that keeps every entry as text, with nothing read as a number or as missing."""
         return self._reader(
             names, dict.fromkeys(self.header, pa.string()), strings_can_be_null=False, **settings
         )
@@ -65,7 +63,7 @@ class CsvFile:
                 delimiter=self.delimiter,
                 newlines_in_values=True,
                 ignore_empty_lines=len(self.header)
-                > 1,  # of a single column an empty line is a row, which misses it
+                > 1,  # with a single column, an empty line is a row with a missing entry
                 **parsing,
             ),
             arrow_csv.ConvertOptions(
@@ -82,7 +80,7 @@ class CsvFile:
 
     @property
     def header(self) -> list[str]:
-        """The names in the header line, which may be quoted and then hold line breaks."""
+        """The names in the header line, which may be quoted and then contain line breaks."""
         header = _header(self.path, self.delimiter)
         if header is None:
             where = f"the header line of {self.path.name!r}"
@@ -106,7 +104,7 @@ class CsvFile:
                 )
 
     def fault(self, names: Sequence[str] | None) -> CalibrantError | None:
-        """Return the error of the first row that cannot be read, or None.
+        """Return the error for the first unreadable row, or None.
 
         Reads the file again, as text.
         """
@@ -126,7 +124,7 @@ class CsvFile:
                 for name in set(kinds) & set(batch.schema.names):
                     with suppress(
                         pa.ArrowNotImplementedError
-                    ):  # a type that Arrow makes of text in files only
+                    ):  # a type that Arrow infers from text only in files
                         as_type(batch.column(name), name, kinds[name], self.columns, place)
         except CalibrantError as error:
             return error
@@ -136,7 +134,7 @@ class CsvFile:
                 got = f"{row.actual_columns}: "
                 where = Place(
                     0, row.number - 2, self.path.name
-                )  # counted from 0, and without the header
+                )  # counted from 0, without the header
                 return InvalidValueError(str(where), rule, got=got + repr(_shortened(row.text, 60)))
         return None
 
@@ -146,9 +144,9 @@ def _missing() -> list[str]:
 
 
 def as_type(texts: Any, name: str, kind: Any, columns: Columns, place: Place) -> Any:
-    """A column of text as what it stands for, missing entries as null.
+    """Convert a text column to its type, with missing entries as null.
 
-    An error where an entry is of another type.
+    Raise an error for an entry of another type.
     """
     known = pc.if_else(pc.is_in(texts, pa.array(_missing())), pa.scalar(None, pa.string()), texts)
     if kind == pa.string():
@@ -172,7 +170,7 @@ def as_type(texts: Any, name: str, kind: Any, columns: Columns, place: Place) ->
 
 
 def _first_odd(texts: Any, kind: Any) -> int:
-    """Return the index of the first entry that is not of the type; there must be one."""
+    """Return the index of the first entry that does not have the type; there must be one."""
     if len(texts) == 1:
         return 0
     half = len(texts) // 2
@@ -196,16 +194,16 @@ def _number_hint(text: str) -> str | None:
 
 
 class TextData(ArrowData):
-    """CSV files as text, so that each entry leaves as it came, 007 and 1.10 included.
+    """CSV files as text, so that each entry is written as it was read, including 007 and 1.10.
 
-    What a calibrator looks at is read as numbers, beside the text.
+    The columns that a calibrator uses are also read as numbers.
     """
 
     delimiter = ","
     types: Mapping[str, Any]
 
     def looked_at(self, batch: Any, columns: Columns, place: Place) -> Any:
-        """The columns that are looked at, as what they stand for."""
+        """The used columns, converted to their types."""
         kinds = {**self.types, self.columns.score: pa.float64()}
         return pa.RecordBatch.from_pydict(
             {
@@ -262,7 +260,7 @@ def _check_names(header: list[str], path: Path) -> None:
 
 
 def delimiter_of(path: Path, columns: Columns) -> str:
-    """The delimiter that makes the header hold the columns asked for; a comma if no delimiter does."""
+    """The delimiter with which the header contains the requested columns; a comma if there is none."""
     wanted = {name for name in columns.named.values() if name}
     held = {mark: _header(path, mark) or [] for mark in _DELIMITERS}
     best = max(

@@ -18,7 +18,7 @@ from calibrant.sample.sources.arrow import BATCH_ROWS
 from calibrant.sample.sources.worker_code import by_value, package_zip, tell_missing
 
 _MOST_GROUPS = (
-    64  # of partitions, whose results come to this process: small traffic, yet a bar that moves
+    64  # groups of partitions whose results come here: little traffic, yet a bar that moves
 )
 
 _equipped: WeakSet[Any] = WeakSet()  # clients whose workers have our code
@@ -27,19 +27,21 @@ _equipped: WeakSet[Any] = WeakSet()  # clients whose workers have our code
 class DaskData(Rows):
     """A Dask frame, on a distributed cluster or on the threads of this process.
 
-    A result is the output of a task, and a task's output is taken once, from any worker and any
+    A result is the output of a task, and a task's output is used once, from any worker and any
     number of attempts. If a worker dies, its tasks run again; no row is lost or counted twice.
     """
 
     has_order = False
 
     def fold(self, work: Work[Result]) -> Result:
-        """Do `work` on every partition, and add results in groups where they are and groups here."""
+        """Apply `work` to every partition; add results within groups on the workers, and add the
+        groups here.
+        """
         return sum(self._results(_sums, work), work.nothing())
 
     def exchange(self, work: CountGroups) -> GroupCounts:
-        """Bring the rows of each group together on the workers: a task for each part of the groups
-        gets all of them.
+        """Bring the rows of each group together on the workers: each task gets all rows of its
+        share of the groups.
         """
         tables: list[GroupCounts] = list(self._results(_tables, work))
         return sum(tables[1:], tables[0])
@@ -61,7 +63,7 @@ class DaskData(Rows):
         needed("pyarrow", "arrow", "columns are added")
         added.schema(
             pa.schema([(str(name), pa.null()) for name in self._source.columns])
-        )  # none is there already
+        )  # no such column exists yet
         client = _client(self._source)
         if client is not None:
             _equip(client)
@@ -82,14 +84,14 @@ def _client(frame: Any) -> Any:
 
 
 def _leaves(frame: Any, job: bytes) -> list[Any]:
-    """The result of each partition, with its number of rows, still to be computed."""
+    """The delayed result of each partition, with its number of rows."""
     fold = _task("_folded")
     shared = _needed("dask").delayed(job)
     return [fold(shared, part, number) for number, part in enumerate(frame.to_delayed())]
 
 
 def _tables(frame: Any, job: bytes) -> list[Any]:
-    """Tables of the groups of each bucket, still to be computed from the results of all partitions."""
+    """Delayed tables of the groups in each bucket, from the results of all partitions."""
     leaves = _leaves(frame, job)
     buckets = min(len(leaves), _MOST_GROUPS)
     add = _task("_added")
@@ -101,7 +103,7 @@ def _tables(frame: Any, job: bytes) -> list[Any]:
 
 
 def _sums(frame: Any, job: bytes) -> list[Any]:
-    """Sums of groups of partitions, each with its number of rows, still to be computed."""
+    """Delayed sums over groups of partitions, each with its number of rows."""
     add = _task("_added")
     leaves = _leaves(frame, job)
     width = -(-len(leaves) // _MOST_GROUPS)
@@ -121,29 +123,29 @@ def _here(sums: list[Any], advance: Callable[[int], None]) -> Iterator[Any]:
 
 
 def _there(sums: list[Any], client: Any, advance: Callable[[int], None]) -> Iterator[Any]:
-    """The sums as the cluster has them, each once."""
+    """The sums from the cluster, each once."""
     _equip(client)
     futures = client.compute(sums)
     try:
         for future in _needed("distributed").as_completed(futures, loop=client.loop):
             rows, result = (
                 future.result()
-            )  # waits for a second run where the worker that held it is gone
+            )  # waits for a second run if the worker that held it is gone
             advance(rows)
             yield result
-    except BaseException:  # Ctrl-C or a fault here ends the work there too
+    except BaseException:  # Ctrl-C or a fault here also stops the work there
         client.cancel(futures)
         raise
 
 
 def _equip(client: Any) -> None:
-    """Give our code to the cluster's workers, and to those that join it later."""
+    """Send our code to the cluster's workers, including those that join later."""
     if client in _equipped:
         return
     path = package_zip()
 
-    # A class within a function travels by value, and so can be read where our package is not
-    # installed.
+    # A class defined in a function is pickled by value, so it can be loaded where our package is
+    # not installed.
     class Equip(_needed("distributed").WorkerPlugin):  # type: ignore[misc]
         idempotent = True
 
@@ -156,7 +158,7 @@ def _equip(client: Any) -> None:
             from pathlib import Path
 
             if "calibrant" in sys.modules:
-                return  # threads of this process, or a worker that uses it already
+                return  # threads of this process, or a worker that already uses it
             file = Path(worker.local_directory) / self.name
             file.write_bytes(self.content)
             sys.path.insert(0, str(file))
@@ -171,13 +173,13 @@ def _equip(client: Any) -> None:
 def _task(name: str, **settings: Any) -> Any:
     """A task that calls a function of this module.
 
-    The scheduler, which reads it, need not have our package.
+    The scheduler, which deserialises it, need not have our package.
     """
     return _needed("dask").delayed(by_value(__name__, name), **settings)
 
 
 def _folded(job: bytes, frame: Any, number: int) -> tuple[int, Any]:
-    """The number of rows of a partition, and what the work gives for them."""
+    """The number of rows of a partition, and the result of the work for them."""
     work = pickle.loads(job)
     total = work.nothing()
     batch = _batch(frame, number)
@@ -218,7 +220,7 @@ def _with_columns(frame: Any, job: bytes) -> Any:
 def _batch(frame: Any, number: int | None) -> Any:
     """A pandas frame as a record batch.
 
-    Entries of several kinds in one column are refused by its name.
+    Columns with mixed types raise an error that names the column.
     """
     try:
         return pa.RecordBatch.from_pandas(frame, preserve_index=False)

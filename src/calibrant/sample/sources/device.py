@@ -1,8 +1,8 @@
 """Columns that are torch tensors or CuPy arrays.
 
 On a GPU, rows are drawn, and bins are cut, counted and looked up there. All other work, and all
-reports of faulty rows, go through batches on the host, as for every other source: so the answers
-and the errors are the same.
+reports of faulty rows, use batches on the host, as for every other source, so the answers and the
+errors are the same.
 """
 
 import math
@@ -39,7 +39,7 @@ _LABELS = ("bool", "uint8", "int8", "int32", "int64", "float32", "float64")
 
 
 class DeviceData(Rows):
-    """Columns by name: arrays of shape (n,) or (n, 1), of torch, CuPy or numpy."""
+    """Columns by name: torch, CuPy or numpy arrays of shape (n,) or (n, 1)."""
 
     def __init__(self, arrays: Mapping[str, Any], columns: Columns) -> None:
         super().__init__(
@@ -67,7 +67,7 @@ class DeviceData(Rows):
             yield pa.RecordBatch.from_pydict(batch), Place(0, start)
 
     def _on_gpu(self) -> bool:
-        """Whether the scores can be worked on where they are: on a GPU, and finite."""
+        """Whether the scores can be processed where they are: on a GPU, and finite."""
         scores = self._source[self.columns.score]
         return (
             self.columns.segment is None
@@ -79,13 +79,13 @@ class DeviceData(Rows):
         )
 
     def _extremes(self, name: str) -> tuple[Any, Any]:
-        """The smallest and the largest entry of a column, found once."""
+        """The smallest and the largest entry of a column, computed once."""
         if name not in self._known_extremes:
             self._known_extremes[name] = device.extremes(self._source[name])
         return self._known_extremes[name]
 
     def order_statistics(self, ranks: Mapping[Hashable, IntArray]) -> dict[Hashable, FloatArray]:
-        """Scores of the given ranks of each segment, exactly."""
+        """The exact scores at the given ranks of each segment."""
         if not self._draws_on_gpu():
             return super().order_statistics(ranks)
         scores = self._source[self.columns.score]
@@ -107,7 +107,7 @@ class DeviceData(Rows):
     def first_rows(
         self, random_state: Seed, most: Mapping[Hashable, int], sizes: Mapping[Hashable, int]
     ) -> Split:
-        """Draw exactly `most` rows, those with the smallest hashes; found where they are."""
+        """Draw exactly `most` rows, those with the smallest hashes, on the device."""
         if not self._draws_on_gpu():
             return super().first_rows(random_state, most, sizes)
         key = self.draw_key(random_state)
@@ -117,7 +117,7 @@ class DeviceData(Rows):
         return self._split(self._taken(index), Draw(key, limits={None: limit}))
 
     def fingerprint(self) -> int:
-        """Return a number that stands for the rows, in any order; taken where they are."""
+        """Return an order-independent fingerprint of the rows, computed on the device."""
         kinds = self._kinds()
         if kinds is None:
             return super().fingerprint()
@@ -155,9 +155,7 @@ class DeviceData(Rows):
         )
 
     def _kinds(self) -> tuple[Any, Any] | None:
-        """Return the two labels of rows that can be counted on a GPU; None if the host has to
-        count.
-        """
+        """Return the two labels of rows that can be counted on a GPU; None if the host must count."""
         if self.columns.label is None or not self._on_gpu():
             return None
         scores = self._source[self.columns.score]
@@ -173,7 +171,7 @@ class DeviceData(Rows):
         return None
 
     def _count_on_gpu(self, partition: Partition, draw: Draw | None) -> Counted | None:
-        """Count on the GPU, or return None if the host has to.
+        """Count on the GPU, or return None if the host must count.
 
         Drawn rows are counted separately and subtracted.
         """
@@ -204,7 +202,7 @@ class DeviceData(Rows):
         return Counted({kinds[0]: negative, kinds[1]: positive}, reach=reach)
 
     def drawn_rows(self, whole: Rows, classes: Classes) -> MemoryRows:
-        """The rows that were drawn before these were left, with their labels."""
+        """The rows that were drawn before these remained, with their labels."""
         kinds = self._kinds()
         if kinds is None or self._left_out is None or not self._draws_on_gpu():
             return super().drawn_rows(whole, classes)
@@ -235,7 +233,7 @@ class DeviceData(Rows):
         return counts
 
     def apply(self, added: AddColumns) -> dict[str, Any]:
-        """The columns that hold numbers, on the device of the scores, beside those that are there.
+        """The numeric columns, on the device of the scores, next to the existing ones.
 
         NaN for null.
         """
@@ -252,8 +250,8 @@ class DeviceData(Rows):
 
 
 def rows_on_gpu(scores: Any, y: Any) -> DeviceData | None:
-    """Return scores and labels that can be counted on their GPU; None if they have to be read on
-    the host.
+    """Return scores and labels that can be counted on their GPU; None if they must be read on the
+    host.
     """
     if not (libraries.on_gpu(scores) and libraries.on_gpu(y)):
         return None
@@ -277,18 +275,17 @@ def entries_of(
     familiar: Limits = (-math.inf, math.inf),
     check: Callable[[Any], None] = lambda scores: None,
 ) -> Any:
-    """Each score's entry of a table with one entry or row for each region, in the scores' library
-    and device.
+    """The table entry or row of each score's region, in the scores' library and on their device.
 
     With `on_curve` the rows of the table are lines, and the result is the value at each score, or
-    limits around it: see `calibrant.kernels.follow`. `check` is called where a score may lie
-    outside `familiar`, with the scores, or the smallest and the largest.
+    limits around it: see `calibrant.kernels.follow`. If a score may lie outside `familiar`, `check`
+    is called with the scores, or with the smallest and the largest.
     """
     bins = partition.bins_by_segment.get(None)
     if segments is None and bins is not None:
         limits = (max(bins.low, familiar[0]), min(bins.high, familiar[1]))
         flat = _scores_on_gpu(scores)
-        # a score outside the limits is found again, and reported, by what follows
+        # the code below finds a score outside the limits again, and reports it
         with suppress(kernels.OutsideLimitsError):
             if flat is not None:
                 find = device_curves.follow if on_curve else device.look_up
@@ -331,8 +328,6 @@ def _is_plain(scores: ArrayLike) -> TypeGuard[NDArray[Any]]:
 
 
 def _flat(array: Any) -> Any:
-    """Without the axis of a single column, and without the record that a tensor keeps for
-    gradients.
-    """
+    """The array without the axis of a single column, and detached from the gradient graph."""
     flat = array[:, 0] if len(array.shape) == 2 and array.shape[1] == 1 else array
     return flat.detach() if hasattr(flat, "detach") else flat

@@ -1,5 +1,5 @@
-"""DuckDB relations: read as Arrow batches while the query runs, and given columns by SQL that
-DuckDB runs itself.
+"""DuckDB relations: read as Arrow batches while the query runs, and extended with columns by
+DuckDB's own SQL.
 """
 
 from collections.abc import Generator, Iterable, Mapping
@@ -34,21 +34,23 @@ DUCKDB = DIALECTS["duckdb"]
 
 
 class DuckDBData(Rows):
-    """Rows of a relation, which is run anew at every pass.
+    """Rows of a relation, which is run again in every pass.
 
     DuckDB keeps the order of the rows of tables and files unless ``preserve_insertion_order`` is
-    off; after a join or a group-by the order may change from one run to the next. A split then
-    needs an id column, and says so.
+    off; after a join or a group-by the order may change from run to run. A split then needs an id
+    column, and says so.
     """
 
     has_order = False
 
     def known_rows(self) -> int:
-        """What DuckDB counts: of tables and Parquet files without a look at the rows."""
+        """The number of rows counted by DuckDB: for tables and Parquet files without reading the
+        rows.
+        """
         return int(self._source.aggregate("count(*)").fetchall()[0][0])
 
     def batches(self, names: list[str]) -> Generator[tuple[Any, Place]]:
-        """Batches, as DuckDB's own threads make them."""
+        """Batches, as produced by DuckDB's own threads."""
         row = 0
         # a connection has one open result at a time, so it is always closed
         with _reader(self._source.project(_names(names))) as reader:
@@ -57,7 +59,7 @@ class DuckDBData(Rows):
                 row += batch.num_rows
 
     def count_cross(self, work: CountCross) -> CrossCounts:
-        """Let DuckDB count; where it cannot, or rows are faulty, the kernel counts, or says why."""
+        """Let DuckDB count; if it cannot, or rows are faulty, the kernel counts or reports why."""
         columns = work.columns
         schema = self._schema(columns.to_read)
         read = CrossNames.of(work, lambda name: arrow_kind(schema.field(name).type))
@@ -79,7 +81,7 @@ class DuckDBData(Rows):
         return super().count_cross(work) if counted is None else counted
 
     def take_drawn(self, work: TakeDrawn) -> tuple[tuple[Place, Any], ...]:
-        """Let DuckDB take rows by their places in the order that `batches` has."""
+        """Let DuckDB take rows by position, in the order of `batches`."""
         if work.place_draw is None:
             return super().take_drawn(work)
         names = work.columns.to_read
@@ -98,14 +100,14 @@ class DuckDBData(Rows):
             return reader.schema
 
     def apply(self, added: AddColumns) -> Any:
-        """Return a relation with the columns added: not run yet, same order of rows, and no Python
-        when it runs.
+        """Return a relation with the columns added: not run yet, with the same row order, and
+        without Python when it runs.
         """
         look_up = added.as_look_up()
         added.check_free(self._source.columns, ignore_case=True)
         with _reader(self._source.project(_names(added.columns.named.values())).limit(0)) as reader:
             schema = reader.schema
-        added(empty_batch(schema))  # refuses columns of other types
+        added(empty_batch(schema))  # rejects columns of other types
         taken = {name.lower() for name in (*self._source.columns, *added.names)}
         region = next(name for n in range(len(taken) + 1) if (name := f"region_{n}") not in taken)
         located = self._source.project(f"*, {_region(look_up, schema)} AS {region}")
@@ -114,7 +116,7 @@ class DuckDBData(Rows):
 
 
 def _reader(relation: Any) -> Any:
-    """A `pyarrow.RecordBatchReader`; older versions of DuckDB know it by another name."""
+    """A `pyarrow.RecordBatchReader`; older versions of DuckDB have another name for it."""
     read = (
         relation.to_arrow_reader
         if hasattr(type(relation), "to_arrow_reader")
@@ -132,12 +134,12 @@ def _named(texts: Mapping[str, str]) -> str:
 
 
 def _as_kind(name: str, kind: str) -> str:
-    """A column to be counted by; text is compared by its characters."""
+    """A column to count by; text is compared by its characters."""
     return DUCKDB.binary_text.format(name) if kind == "string" else name
 
 
 def _columns(added: LookUp, region: str) -> dict[str, str]:
-    """SQL for each column, given that of the region, which is null where there is no answer."""
+    """SQL for each column, given SQL for the region, which is null if there is no answer."""
     score = as_double(DUCKDB, _names([added.columns.score]))
     found = {}
     for name, curve in added.curves.items():
@@ -156,7 +158,7 @@ def _array(column: FloatArray | tuple[str, ...]) -> str:
 
 
 def _region(added: LookUp, schema: Any) -> str:
-    """SQL for the region of a row; null where the calibrator does not accept its score or segment."""
+    """SQL for the region of a row; null if the calibrator does not accept its score or segment."""
     bins = []
     first = 0
     for segment, part in added.partition.bins_by_segment.items():

@@ -1,4 +1,4 @@
-"""The formats of files, found by name or by first bytes, and why a file cannot be read."""
+"""File formats, recognised by name or by first bytes, and the reasons why a file cannot be read."""
 
 import io
 import json
@@ -11,7 +11,7 @@ from calibrant.errors import InvalidValueError
 from calibrant.text.sentences import Setting, Text, joined
 
 FORMATS = {"parquet": "Parquet", "csv": "CSV", "json": "JSON lines", "ipc": "Arrow IPC"}
-"""The formats that are read, and their names in sentences."""
+"""The supported formats, and their names in sentences."""
 
 _SUFFIXES = {
     "parquet": (".parquet", ".pq"),
@@ -20,10 +20,10 @@ _SUFFIXES = {
     "ipc": (".arrow", ".feather", ".ipc"),
 }
 SUFFIXES = sorted(suffix for suffixes in _SUFFIXES.values() for suffix in suffixes)
-"""How names of files end."""
+"""The suffixes of file names."""
 
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
-"""How names of compressed files end, and Arrow's names of the compressions."""
+"""The suffixes of compressed files, and Arrow's names for the compressions."""
 
 SAVE_AS_UTF8 = (
     "save it as UTF-8 (in Excel as 'CSV UTF-8', in a shell with iconv -f CP1252 -t UTF-8)"
@@ -49,7 +49,7 @@ _BINARY = ("parquet", "ipc")
 
 
 def format_of(path: Path) -> str | None:
-    """Return the format that a file's name shows, or None."""
+    """Return the format that a file's name indicates, or None."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in COMPRESSIONS:
         suffixes.pop()
@@ -59,7 +59,7 @@ def format_of(path: Path) -> str | None:
 
 
 def beginning(path: Path, size: int = 4096) -> bytes:
-    """The first bytes of a file, decompressed where its name says that it is compressed."""
+    """The first bytes of a file, decompressed if its name indicates compression."""
     try:
         with pa.input_stream(str(path), compression="detect") as stream:
             return bytes(stream.read(size))
@@ -85,12 +85,12 @@ def sniff_bytes(start: bytes) -> str | None:
 
 
 def sniff(path: Path) -> str | None:
-    """Return the format that the first bytes of a file show, or None."""
+    """Return the format that the first bytes of a file indicate, or None."""
     return sniff_bytes(beginning(path))
 
 
 def check_kind(path: Path, format: str) -> None:
-    """Raise an error for a file that is empty, or plainly of another kind than `format`."""
+    """Raise an error for a file that is empty or clearly not of the given format."""
     start = beginning(path) if path.stat().st_size else b""
     if not start:
         raise InvalidValueError(None, f"{path.name!r} is empty: it must hold rows of data")
@@ -103,7 +103,7 @@ def check_kind(path: Path, format: str) -> None:
 
 
 def _strange(start: bytes, format: str) -> Text | None:
-    """Return why a file that starts with these bytes is not of the format, or None."""
+    """Return why a file that starts with these bytes does not have the format, or None."""
     found = sniff_bytes(start)
     few = start[:64]
     if found is not None and found != format and (found in _BINARY or format in _BINARY):
@@ -122,7 +122,7 @@ def _strange(start: bytes, format: str) -> Text | None:
 
 
 def check_foreign(path: Path, start: bytes) -> None:
-    """Raise an error for a file of a format that is known, but not read."""
+    """Raise an error for a file in a known but unsupported format."""
     if (foreign := _foreign(start)) is not None:
         raise InvalidValueError(
             None, f"{path.name!r} cannot be read: it is {foreign}; save it as CSV or Parquet"

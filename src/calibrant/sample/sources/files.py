@@ -1,4 +1,4 @@
-"""Files on disk as parts to read: Parquet by row group, CSV, JSON lines and Arrow IPC by file."""
+"""Files on disk as parts to read: Parquet by row group; CSV, JSON lines and Arrow IPC by file."""
 
 import glob
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,15 +20,15 @@ from calibrant.text.sentences import Setting
 
 json: Any = Lazy("pyarrow.json")
 
-_PART_ROWS = 1 << 17  # of small row groups, which are read together
-_LARGE_GROUP = 1 << 26  # bytes of a row group from which on its columns are read piece by piece
-_BUFFER = 1 << 20  # bytes of such a piece
+_PART_ROWS = 1 << 17  # rows up to which small row groups are read together
+_LARGE_GROUP = 1 << 26  # bytes of a row group from which on its columns are read in pieces
+_BUFFER = 1 << 20  # bytes per piece
 
 
 def find_files(source: Any) -> list[Path]:
-    """The files that a path, a folder, a glob or a list of them names.
+    """The files named by a path, a folder, a glob or a list of them.
 
-    Those of a folder or a glob are sorted.
+    The files of a folder or a glob are sorted.
     """
     if isinstance(source, list | tuple):
         return [path for entry in source for path in find_files(entry)]
@@ -36,7 +36,7 @@ def find_files(source: Any) -> list[Path]:
     for path in found:
         if any(
             0xD800 <= ord(letter) < 0xE000 for letter in str(path)
-        ):  # how Python writes bytes that are no UTF-8
+        ):  # how Python represents bytes that are not UTF-8
             raise InvalidValueError(
                 "the name of a file", "be UTF-8", got=ascii(str(path)), advice="rename it"
             )
@@ -88,13 +88,12 @@ def from_files(
     types: Mapping[str, Any] | None = None,
     as_text: bool = False,
 ) -> ArrowData:
-    """The files that `source` names, all of one format.
+    """The files that `source` names, all in one format.
 
-    `types` are Arrow types of columns where text is read.
+    `types` gives the Arrow types of columns that are read from text.
 
     Columns are read in the order of the first file. Rows are counted over the files in the order of
-    their names. CSV files may be read as the text they are. Folders called key=value are columns
-    too.
+    their names. CSV files may be read as plain text. Folders named key=value are columns too.
     """
     paths = find_files(source)
     kind = common_format(paths, format)
@@ -145,7 +144,7 @@ def _check_one_kind(schema: Any, first: Any, group: str | None) -> None:
 
 
 def _check_flat(schema: Any, columns: Columns) -> None:
-    """Raise an error for lists and records in the columns of labels and segments."""
+    """Raise an error for lists and records in label and segment columns."""
     for role in ("label", "segment"):
         name = getattr(columns, role)
         if name is not None and pa.types.is_nested(kind := schema.field(name).type):
@@ -153,8 +152,8 @@ def _check_flat(schema: Any, columns: Columns) -> None:
 
 
 def common_format(paths: Sequence[Path], format: str | None = None) -> str:
-    """The one format of all files: as given, as their names say, or as the beginning of a file
-    without a name does.
+    """The common format of all files: as given, as their names indicate, or as the first bytes of a
+    file without a suffix do.
     """
     formats: dict[str, Path] = {}
     for path in paths:
@@ -186,22 +185,22 @@ def schema_of(source: Any, format: str | None = None) -> Any:
 
 
 def stamp_of(path: Path) -> tuple[int, ...]:
-    """Return inode, size and time of the last change, which show that a file has changed."""
+    """Return inode, size and modification time, which show whether a file has changed."""
     try:
         found = path.stat()
-    except OSError:  # removed, or no longer allowed
+    except OSError:  # removed, or no longer accessible
         return ()
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 Opened: TypeAlias = tuple[Any, list[tuple[Read, int]]]
-"""The schema of a file, and its parts with the rows of each; 0 where these are not known."""
+"""The schema of a file, and its parts with the number of rows in each; 0 if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file of one format, its `stamp_of` when it was first opened, and the columns that its
-    folders stand for.
+    """A file in one format, its `stamp_of` when it was first opened, and the columns from its
+    folder names.
     """
 
     path: Path
@@ -213,10 +212,10 @@ class File:
     of_folders: Mapping[str, Any] = field(default_factory=dict)
 
     def opened(self) -> Opened:
-        """Return the schema and the parts, whose errors are ours."""
+        """Return the schema and the parts, which raise our own errors."""
         with self._reading(None):
             schema, parts = _OPEN[self.kind](self)
-            names = list(schema.names)  # an error where a name is not UTF-8
+            names = list(schema.names)  # raises an error if a name is not UTF-8
         added = {name: value for name, value in self.of_folders.items() if name not in names}
         for name, value in added.items():
             schema = schema.append(pa.field(name, value.type))
@@ -233,7 +232,7 @@ class File:
 
     @contextmanager
     def _reading(self, names: list[str] | None) -> Iterator[None]:
-        """Turn errors of Arrow into ours.
+        """Turn Arrow errors into ours.
 
         Raise an error if the file has changed since it was first opened.
         """
@@ -259,7 +258,7 @@ class File:
         return CsvFile(self.path, delimiter_of(self.path, self.columns), self.columns, self.types)
 
     def _fault(self, names: list[str] | None) -> CalibrantError | None:
-        """The first row that cannot be read, where one is found."""
+        """The error for the first unreadable row, if one is found."""
         if self.kind == "csv":
             return self.csv().fault(names)
         reason = (

@@ -1,5 +1,5 @@
-"""Folders called key=value, as Hive, Spark and Arrow write them: each key is a column of the rows
-in its files.
+"""Folders named key=value, as written by Hive, Spark and Arrow: each key is a column of the rows in
+its files.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,21 +10,20 @@ from urllib.parse import unquote
 from calibrant._optional import pa
 
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
-_MOST_DIGITS = 18  # that surely fit into 64 bits
+_MOST_DIGITS = 18  # digits that always fit in 64 bits
 
 Read: TypeAlias = Callable[[list[str] | None], Iterable[Any]]
-"""From names of columns, None for all, to record batches."""
+"""From column names (None for all) to record batches."""
 
 
 def columns_of_folders(
     paths: Sequence[Path], types: Mapping[str, Any], *, as_text: bool = False
 ) -> list[dict[str, Any]]:
-    """For each file the columns that its folders stand for, as Arrow scalars.
+    """For each file, the columns from its folder names, as Arrow scalars.
 
-    A column has one type in all files.
+    A column has the same type in all files.
 
-    Values are whole numbers where all of them are, and text otherwise. The paths are taken as they
-    are given.
+    Values are whole numbers if all of them are, and text otherwise. The paths are used as given.
 
     >>> columns_of_folders([Path("sales/month=1/a.parquet"), Path("sales/month=02/b.parquet")], {})
     [{'month': <pyarrow.Int64Scalar: 1>}, {'month': <pyarrow.Int64Scalar: 2>}]
@@ -42,7 +41,7 @@ def columns_of_folders(
 
 
 def _entries(path: Path) -> dict[str, str | None]:
-    """Keys and values in the names of folders."""
+    """Keys and values in folder names."""
     parts = (part.split("=", 1) for part in path.parts[:-1] if "=" in part.strip("="))
     return {unquote(name): None if text == _MISSING else unquote(text) for name, text in parts}
 
@@ -57,9 +56,7 @@ def _scalar(text: str | None, kind: Any) -> Any:
 
 
 def with_columns(read: Read, own: list[str], added: Mapping[str, Any]) -> Read:
-    """Read a file whose columns are `own`, with one more column for each of `added`, the same in
-    all rows.
-    """
+    """Read a file whose columns are `own`, with an additional constant column for each of `added`."""
     if not added:
         return read
 
@@ -68,7 +65,7 @@ def with_columns(read: Read, own: list[str], added: Mapping[str, Any]) -> Read:
         wanted = [name for name in added if names is None or name in names]
         for batch in read(
             own[:1] if asked == [] else asked
-        ):  # without a column nobody would count the rows
+        ):  # without any column the rows could not be counted
             constant = [pa.repeat(added[name], batch.num_rows) for name in wanted]
             yield pa.RecordBatch.from_arrays(
                 [*batch.columns, *constant], names=[*batch.schema.names, *wanted]

@@ -1,4 +1,4 @@
-"""Rows in memory: the kernels work on them directly, and nothing is copied that need not be."""
+"""Rows in memory: the kernels work on them directly, without unnecessary copies."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -39,7 +39,7 @@ from calibrant.sample.rows import Rows, Split
 from calibrant.sample.taken_rows import COLLECT_LIMIT
 from calibrant.text.sentences import Setting
 
-_FEW_ROWS = 1_000  # for at most this many rows, a sort is faster than a search for the ranks
+_FEW_ROWS = 1_000  # up to this many rows, sorting is faster than searching for the ranks
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -49,32 +49,31 @@ class MemoryRows(Rows):
     Attributes
     ----------
     scores : array of shape (n,)
-        Finite scores; with a `partition`, what its `prepare` returned.
+        Finite scores; with a `partition`, the result of its `prepare`.
     codes : array of shape (n,)
         Labels: 1 is the positive class, 0 the other.
     known : Classes
-        Both classes.
+        The two classes.
     repeats : int array of shape (n,), optional
         How many identical rows each row stands for.
     weights : float array of shape (n,), optional
         Importance weights.
     segment, segment_names : int array of shape (n,), tuple
-        The number of each row's segment, and the names of the segments.
+        The index of each row's segment, and the names of the segments.
     partition : Partition, optional
-        A partition fixed beforehand, the only one that these rows can be counted over.
+        A partition fixed beforehand, the only one with which these rows can be counted.
     threads : int
         Threads for very large data.
     skipped : int
-        Rows that were left out because their label is missing.
+        Rows left out because their label is missing.
     groups : Groups, optional
         The group of each row; whole groups are drawn.
     reach : Reach, optional
-        The range of the scores, where it is known already.
+        The range of the scores, if already known.
     one_of_each : (int, int)
-        Where these rows are one of each group: how many groups there are, and how many rows were
-        left out.
+        If these rows are one of each group: the number of groups, and the number of rows left out.
     keys : array of shape (n,), optional
-        Where others were drawn from the same rows: the position of each among all of them.
+        If other rows were drawn from the same data: the position of each row among all rows.
     bounds : DataBounds
         What is known about the data beforehand.
     """
@@ -100,11 +99,11 @@ class MemoryRows(Rows):
     )  # none for rows that differ from these
 
     def facts(self, *, drawn: bool) -> RowFacts:
-        """What a guarantee has to say of how the rows were read."""
+        """What a guarantee has to say about how the rows were read."""
         return RowFacts("position" if drawn else None, self.skipped, one_of_each=self.one_of_each)
 
     def skipped_rows(self) -> int:
-        """How many rows were left out because their label is missing."""
+        """Number of rows left out because their label is missing."""
         return self.skipped
 
     def __len__(self) -> int:
@@ -112,7 +111,7 @@ class MemoryRows(Rows):
 
     @property
     def columns(self) -> Columns:  # type: ignore[override]
-        """The names of the columns, as `fold` and `apply` see them."""
+        """The names of the columns, as seen by `fold` and `apply`."""
         segment = None if self.segment is None else "segments"
         weight = None if self.weights is None else "importance_weight"
         return Columns(
@@ -126,7 +125,7 @@ class MemoryRows(Rows):
     def with_classes(
         self, classes: ArrayLike | None = None, pos_label: Hashable = None
     ) -> "MemoryRows":
-        """The same rows, with the classes in the given parts."""
+        """The same rows, with the classes in the given roles."""
         positive = self.known.positive if pos_label is None else pos_label
         known = settle_classes(
             dict.fromkeys(self.known.labels.tolist(), 1), classes=classes, pos_label=positive
@@ -139,16 +138,16 @@ class MemoryRows(Rows):
 
     @property
     def labels(self) -> NDArray[Any]:
-        """The labels as they were given."""
+        """The labels as given."""
         return self.known.labels[self.codes if self.known.positive_index == 1 else 1 - self.codes]
 
     @property
     def segments(self) -> NDArray[Any] | None:
-        """The segment of each row as it was given."""
+        """The segment of each row as given."""
         if self.segment is None:
             return None
         texts = any(isinstance(name, str) for name in self.segment_names)
-        # text of a fixed width would lose NULs at the end
+        # fixed-width text would lose trailing NULs
         return np.array(self.segment_names, dtype=object if texts else None)[self.segment]
 
     def take(self, index: IndexArray | BoolArray) -> Self:
@@ -177,7 +176,9 @@ class MemoryRows(Rows):
         return replace(self, segment=segment, segment_names=tuple(names))
 
     def pooled(self, kept: frozenset[Hashable] | None) -> Self:
-        """The same rows, with all segments that are not kept as one, `OTHER`; None keeps all."""
+        """The same rows, with all segments that are not kept merged into one, `OTHER`; None keeps
+        all.
+        """
         if self.segment is None or kept is None:
             return self
         found = Coded(self.segment_names, self.segment).pooled(kept)
@@ -186,9 +187,7 @@ class MemoryRows(Rows):
         )
 
     def without_empty(self) -> Self:
-        """Leave out rows that stand for none, and segments of such rows only: a weight of 0 is no
-        row.
-        """
+        """Leave out rows with zero repeats, and segments with only such rows."""
         if self.repeats is None or self.repeats.all():
             return self
         rows = self.take(self.repeats > 0)
@@ -202,7 +201,7 @@ class MemoryRows(Rows):
         )
 
     def known_rows(self) -> int:
-        """How many rows these stand for."""
+        """The number of rows that these stand for."""
         return len(self) if self.repeats is None else int(self.repeats.sum())
 
     def sizes(self) -> dict[Hashable, int]:
@@ -213,7 +212,7 @@ class MemoryRows(Rows):
         return dict(zip(self.segment_names, rows.astype(np.int64).tolist(), strict=True))
 
     def order_statistics(self, ranks: Mapping[Hashable, IntArray]) -> dict[Hashable, FloatArray]:
-        """Scores of the given ranks of each segment."""
+        """The scores at the given ranks of each segment."""
         repeats = {} if self.repeats is None else self._by_segment(self.repeats, self.segment)
         return {
             name: self._ranked(scores, ranks[name], repeats.get(name))
@@ -231,7 +230,7 @@ class MemoryRows(Rows):
         return np.asarray(scores[order[rows]], dtype=np.float64) + 0.0
 
     def fingerprint(self) -> int:
-        """Return a number that stands for the rows, in any order; the same wherever the rows are."""
+        """Return an order-independent fingerprint of the rows, the same wherever the rows are."""
         if not self._known_fingerprint:
             scores = np.asarray(scores_of(self.scores))
             numeric = scores.dtype.kind in "biuf"
@@ -240,9 +239,10 @@ class MemoryRows(Rows):
         return self._known_fingerprint[0]
 
     def ordered_source(self, random_state: Seed, purpose: str) -> RandomSource:
-        """Return a source for these rows in this order, for numbers that belong to no position.
+        """Return a random source for these rows in this order, for numbers that belong to no
+        position.
 
-        Where rows have few possible values, there are many more orders than sets of rows.
+        If rows have few possible values, there are many more orders than sets of rows.
         """
         values = np.asarray(self.scores, dtype=np.float64)
         rows = fingerprint_of(values, position_keys(0, len(self)), labels=self.codes)
@@ -280,7 +280,7 @@ class MemoryRows(Rows):
         return self._parted(np.sort(np.concatenate(parts)))
 
     def _parted(self, index: IndexArray) -> Split:
-        """The scores of the rows at `index` by segment, and the other rows."""
+        """The scores of the rows at `index`, by segment, and the other rows."""
         if self.repeats is not None:
             rule = ("be None if ", Setting("pilot"), " is used")
             raise InvalidValueError(
@@ -294,7 +294,7 @@ class MemoryRows(Rows):
         return Split(self._by_segment(scores, segment), self.sizes(), others)
 
     def drawn_rows(self, whole: Rows, classes: Classes) -> "MemoryRows":
-        """The rows of `whole` that these were left after."""
+        """The rows of `whole` that were drawn before these remained."""
         rows = whole.collect()
         drawn = np.ones(len(rows), dtype=bool)
         if self.keys is not None:
@@ -302,7 +302,7 @@ class MemoryRows(Rows):
         return rows.take(drawn)
 
     def counted_rows(self) -> "MemoryRows":
-        """These rows: others were drawn already."""
+        """These rows: others were already drawn."""
         return self
 
     def count_knots(self, knots: Knots, classes: Classes, source: RandomSource) -> IntArray:
@@ -324,8 +324,8 @@ class MemoryRows(Rows):
         draw: Draw | None = None,
         aside: bool = False,
     ) -> GroupCounts:
-        """Groups by their rows and positives in each region: of those not drawn or, with `aside`,
-        of those drawn.
+        """Groups by their rows and positives in each region: groups not drawn or, with `aside`,
+        drawn groups.
         """
         rows = self if draw is None else self.take(self.chosen(draw) == aside)
         groups, keys = (
@@ -339,7 +339,7 @@ class MemoryRows(Rows):
     def _by_segment(
         self, values: NDArray[Any], segment: IndexArray | None
     ) -> dict[Hashable, NDArray[Any]]:
-        """Some values, by the segments of their rows."""
+        """Values by the segments of their rows."""
         if segment is None:
             return {None: values}
         rows_of = grouped(segment, len(self.segment_names))
@@ -382,7 +382,7 @@ class MemoryRows(Rows):
         return self if draw is None else self.take(self.chosen(draw))
 
     def fold(self, work: Work[Result]) -> Result:
-        """Do `work` on these rows as Arrow batches."""
+        """Apply `work` to these rows as Arrow batches."""
         return self._as_arrow().fold(work)
 
     def apply(self, added: AddColumns) -> Any:
@@ -416,7 +416,7 @@ def _smallest_of(n_rows: int, key: int, most: int) -> IndexArray:
 
 
 def _smallest_among(index: IndexArray, key: int, most: int) -> IndexArray:
-    """Those of some positions with the `most` smallest hashes, in order."""
+    """The `most` of these positions with the smallest hashes, in order."""
     if index.size <= most:
         return index
     hashes = Draw(key).hashes(index.astype(np.uint64))

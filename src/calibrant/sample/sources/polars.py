@@ -1,5 +1,5 @@
-"""Polars lazy frames: run in batches by its streaming engine, and given columns as a step of the
-query.
+"""Polars lazy frames: run in batches by its streaming engine, and extended with columns as a query
+step.
 """
 
 from collections.abc import Generator, Iterator, Mapping
@@ -22,13 +22,13 @@ from calibrant.sample.sql.dialects import DIALECTS
 
 pl: Any = Lazy("polars")
 
-DUCKDB = DIALECTS["duckdb"]  # Polars reads expressions that are written for DuckDB
+DUCKDB = DIALECTS["duckdb"]  # Polars can read expressions written for DuckDB
 
 
 class PolarsData(Rows):
-    """Rows of a lazy frame, which is run anew at every pass, with the columns that the pass needs.
+    """Rows of a lazy frame, which is run again in every pass, with the columns that the pass needs.
 
-    Memory is that of the streaming engine and some batches; before Polars had
+    Memory is that of the streaming engine and some batches; in versions of Polars without
     `LazyFrame.collect_batches`, that of those columns.
     """
 
@@ -37,11 +37,11 @@ class PolarsData(Rows):
         return list(source.collect_schema())
 
     def known_rows(self) -> int:
-        """What Polars counts: of files, mostly, without a look at the rows."""
+        """The number of rows counted by Polars: for files, mostly without reading the rows."""
         return int(self._source.select(pl.len()).collect().item())
 
     def batches(self, names: list[str]) -> Generator[tuple[Any, Place]]:
-        """Batches, as Polars' own threads make them."""
+        """Batches, as produced by Polars' own threads."""
         row = 0
         for frame in _frames(self._source.select(names)):
             for batch in frame.to_arrow().to_batches(max_chunksize=BATCH_ROWS):
@@ -49,9 +49,9 @@ class PolarsData(Rows):
                 row += batch.num_rows
 
     def count_cross(self, work: CountCross) -> CrossCounts:
-        """Let Polars count; where it cannot, or rows are faulty, the kernel counts, or says why.
+        """Let Polars count; if it cannot, or rows are faulty, the kernel counts or reports why.
 
-        Versions without `collect_batches` panic at the limit on groups, so there the kernel counts.
+        Versions without `collect_batches` panic at the limit on groups, so the kernel counts there.
         """
         if not hasattr(self._source, "collect_batches"):
             return super().count_cross(work)
@@ -77,7 +77,7 @@ class PolarsData(Rows):
         return super().count_cross(work) if found is None else found
 
     def take_drawn(self, work: TakeDrawn) -> tuple[tuple[Place, Any], ...]:
-        """Let Polars take rows by their places."""
+        """Let Polars take rows by position."""
         if work.place_draw is None:
             return super().take_drawn(work)
         names = work.columns.to_read
@@ -92,13 +92,13 @@ class PolarsData(Rows):
         return tuple((Place(0, number), batch) for number, batch in enumerate(batches))
 
     def apply(self, added: AddColumns) -> Any:
-        """A lazy frame with the columns added, batch by batch where the streaming engine runs it."""
+        """A lazy frame with the columns added, batch by batch if the streaming engine runs it."""
         schema = self._source.collect_schema()
         added.check_free(schema)
         read = list(dict.fromkeys(added.columns.named.values()))
 
         def add(frame: Any) -> Any:
-            # only what is read goes through Arrow: all other columns stay as they are, whatever
+            # only the columns that are read go through Arrow: all others stay unchanged, whatever
             # their type
             table = frame.select(read).to_arrow()
             batches = table.to_batches(max_chunksize=BATCH_ROWS) or [empty_batch(table.schema)]
@@ -109,7 +109,7 @@ class PolarsData(Rows):
 
         fresh = add(
             pl.DataFrame(schema=schema)
-        )  # refuses columns of other types, before anything runs
+        )  # rejects columns of other types before anything runs
         return self._source.map_batches(add, schema=fresh.schema, streamable=True)
 
 
@@ -122,13 +122,13 @@ def _projected(frame: Any, step: Mapping[str, str]) -> Any:
 
 
 def _as_kind(name: str, kind: str) -> Any:
-    """A column to be counted by; categories are compared as text."""
+    """A column to count by; categories are compared as text."""
     return pl.col(name).cast(pl.String) if kind == "string" else pl.col(name)
 
 
 def _collected(frame: Any) -> Any:
     """A small result of a large frame."""
-    if hasattr(frame, "collect_batches"):  # older versions have no such engine to choose
+    if hasattr(frame, "collect_batches"):  # older versions do not offer this engine
         return frame.collect(engine="streaming")
     return frame.collect()
 
@@ -138,5 +138,5 @@ def _frames(frame: Any) -> Iterator[Any]:
         yield from frame.collect_batches(
             chunk_size=BATCH_ROWS, maintain_order=True, lazy=True, engine="streaming"
         )
-    else:  # slices of a query that is run for each of them need not fit together
+    else:  # slices of a query that is run once per slice need not be consistent
         yield from frame.collect().iter_slices(BATCH_ROWS)

@@ -1,9 +1,9 @@
 """Spark frames, classic and Connect: rows stay on the cluster, and counts come back.
 
-What is simple is asked of Spark itself, as SQL that its compiler turns into a loop: sizes, plain
-counts, look-ups. All else goes to the kernel as Arrow batches (`mapInArrow`). Both take a task's
-output once, from the attempt that Spark commits, so that retries and speculative copies never count
-rows twice.
+Simple questions are answered by Spark itself, with SQL that its compiler turns into a loop: sizes,
+plain counts, lookups. Everything else goes to the kernel as Arrow batches (`mapInArrow`). Both use
+a task's output once, from the attempt that Spark commits, so retries and speculative copies never
+count rows twice.
 """
 
 import pickle
@@ -48,7 +48,7 @@ _EXACT_SCORES = {
     "int",
     "smallint",
     "tinyint",
-}  # that a cast to double keeps as they are
+}  # types that a cast to double does not change
 _TYPES = {"boolean": bool, "string": str} | dict.fromkeys(
     ("tinyint", "smallint", "int", "bigint"), int
 )
@@ -75,7 +75,9 @@ class SparkData(Rows):
         return dict(self._source.dtypes)
 
     def fold(self, work: Work[Result]) -> Result:
-        """Do `work` on the Arrow batches of every partition, there; add up here what comes back."""
+        """Apply `work` to the Arrow batches of every partition on the workers; add up the results
+        here.
+        """
         parts = self._outcomes(work)
         if work.is_large:  # megabytes from each partition, which would not all fit in this process
             parts = parts.repartition(8).mapInArrow(_there("_added", None), _OUTCOME)
@@ -92,10 +94,10 @@ class SparkData(Rows):
         return sum(tables[1:], tables[0]) if tables else work.nothing().table(work.blocks)
 
     def _outcomes(self, work: Work[Any], buckets: int = 0) -> Any:
-        """The frame of what `work` gives for each partition; with buckets, a row for each of them."""
+        """The frame of results of `work` for each partition; with buckets, one row per bucket."""
         _equip(
             self._source.sparkSession
-        )  # before the function is made, which takes note of what it can import
+        )  # before the function is created, which records what it can import
         job = _there("_folded", pickle.dumps(work), buckets)
         return self._source.select(*map(quoted, work.columns.to_read)).mapInArrow(job, _OUTCOME)
 
@@ -109,15 +111,15 @@ class SparkData(Rows):
                 yield result
 
     def known_rows(self) -> int:
-        """Return what Spark counts itself: of Parquet files, without reading the rows."""
+        """Return the number of rows counted by Spark itself: for Parquet files, without reading the
+        rows.
+        """
         return int(_collected(self._source.selectExpr("count(*)"))[0][0])
 
     def count(
         self, partition: Partition, *, draw: Draw | None = None, weighted: bool = False
     ) -> Counted:
-        """Count rows by region and kind of label: by Spark itself where that is exact, else by the
-        kernel.
-        """
+        """Count rows by region and label: by Spark itself if that is exact, else by the kernel."""
         plain = draw is None and not weighted and self.columns.group is None
         counted = self._counted(partition) if self._native and plain else None
         return (
@@ -158,7 +160,7 @@ class SparkData(Rows):
         reach = Reach()
         with watched(self._progress, None, "reading") as advance:
             for number, kind, rows, low, high in found:
-                counts[kind][number] = rows  # those in no region, of number -1, are last
+                counts[kind][number] = rows  # rows in no region, with index -1, come last
                 reach += Reach(float(low) + 0.0, float(high) + 0.0)
                 advance(rows)
         kinds_of = {
@@ -167,7 +169,7 @@ class SparkData(Rows):
         return Counted(kinds_of, reach=reach)
 
     def count_cross(self, work: CountCross) -> CrossCounts:
-        """Let Spark count; where it cannot, or rows are faulty, the kernel counts, or says why."""
+        """Let Spark count; if it cannot, or rows are faulty, the kernel counts or reports why."""
         columns = work.columns
         read = CrossNames.of(work, lambda name: _KINDS.get(self._types[name], "other"))
         steps = read.steps(work, SPARK)
@@ -194,7 +196,7 @@ class SparkData(Rows):
     def _region(self, partition: Partition, *, counting: bool) -> str | None:
         """Return SQL for the region of a row, or null.
 
-        None if SQL would be slow, or might be inexact.
+        None if SQL would be slow or might be inexact.
         """
         if self._types[self.columns.score] not in _EXACT_SCORES:
             return None
@@ -229,13 +231,13 @@ class SparkData(Rows):
         )
 
     def apply(self, added: AddColumns) -> Any:
-        """The frame with the columns added when it is computed: a look-up by Spark itself, all else
-        by the kernel.
+        """The frame with the columns added when it is computed: lookups by Spark itself, everything
+        else by the kernel.
         """
         needed("pyarrow", "arrow", "columns are added")
         added.schema(
             pa.schema([(name, pa.null()) for name in self._source.columns])
-        )  # none is there already
+        )  # no such column exists yet
         look_up = added.values_alone
         if self._native and look_up is not None and look_up.columns.score == self.columns.score:
             region = self._region(look_up.partition, counting=False)
@@ -254,7 +256,7 @@ class SparkData(Rows):
 
 
 def _collected(frame: Any) -> list[Any]:
-    """The frame's rows. What interrupts the wait, such as Ctrl-C, ends the work on the cluster too."""
+    """The rows of the frame. An interrupt, such as Ctrl-C, also stops the work on the cluster."""
     session = frame.sparkSession
     tag = f"calibrant-{uuid4().hex}"
     context = None if _is_connect(session) else session.sparkContext
@@ -263,11 +265,11 @@ def _collected(frame: Any) -> list[Any]:
         if context is None:
             session.addTag(tag)
         else:
-            context.addJobTag(tag)  # a classic session knows only the tags of the thread that asks
+            context.addJobTag(tag)  # a classic session sees only the tags of the calling thread
         return list(frame.collect())
 
-    # In another thread: the connection on which a thread waits for rows cannot carry an order to
-    # stop.
+    # In another thread: the connection on which a thread waits for rows cannot carry a stop
+    # request.
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(collect)
         try:
@@ -288,7 +290,7 @@ def _is_connect(session: Any) -> bool:
 
 
 def _equip(session: Any) -> None:
-    """Give our code to the session's workers, those that join later too."""
+    """Send our code to the session's workers, including those that join later."""
     connect = _is_connect(session)
     name = str(session.session_id if connect else session.sparkContext.applicationId)
     if name in _equipped:
@@ -311,7 +313,7 @@ def _there(name: str, *settings: Any) -> Callable[[Iterator[Any]], Iterator[Any]
 
 
 def _folded(batches: Iterator[Any], job: bytes, buckets: int) -> Iterator[Any]:
-    """What the work gives for a partition; with buckets, a row for each of them."""
+    """The result of the work for a partition; with buckets, one row per bucket."""
     number = needed("pyspark", "spark", "Spark frames are read").TaskContext.get().partitionId()
     work = pickle.loads(job)
     total = work.nothing()
@@ -320,7 +322,7 @@ def _folded(batches: Iterator[Any], job: bytes, buckets: int) -> Iterator[Any]:
         for batch in _large(batches):
             total = total + work(batch, Place(number, rows, before=None))
             rows += batch.num_rows
-    except CalibrantError as error:  # the same in every attempt: it is reported, not tried again
+    except CalibrantError as error:  # the same in every attempt: it is reported, not retried
         yield _outcome(rows, error)
         return
     for bucket, part in enumerate(total.split(buckets) if buckets else [total]):
@@ -329,7 +331,7 @@ def _folded(batches: Iterator[Any], job: bytes, buckets: int) -> Iterator[Any]:
 
 
 def _large(batches: Iterator[Any]) -> Iterator[Any]:
-    """Batches joined, for Spark's are short."""
+    """Join batches, because Spark's are short."""
     held = []
     rows = 0
     for batch in batches:
@@ -344,7 +346,7 @@ def _large(batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def _added(batches: Iterator[Any], blocks: bytes | None) -> Iterator[Any]:
-    """The sum of outcomes, as it is or, with the source of their blocks, as a table of groups."""
+    """The sum of outcomes; with `blocks`, the source of their blocks, as a table of groups."""
     total = None
     rows = 0
     for part in (part for batch in batches for part in batch.to_pylist()):

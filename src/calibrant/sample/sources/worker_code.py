@@ -1,6 +1,4 @@
-"""Our own code, sent to workers that do not have it: a zip of the package, and functions that call
-what is in it.
-"""
+"""Send our own code to workers that lack it: a zip of the package, and functions that call into it."""
 
 import atexit
 import hashlib
@@ -20,7 +18,7 @@ _LONG_AGO = (1980, 1, 1, 0, 0, 0)  # so that the same source always gives the sa
 def package_zip() -> Path:
     """A zip of the package's source, to be put on a worker's import path.
 
-    It is there as long as this process.
+    It exists as long as this process.
     """
     root = Path(__file__).parents[2]
     sources = {
@@ -40,11 +38,10 @@ def package_zip() -> Path:
 
 
 def by_value(module: str, name: str, *settings: Any) -> Callable[..., Any]:
-    """A function that calls one of ours, by its name, with further arguments at the end.
+    """A function that calls one of ours by name, with further arguments at the end.
 
-    A function within a function travels by value. So whoever passes it on, such as a scheduler,
-    needs none of our code, and the worker that calls it takes the code from where it has been sent
-    to.
+    A nested function is pickled by value. So whoever passes it on, such as a scheduler, needs none
+    of our code, and the worker that calls it imports the code that was sent to it.
     """
 
     def call(*given: Any) -> Any:
@@ -52,12 +49,12 @@ def by_value(module: str, name: str, *settings: Any) -> Callable[..., Any]:
 
         return getattr(import_module(module), name)(*given, *settings)
 
-    call.__name__ = name  # which a dashboard shows
+    call.__name__ = name  # shown in a dashboard
     return call
 
 
 def tell_missing(error: Exception, where: str) -> None:
-    """Where `error` comes of a library that workers do not have, say so; otherwise do nothing."""
+    """If `error` is caused by a library that workers lack, say so; otherwise do nothing."""
     told = ""
     cause: BaseException | None = error
     while cause is not None:

@@ -1,3 +1,1 @@
-"""SQL for one question: which bin is this score in? Sources and exports write it here, for every
-dialect.
-"""
+"""SQL for one question: which bin is a score in? Sources and exports use it, for every dialect."""

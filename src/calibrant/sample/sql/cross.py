@@ -1,7 +1,8 @@
-"""A GROUP BY of attributes and kinds of scores, as steps of expressions that engines run themselves.
+"""A GROUP BY of attributes and kinds of scores, as steps of expressions that engines run
+themselves.
 
-Written in words that DuckDB, Spark and Polars share; see `calibrant.sample.cross_key` for what they
-say. In all three NaN is above every number and equal to itself.
+It uses only expressions that DuckDB, Spark and Polars share; `calibrant.sample.cross_key` explains
+them. In all three, NaN is greater than every number and equal to itself.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,18 +34,18 @@ SUMS = {
     "low": "SUM(low)",
     "variance": "SUM(variance)",
 }
-"""What is added up in each group."""
+"""The sums in each group."""
 _MOST_BRANCHES = 100  # of an attribute: each value is compared with all of them
 KINDS = ("string", "bool", "number")
-"""What a column can hold that engines count themselves."""
+"""The column types that engines can count by themselves."""
 
 
 @dataclass(frozen=True, slots=True)
 class CrossSteps:
-    """Projections one after the other, each a mapping from names to expressions.
+    """Successive projections, each a mapping from names to expressions.
 
-    The first reads the columns `score`, `label` and `a0`, `a1`, ...; the last has `key`, `label` and
-    what is added up. `key` is null for a row that cannot be counted.
+    The first reads the columns `score`, `label` and `a0`, `a1`, ...; the last has `key`, `label`
+    and the summands. `key` is null for a row that cannot be counted.
 
     Attributes
     ----------
@@ -62,7 +63,7 @@ class CrossSteps:
 
     @property
     def is_possible(self) -> bool:
-        """Whether the engine can do it: kinds of columns are as expected, and values not too many."""
+        """Whether the engine can do it: columns have the expected types, and not too many values."""
         pairs = zip(self.key.levels, self.kinds, strict=True)
         return all(kind in KINDS and _fits(level, kind) for level, kind in pairs)
 
@@ -86,7 +87,7 @@ class CrossSteps:
         return found
 
     def _level(self, level: AttributeLevels, kind: str, column: str) -> str:
-        """The number of a level; the one after the last for none, null for an infinite number."""
+        """The index of a level; one past the last for no level, null for an infinite number."""
         none = level.n_levels
         missing = none - 1 if level.with_missing else none
         if kind == "number":
@@ -166,7 +167,9 @@ def _fits(level: AttributeLevels, kind: str) -> bool:
 
 
 def draw_steps(draw: PlaceDraw, kept: list[str]) -> tuple[list[Mapping[str, str]], str]:
-    """Projections of the column `place`, beside columns that are `kept`, and which rows are drawn."""
+    """Projections of the column `place`, alongside the `kept` columns, that determine which rows
+    are drawn.
+    """
     names = {name: name for name in kept}
     first = {**names, "p": f"CAST(place AS BIGINT) % {PRIME}"}
     second = {**names, "p": "p", "m": f"(p * {FACTORS[0]} + {draw.shift}) % {PRIME}"}
@@ -177,14 +180,14 @@ def draw_steps(draw: PlaceDraw, kept: list[str]) -> tuple[list[Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class CrossNames:
-    """Columns of the data, what they hold, and under which names the first step reads them.
+    """Columns of the data, their types, and the names under which the first step reads them.
 
     Attributes
     ----------
     names : dict
-        From "score", "label", "a0", "a1" and so on to the name of a column.
+        The column names of "score", "label", "a0", "a1" and so on.
     kinds : dict
-        From these to what the column holds.
+        The types of these columns.
     """
 
     names: Mapping[str, str]
@@ -192,13 +195,13 @@ class CrossNames:
 
     @classmethod
     def of(cls, work: "CountCross", kind_of: Callable[[str], str]) -> Self:
-        """The columns that `work` reads; `kind_of` says what a column of the data holds."""
+        """The columns that `work` reads; `kind_of` gives the type of a column."""
         names = {"score": work.columns.score, "label": str(work.columns.label)}
         names |= {f"a{place}": name for place, name in enumerate(work.attributes)}
         return cls(names, {new: kind_of(name) for new, name in names.items()})
 
     def steps(self, work: "CountCross", dialect: Dialect) -> list[Mapping[str, str]] | None:
-        """The projections; None where the engine cannot count by these columns."""
+        """The projections; None if the engine cannot count by these columns."""
         of_attributes = [kind for new, kind in self.kinds.items() if new not in ("score", "label")]
         steps = CrossSteps(work.key, dialect, tuple(of_attributes))
         is_readable = self.kinds["score"] == "number" and self.kinds["label"] in KINDS
@@ -206,7 +209,7 @@ class CrossNames:
 
 
 def arrow_kind(kind: Any) -> str:
-    """What a column of an Arrow type holds: "string", "bool", "number", or something else."""
+    """The kind of an Arrow type: "string", "bool", "number", or something else."""
     types = pa.types
     if types.is_dictionary(kind):
         return "string" if arrow_kind(kind.value_type) == "string" else "other"
@@ -219,7 +222,7 @@ def arrow_kind(kind: Any) -> str:
 
 
 def not_missing(column: str, is_number: bool, dialect: Dialect) -> str:
-    """Whether an entry is there: neither null nor NaN."""
+    """Whether an entry is present: neither null nor NaN."""
     if not is_number:
         return f"{column} IS NOT NULL"
     number = f"CAST({column} AS {dialect.double})"

@@ -13,7 +13,7 @@ def on_curve(
     start: str,
     offset: str | None = None,
 ) -> str:
-    """The prediction, or a limit, given the texts of a score and of the numbers of its region."""
+    """The prediction, or a limit, given SQL for a score and for the numbers of its region."""
     z = f"{value} + {slope} * ({score} - {start})"
     if lines.beta is not None:
         z = _with_logarithms(lines.beta, dialect, score, value)
@@ -37,6 +37,6 @@ def _with_logarithms(factors: tuple[float, float], dialect: Dialect, score: str,
 
 
 def clipped(dialect: Dialect, text: str, low: str, high: str) -> str:
-    """A value cut off at two limits; engines disagree about what this is for NULL."""
+    """A value clipped to two limits; engines disagree about the result for NULL."""
     least, most = dialect.extremes
     return f"{most}({least}({text}, {high}), {low})"

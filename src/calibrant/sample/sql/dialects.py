@@ -1,4 +1,4 @@
-"""How each SQL engine writes names, texts, doubles and casts: all that differs between dialects
+"""How each SQL engine writes names, texts, doubles and casts: all differences between dialects are
 here.
 """
 
@@ -18,12 +18,12 @@ class Dialect:
     Attributes
     ----------
     double : str
-        Name of the type of doubles.
+        Name of the double type.
     quoted_name, quoted_text : callable
-        Quote a name of a column or table, and a text. `name` and `text` check first that the engine
-        can read it.
+        Quote a column or table name, and a text. `name` and `text` first check that the engine can
+        read it.
     finite : callable
-        Writes a finite double so that the engine reads exactly that double.
+        Writes a finite double so that the engine reads back exactly the same double.
     infinity : str
         An infinite double; `{}` is its sign.
     binary_text : str
@@ -31,16 +31,17 @@ class Dialect:
     booleans : (str, str)
         False and True.
     guard : str
-        A further condition on the score column, `{}`, where a cast would accept values that are not
+        A further condition on the score column, `{}`, if a cast would accept values that are not
         numbers.
     substituted : str
-        Opens what the engine replaces before it reads SQL, so no name may contain it.
+        The start of a text that the engine substitutes before it reads SQL, so no name may contain
+        it.
     extremes : (str, str)
-        The functions that give the smallest and the largest of their arguments.
+        The functions for the smallest and the largest of their arguments.
     logarithm : str
         The natural logarithm.
     most_nested : int or None
-        The most cuts for a nested CASE; more are searched in an array.
+        The largest number of cuts for a nested CASE; more are searched in an array.
     rows_in_from, rows_as_structs : bool
         How rows are written in a statement: VALUES alone, within FROM, or as an array of structs.
     """
@@ -61,7 +62,7 @@ class Dialect:
     rows_as_structs: bool = False
 
     def name(self, name: str) -> str:
-        """A quoted name of a column or table."""
+        """A quoted column or table name."""
         _check_readable("a name", name)
         if self.substituted is not None and self.substituted in name:
             rule = f"not contain {self.substituted!r}, which Spark replaces before it reads SQL"
@@ -74,7 +75,7 @@ class Dialect:
         return self.quoted_text(text)
 
     def number(self, value: float) -> str:
-        """A double, exactly."""
+        """A double, written exactly."""
         return (
             self.infinity.format("-" if value < 0 else "")
             if math.isinf(value)
@@ -82,7 +83,7 @@ class Dialect:
         )
 
     def literal(self, value: str | float) -> str:
-        """A text, bool, whole number or double, without a check of the text."""
+        """A text, bool, whole number or double; the text is not checked."""
         if isinstance(value, str):
             return self.quoted_text(value)
         if isinstance(value, bool):
@@ -112,8 +113,8 @@ def _doubled(quote: str) -> Callable[[str], str]:
 
 
 def _snowflake_name(name: str) -> str:
-    """Quote a name. Snowflake reads unquoted names as capitals, so a name in small letters means
-    one in capitals.
+    """Quote a name. Snowflake reads unquoted names as upper case, so a lower-case name means an
+    upper-case one.
     """
     plain = name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit()
     return _doubled('"')(name.upper() if plain and name == name.lower() else name)
@@ -122,7 +123,7 @@ def _snowflake_name(name: str) -> str:
 def _escaped(quote: str) -> Callable[[str], str]:
     """Escape quotes and backslashes.
 
-    Write characters that are not printable, and the dollar sign, by number.
+    Write nonprintable characters and the dollar sign as numeric escapes.
     """
 
     def sign_text(sign: str) -> str:
@@ -135,21 +136,25 @@ def _escaped(quote: str) -> Callable[[str], str]:
 
 
 def _postgres_text(text: str) -> str:
-    """The E form for a text with a backslash: it does not depend on standard_conforming_strings."""
+    """Use the E form for a text with a backslash: it does not depend on
+    standard_conforming_strings.
+    """
     quoted = _doubled("'")(text)
     return "E" + quoted.replace("\\", "\\\\") if "\\" in text else quoted
 
 
 def _spark_text(text: str) -> str:
-    """Write a text by its bytes unless all characters are plain: the meaning of a backslash depends
-    on settings.
+    """Write a text as bytes unless all characters are plain: the meaning of a backslash depends on
+    settings.
     """
     plain = text.isprintable() and not set(text) & set("'\\$")
     return f"'{text}'" if plain else f"CAST(X'{text.encode().hex()}' AS STRING)"
 
 
 def _fraction(double: str) -> Callable[[float], str]:
-    """Write a double exactly, as a whole number below 2**53 times or over powers of two."""
+    """Write a double exactly, as a whole number below 2**53, multiplied or divided by powers of
+    two.
+    """
 
     def number(value: float) -> str:
         numerator, denominator = value.as_integer_ratio()
@@ -165,7 +170,7 @@ def _fraction(double: str) -> Callable[[float], str]:
         while left:
             step = min(
                 left, 62
-            )  # 2**62 is the largest power of two that every engine holds in a whole number
+            )  # the largest power of two that every engine can hold in an integer is 2**62
             parts.append(f"{sign}{2**step}")
             left -= step
         return parts[0] if len(parts) == 1 else f"({''.join(parts)})"
@@ -220,14 +225,12 @@ DIALECTS: dict[str, Dialect] = {
         lambda value: f"{value!r}D",
         "CAST('{}Infinity' AS DOUBLE)",
         substituted="${",
-        # Spark compiles a CASE to Java: slow at hundreds of cuts, out of memory at thousands
+        # Spark compiles a CASE to Java: slow with hundreds of cuts, out of memory with thousands
         most_nested=63,
     ),
     "sqlite": Dialect(
         "REAL",
-        _doubled(
-            "`"
-        ),  # SQLite would take an unknown name in double quotes for a text, without an error
+        _doubled("`"),  # SQLite would silently take an unknown name in double quotes for a text
         _doubled("'"),
         _fraction("REAL"),
         "{}9e999",

@@ -8,7 +8,7 @@ from calibrant.sample.sql.dialects import Dialect
 from calibrant.sample.sql.tree import balanced
 
 LARGEST = float(np.finfo(np.float64).max)
-"""The largest finite double: as a limit of scores it accepts every finite score."""
+"""The largest finite double: as a score limit it accepts every finite score."""
 
 INDENT = "  "
 
@@ -31,16 +31,16 @@ def bin_of(
 
 
 def as_double(dialect: Dialect, column: str) -> str:
-    """A column of scores, compared as doubles: a cut rounded to 32 bits would move scores into the
-    next bin.
+    """A score column, compared as doubles: a cut rounded to 32 bits would move scores into the next
+    bin.
     """
     return f"CAST({column} AS {dialect.double})"
 
 
 def in_range(dialect: Dialect, column: str, low: float, high: float, body: list[str]) -> list[str]:
-    """The body where the score is a finite number from low to high, else NULL.
+    """The body if the score is a finite number from low to high, else NULL.
 
-    NULL, NaN and infinities are left out, also where NaN is sorted above all numbers.
+    NULL, NaN and infinities are excluded, even where NaN sorts above all numbers.
     """
     score = as_double(dialect, column)
     conditions = [dialect.guard.format(column)] if dialect.guard else []
@@ -72,10 +72,10 @@ def nested(dialect: Dialect, score: str, cuts: Sequence[float], leaves: Sequence
 def by_segment(
     column: str, bodies: Iterable[tuple[str, list[str]]], other: list[str] | None = None
 ) -> list[str]:
-    """The body of a row's segment, given pairs of a segment's literal and its body.
+    """The body for a row's segment, given pairs of a segment's literal and its body.
 
-    `other` is the body of all other segments, which have NULL without it; a segment that is NULL
-    has NULL.
+    `other` is the body for all other segments; without it they give NULL. A NULL segment gives
+    NULL.
     """
     rest = (
         [] if other is None else [f"CASE WHEN {column} IS NOT NULL THEN", *indented(other), "END"]
@@ -87,21 +87,21 @@ def by_segment(
 
 
 def indented(lines: Iterable[str]) -> list[str]:
-    """Lines moved to the right; a line break inside a text stays as it is."""
+    """Indent lines; a line break inside a text is unchanged."""
     return [INDENT + line for line in lines]
 
 
 def one_line(lines: Iterable[str]) -> str:
-    """Lines without texts in them, as one."""
+    """Join lines that contain no text literals into one."""
     return " ".join(line.strip() for line in lines)
 
 
 def _halved(cuts: Sequence[float], leaves: Sequence[str], score: str) -> list[str]:
-    """Search an array of cuts, in Spark, by steps of halving length.
+    """Search an array of cuts in Spark, with steps of halving length.
 
-    Padded so that no step leaves it.
+    It is padded so that no step leaves it.
 
-    An array is one text that is split: Spark does that once, before it reads rows. A text of
+    The array is a single text that is split: Spark does that once, before it reads rows. A text of
     thousands of numbers costs little; thousands of expressions would not fit into its memory.
     """
     bits = len(cuts).bit_length()
@@ -110,7 +110,7 @@ def _halved(cuts: Sequence[float], leaves: Sequence[str], score: str) -> list[st
     step = "_step"
     while (
         place in score.lower() or step in score.lower()
-    ):  # inside a lambda its variables hide columns of that name
+    ):  # inside a lambda its variables hide columns with that name
         place = f"{place}_"
         step = f"{step}_"
     steps = ", ".join(str(2**bit) for bit in reversed(range(bits)))

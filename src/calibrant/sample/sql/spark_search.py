@@ -10,7 +10,7 @@ from calibrant.sample.sql.search import as_double, in_range, nested, one_line
 
 SPARK = DIALECTS["spark"]
 
-# Java compiles no method of more than 8,000 bytes, and what it does not compile is slower than the
+# Java does not compile methods of more than 8,000 bytes, and uncompiled code is slower than the
 # kernel.
 _MOST_NESTED = 120
 _GRIDS = tuple(1 << bits for bits in range(6, 13))
@@ -38,12 +38,12 @@ def array(values: tuple[str, ...] | list[int] | FloatArray) -> str:
 
 
 def places_before(score: str, cuts: FloatArray) -> str | None:
-    """SQL for how many cuts are at most the score: how many lie before its grid cell, and a few
-    comparisons.
+    """SQL for the number of cuts that are at most the score: the number before its grid cell, and a
+    few comparisons.
 
-    The cell of a number is found by the same operations on the same doubles here and there, and
-    they keep order. So the cuts in earlier cells are below the score, those in later cells above
-    it, and only those in its own cell are compared. None if too many cuts would share a cell.
+    The cell of a number is computed by the same order-preserving operations on the same doubles
+    here and there. So the cuts in earlier cells are below the score, those in later cells above it,
+    and only those in its own cell are compared. None if too many cuts would share a cell.
     """
     if cuts.size < 2:
         return None
