@@ -1,42 +1,42 @@
-"""The walk of all bets that aim at a goal: limits for the means of many samples at once.
+"""The betting walk: bets that aim at a goal give limits for the means of many samples at once.
 
-A bet against the mean m wins if the draws are larger than m. What is needed is known beforehand: a
+A bet against the mean m wins if the draws are larger than m. The goal is known beforehand: a
 capital of 1 / tail after at most n draws. The best stake then depends on the capital so far and on
-the draws that are left, as for a gambler who must reach a goal by a deadline (Kulldorff 1993). With
-few draws left and a small capital it is bold; once the goal is reached, nothing is staked any more.
+the number of draws left, as for a gambler who must reach a goal by a deadline (Kulldorff 1993).
+With few draws left and little capital it is bold; once the goal is reached, nothing more is staked.
 Limits are within 2 to 5% of those of the normal distribution with a known variance, and hold for
 every distribution.
 
-*The bets.* Draws z_i lie in [low, high] and have weights w_i in (0, 1]; what limits are for is E[w
-z] / E[w]. Against m: K_i = K_{i-1} (1 + lam_i w_i (z_i - m)), K_0 = 1, 0 <= lam_i <= 0.9 / (m -
-low), known before the draw. If m is the true mean, K is a nonnegative martingale, so that it ever
-reaches G = 1 / tail with probability at most `tail` (Ville). With x = K_{i-1} / G, a running
-standard deviation s of w (z - mean) and r draws left, lam_i = phi(Phi^-1(x)) / (x s sqrt(r)): for
-normal numbers this stake has the largest chance to reach the goal.
+*The bets.* Draws z_i lie in [low, high] and have weights w_i in (0, 1]; the limits are for E[w z] /
+E[w]. Against m: K_i = K_{i-1} (1 + lam_i w_i (z_i - m)), K_0 = 1, with 0 <= lam_i <= 0.9 / (m -
+low) known before the draw. If m is the true mean, K is a nonnegative martingale, so it ever reaches
+G = 1 / tail with probability at most `tail` (Ville). With x = K_{i-1} / G, a running standard
+deviation s of w (z - mean) and r draws left, lam_i = phi(Phi^-1(x)) / (x s sqrt(r)): for normal
+draws this stake maximises the probability of reaching the goal.
 
-*Blocks.* Of n draws, the first n / 64 have one stake, and so have the first 1 / 64 of those that
-are left, until 128 single draws are left. The capital of a block is the product over its draws.
-That of the last blocks is exact. The logarithm of earlier ones is bounded from below by sums of
+*Blocks.* The first n / 64 of n draws share one stake, and so does the first 1 / 64 of those left,
+and so on until 128 single draws are left. The capital of a block is the product over its draws. For
+the last blocks it is exact. For earlier blocks its logarithm is bounded from below by sums of
 powers: with u = lam w (z - m), and all u of the block at least -q > -1,
 
     log(1 + u) >= u - u^2 / 2 + u^3 / 3 - u^4 / (4 (1 - q)).
 
-For u >= 0 it holds with 4 in place of 4 (1 - q): the difference has the derivative u^4 / (1 + u).
+For u >= 0 it holds even with 4 in place of 4 (1 - q): the difference has derivative u^4 / (1 + u).
 For u < 0 the terms of the logarithm's series from the fourth on add up to at most u^4 (1 + q + q^2
-+ ...) / 4. Stakes depend on the capital as it is bounded, and so on earlier draws alone; and the
-true capital is at least that. So if the bounded capital reaches the goal, a martingale has: nothing
-is lost but a little width. The bound is poor for u > 1, and there stakes are at most
-1 / (high - m). Sums are about `low`, so that a stake near its cap never magnifies rounding.
++ ...) / 4. Stakes depend on the bound on the capital, and so on earlier draws alone; and the true
+capital is at least as large. So if the bound reaches the goal, so does a martingale: the only cost
+is slightly wider limits. The bound is poor for u > 1, so stakes there are at most 1 / (high - m).
+Sums are taken about `low`, so that a stake near its cap never magnifies rounding errors.
 
 *The candidates.* Let t_1 < t_2 < ... be multiples of a step that is fixed beforehand. All m in
-(t_{j-1}, t_j] have one sequence of stakes: that of t_j. It is known before each draw, so that the
-capital against m is a martingale if m is the true mean; and for one sequence of stakes the capital
-falls as m rises. So if t_j is ruled out, all m up to it are, and in the first interval whose end is
-not ruled out the largest m that is ruled out is found by bisection. The limit exceeds the true mean
+(t_{j-1}, t_j] share one sequence of stakes, that of t_j. It is known before each draw, so the
+capital against m is a martingale if m is the true mean; and for a fixed sequence of stakes the
+capital decreases in m. So if t_j is ruled out, so are all m up to it, and in the first interval
+whose end is not ruled out, bisection finds the largest m that is. The limit exceeds the true mean
 only if the true mean itself was ruled out: one event, of probability at most `tail`, however many
-intervals there are. The search starts at a limit that costs 1% of the tail, and that one stake for
-all draws gives, at most 1 / (high - low): as the capital falls in m, all smaller means are ruled out
-at once (Markov).
+intervals there are. The search starts at a limit that uses 1% of the tail and comes from a single
+stake for all draws, at most 1 / (high - low): as the capital decreases in m, all smaller means are
+ruled out at once (Markov).
 
 References
 ----------
@@ -57,38 +57,38 @@ from calibrant._typing import BoolArray, FloatArray, IndexArray
 from calibrant.kernels import Implementation, uses_numba
 
 SINGLE_DRAWS = 128
-"""Of the last draws, each is a block."""
+"""The number of last draws that are blocks of their own."""
 BLOCKS = 64
-"""A block is this part of the draws that are left."""
+"""A block holds one over this of the draws left."""
 STEPS = 4
-"""Intervals of candidates within one standard error, for limits that matter."""
+"""Intervals of candidates per standard error, for important limits."""
 FEW_STEPS = 2
-"""The same, for limits that may be a few percent wider."""
+"""Intervals of candidates per standard error, for limits that may be a few percent wider."""
 GUESS_DRAWS = 20.0
-"""Draws that the guess of the variance counts for."""
+"""Number of draws that the guess at the variance counts as."""
 NUMBA_DRAWS = 500_000
-"""Draws from which on the walk is compiled, where numba is installed: loading it takes 0.2 s."""
+"""Draws from which on the compiled walk is used, if numba is installed: loading it takes 0.2 s."""
 POWERS = 4
 MOMENTS = tuple((p, k) for p in range(POWERS + 1) for k in range(p + 1))
-"""Pairs (p, k) of sums of w^p (z - low)^k, in the order in which they are kept."""
+"""Pairs (p, k) of the sums of w^p (z - low)^k, in the order in which they are stored."""
 
 _PLACE = {pair: number for number, pair in enumerate(MOMENTS)}
-_MOST_LOST = 0.9  # share of the capital that a bet can lose
-_AT_ONCE = 2  # standard errors whose candidates are judged together
-_START_SHARE = 0.01  # of the tail: for the limit from which the search starts
-_LEAST_VARIANCE = 1e-12  # of a guess, over the square of the range
+_MOST_LOST = 0.9  # largest share of the capital that one bet can lose
+_AT_ONCE = 2  # standard errors whose candidates are evaluated together
+_START_SHARE = 0.01  # share of the tail for the limit at which the search starts
+_LEAST_VARIANCE = 1e-12  # of a guess, over the squared range
 _LEAST_STEP = (
     1.0 / 32.0
-)  # of the range, over the square root of the draws: the least deviation for the step
-_ROUNDING = 1e-9  # of logarithms of capital, which are sums of many terms
+)  # of the range, over the root of the draws: the least standard deviation for the step
+_ROUNDING = 1e-9  # of log capital, which is a sum of many terms
 _START_BISECTIONS = 24
-_BISECTIONS = 8  # of an interval
+_BISECTIONS = 8  # per interval
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bets:
-    """Draws of several samples in the order of the bets: sums over early blocks, then the draws.
+    """Draws of several samples in the order of the bets: sums over early blocks, then single draws.
 
     Attributes
     ----------
@@ -96,22 +96,22 @@ class Bets:
         Sums over the draws of each block of w^p (z - low)^k, for the pairs of `MOMENTS`. Blocks may
         be empty.
     smallest : float array of shape (n_blocks, n_samples)
-        At most the smallest z - low of each block.
+        A lower bound on z - low in each block.
     heaviest : float array of shape (n_blocks, n_samples)
-        At least the largest weight of each block.
+        An upper bound on the weights in each block.
     draws, weights : float arrays of shape (n_draws, n_samples)
-        Later draws less `low`, and their weights; 0 for no draw.
+        Later draws minus `low`, and their weights; 0 for no draw.
     sizes : int array of shape (n_late_blocks,)
-        How many of the later draws belong to each block; one number for all samples.
+        The number of later draws in each block, the same for all samples.
     low, width : float arrays of shape (n_samples,)
-        The lower end of the range, and its width; fixed without these draws.
+        The lower end of the range, and its width; fixed without looking at these draws.
     variance : float array of shape (n_samples,)
-        A guess of the variance of w (z - mean), made without these draws: a good one makes limits
-        sharper, and a bad one never makes them wrong.
+        A guess at the variance of w (z - mean), made without these draws. A good guess narrows the
+        limits; a bad one never invalidates them.
     typical_weight : float array of shape (n_samples,)
-        A guess of the mean weight.
+        A guess at the mean weight.
     guess_draws : float array of shape (n_samples,)
-        Draws that the guess counts for.
+        Number of draws that the guess counts as.
     """
 
     moments: FloatArray
@@ -128,9 +128,9 @@ class Bets:
 
     @classmethod
     def joined(cls, samples: "Sequence[Bets]") -> "Bets":
-        """The samples one after the other; all have the same late blocks.
+        """Concatenate samples that have the same late blocks.
 
-        Those with fewer early blocks have empty ones.
+        Samples with fewer early blocks get empty ones.
         """
         n_blocks = max(bets.moments.shape[1] for bets in samples)
         padded = [bets._padded(n_blocks) for bets in samples]
@@ -154,14 +154,14 @@ class Bets:
 def lower_limits(
     bets: Bets, tail: FloatArray, steps: int = STEPS, *, implementation: Implementation = None
 ) -> FloatArray:
-    """The lower limit of the mean of each sample, which exceeds it with probability at most `tail`.
+    """The lower limit for the mean of each sample; it exceeds the mean with probability at most
+    `tail`.
 
-    `steps` is how many candidates lie within one standard error. `implementation` forces "numpy" or
-    "numba". Without draws it is the lower end
-    of the range.
+    `steps` is the number of candidates per standard error. `implementation` forces "numpy" or
+    "numba". Without draws, the limit is the lower end of the range.
     """
     walk = _Walk.of(bets, tail, steps)
-    n_draws = int(walk.n_draws.sum()) // 2  # each sample is there twice, for both of its limits
+    n_draws = int(walk.n_draws.sum()) // 2  # each sample occurs twice, once per limit
     if uses_numba(n_draws, NUMBA_DRAWS, implementation):
         return walk.compiled_limits()
     return walk.lower_limits(_AT_ONCE * steps)
@@ -169,23 +169,23 @@ def lower_limits(
 
 @dataclass(frozen=True, eq=False)
 class _Walk:
-    """What the walk needs of each sample; steps are its early blocks, then its late ones.
+    """The data of the walk for each sample; its steps are the early blocks, then the late ones.
 
-    Means are less `low`.
+    All means are relative to `low`.
 
     Attributes
     ----------
     moments, smallest, heaviest, draws, weights, low, width
         As in `Bets`.
     pace : float array of shape (n_steps, n_samples)
-        One over the standard deviation of the draws before, times the square root of the draws that
-        are left.
+        One over the product of the standard deviation of earlier draws and the square root of the
+        number of draws left.
     start, step, goal : float arrays of shape (n_samples,)
-        A first limit; the length of intervals; the logarithm of the capital needed.
+        The initial limit, the length of the intervals, and the logarithm of the capital to reach.
     n_draws : float array of shape (n_samples,)
-        How many draws there are.
+        The number of draws.
     is_empty : bool array of shape (n_samples,)
-        Whether there are no draws, or all values are one.
+        Whether there are no draws, or the range is a single value.
     ends : int array of shape (n_late_blocks + 1,)
         Where late blocks begin among the draws, and where the last one ends.
     """
@@ -291,7 +291,9 @@ class _Walk:
         return np.asarray(np.minimum(limit, self.width) + self.low)
 
     def bet(self, means: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Bet against each mean: what is missing of the goal in the end, and all stakes."""
+        """Bet against each mean; return how far the log capital is from the goal in the end, and
+        all stakes.
+        """
         missing = np.broadcast_to(self.goal, means.shape).copy()
         n_blocks = self.moments.shape[1]
         most = _MOST_LOST / means
@@ -315,7 +317,7 @@ class _Walk:
         return missing, stakes
 
     def _late_gain(self, block: int, stake: FloatArray, means: FloatArray) -> FloatArray:
-        """What the logarithm of the capital gains in a late block."""
+        """The gain in log capital from a late block."""
         rows = slice(self.ends[block], self.ends[block + 1])
         if self.ends[block + 1] == self.ends[block] + 1:
             row = self.ends[block]
@@ -344,9 +346,9 @@ class _Walk:
 
 
 def block_gain(powers: list[FloatArray], stake: FloatArray, worst: FloatArray) -> FloatArray:
-    """What the logarithm of the capital gains in a block, rounded down.
+    """The gain in log capital from a block, rounded down.
 
-    `powers` are sums over its draws of (w (z - m))^p, p from 1 to 4; no draw loses more than
+    `powers` are the sums over its draws of (w (z - m))^p for p from 1 to 4; no draw loses more than
     `worst` times the stake.
     """
     gain = powers[-1] * (stake / (-POWERS * (1.0 - stake * worst)))
@@ -357,12 +359,12 @@ def block_gain(powers: list[FloatArray], stake: FloatArray, worst: FloatArray) -
 
 
 def _worst(smallest: FloatArray, heaviest: FloatArray, means: FloatArray) -> FloatArray:
-    """At least the largest w (m - z) of each block, and at least 0."""
+    """An upper bound on w (m - z) in each block, and at least 0."""
     return np.asarray(heaviest * np.maximum(means - smallest, 0.0))
 
 
 def _about(moments: FloatArray, means: FloatArray) -> list[FloatArray]:
-    """Sums over the draws of each block of (w (z - mean))^p, p from 1 to 4.
+    """Sums over the draws of each block of (w (z - mean))^p for p from 1 to 4.
 
     Arrays of shape (n_blocks, *means.shape).
     """
@@ -380,7 +382,7 @@ def _about(moments: FloatArray, means: FloatArray) -> list[FloatArray]:
 
 
 def moments_of(weights: FloatArray, values: FloatArray) -> FloatArray:
-    """Moments of single draws, in the order of `MOMENTS`; a weight of 0 stands for no draw."""
+    """Moments of single draws, in the order of `MOMENTS`; a weight of 0 means no draw."""
     found = np.empty((len(MOMENTS), *values.shape))
     found[0] = weights > 0.0
     for p in range(1, POWERS + 1):
@@ -392,9 +394,11 @@ def moments_of(weights: FloatArray, values: FloatArray) -> FloatArray:
 
 
 def _pace(moments: FloatArray, guess: FloatArray, guess_draws: FloatArray) -> FloatArray:
-    """One over the standard deviation of earlier draws, times the root of the draws left.
+    """One over the product of the standard deviation of earlier draws and the root of the number of
+    draws left.
 
-    The deviation is that of w (z - mean), with the weighted mean; the guess is some more draws.
+    It is the deviation of w (z - mean), with the weighted mean; the guess counts as additional
+    draws.
     """
 
     def before(p: int, k: int) -> FloatArray:
@@ -411,9 +415,9 @@ def _pace(moments: FloatArray, guess: FloatArray, guess_draws: FloatArray) -> Fl
 
 
 def _start(bets: Bets, guess: FloatArray, tail: FloatArray, n_draws: FloatArray) -> FloatArray:
-    """A lower limit by one stake for all draws, which does not depend on the mean but for its cap.
+    """A lower limit from one stake for all draws, which depends on the mean only through its cap.
 
-    By Markov's inequality all means below it are ruled out at once.
+    By Markov's inequality, all means below it are ruled out at once.
     """
     goal = -np.log(tail) + _ROUNDING
     stake = np.sqrt(2.0 * goal / (np.maximum(n_draws, 1.0) * np.maximum(guess, 1e-300)))
@@ -437,10 +441,10 @@ def _start(bets: Bets, guess: FloatArray, tail: FloatArray, n_draws: FloatArray)
 
 @lru_cache(maxsize=64)
 def late_sizes(most: int) -> tuple[int, ...]:
-    """The sizes of the blocks of the last draws, at most about `most` of them.
+    """The sizes of the blocks of the last draws, about `most` draws at most.
 
-    They are the same for all samples: 128 single draws in the end, and about a 64th of the draws
-    that are left before.
+    They are the same for all samples: 128 single draws at the end, and before them about a 64th of
+    the draws left.
 
     >>> late_sizes(3), late_sizes(130)[:2], sum(late_sizes(2048))
     ((1, 1, 1), (2, 1), 2053)
@@ -453,9 +457,9 @@ def late_sizes(most: int) -> tuple[int, ...]:
     return tuple(reversed(sizes))
 
 
-@lru_cache(maxsize=1024)  # many regions are of one size
+@lru_cache(maxsize=1024)  # many regions have the same size
 def block_sizes(n_draws: int, n_late: int = SINGLE_DRAWS) -> tuple[int, ...]:
-    """The sizes of blocks before the last `n_late` draws: a 64th of the draws that are left.
+    """The sizes of the blocks before the last `n_late` draws: a 64th of the draws left.
 
     >>> block_sizes(135), sum(block_sizes(10_000))
     ((2, 2, 2, 1), 9872)

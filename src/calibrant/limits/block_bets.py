@@ -1,10 +1,11 @@
-"""Bets on rows that are known as counts: how many of them are where a sample can have its values.
+"""Bets on rows that are given as counts: how many rows have each of the values that a sample can
+take.
 
-Given the counts of independent draws, their order is uniform. So an order that is drawn after
-counting has the same law as the order in which the rows came, and bets may follow it: early rows
-are dealt out as counts of blocks, late ones in order (`DealtBlocks`), so that the capital of late
-bets is exact. The bets, their stakes and their goal are those of `calibrant.limits.bet_walk`; all
-weights are 1.
+Given the counts of independent draws, all orders are equally likely. So an order that is drawn
+after counting has the same distribution as the order in which the rows came, and bets may follow
+it: early rows are dealt out as counts per block, late ones in order (`DealtBlocks`), so that the
+capital of late bets is exact. The bets, stakes and goal are those of `calibrant.limits.bet_walk`;
+all weights are 1.
 """
 
 from dataclasses import dataclass, replace
@@ -27,13 +28,16 @@ from calibrant.limits.bet_walk import (
 )
 
 LATE_ROWS = 512
-"""The last rows of a sample, about: they are dealt out in order. Of more, limits are no narrower."""
-# rows of a sample that are put in order one by one; of more, early blocks are drawn as counts
+"""Approximate number of last rows of a sample that are dealt out in order. More would not narrow
+the limits.
+"""
+# up to this many rows of a sample are put in order one by one; beyond, early blocks are drawn as
+# counts
 _MOST_SHUFFLED = 1 << 16
-_TOO_MANY = 10**9  # rows of a sample from which on numpy draws no blocks
+_TOO_MANY = 10**9  # rows of a sample from which on numpy cannot draw blocks
 _EARLY_BLOCKS = 16
-"""Such a block is this part of the rows that are left. Larger blocks than elsewhere take a quarter
-of the time, and make limits of 2 million rows wider by 0.4%.
+"""An early block holds one over this of the rows left. These blocks are larger than elsewhere,
+which takes a quarter of the time and widens limits for 2 million rows by 0.4%.
 """
 
 
@@ -44,12 +48,12 @@ class DealtBlocks:
     Attributes
     ----------
     blocks : int array of shape (n_samples, n_blocks, n_kinds)
-        How many rows of each kind are in each early block; samples with fewer blocks have empty
+        The number of rows of each kind in each early block; samples with fewer blocks have empty
         ones.
     late : int array of shape (n_samples, n_late)
-        The kind of each late row; -1 for none, before the others.
+        The kind of each late row; leading entries are -1 if there are fewer rows.
     sizes : tuple of int
-        How many late rows have one stake: the same for all samples.
+        The number of late rows that share each stake, the same for all samples.
     """
 
     blocks: IntArray
@@ -58,7 +62,7 @@ class DealtBlocks:
 
     @classmethod
     def of(cls, counts: IntArray, generator: np.random.Generator) -> Self:
-        """Deal out rows, given how many there are of each sample and kind, an array of shape
+        """Deal out rows, given the number of rows of each sample and kind, an array of shape
         (n_samples, n_kinds).
         """
         n_rows = counts.sum(axis=1)
@@ -78,7 +82,8 @@ class DealtBlocks:
 
 
 def dealt_sizes(n_rows: int, n_late: int) -> tuple[int, ...]:
-    """The sizes of blocks before the last `n_late` rows: fixed by the number of rows alone.
+    """The sizes of the blocks before the last `n_late` rows, which depend only on the number of
+    rows.
 
     >>> dealt_sizes(100_000, 128)[:8]
     (6250, 5859, 5493, 5149, 4828, 4526, 4243, 994)
@@ -128,17 +133,17 @@ class BlockSamples:
     Attributes
     ----------
     values : float array of shape (n_samples, n_values)
-        The values that draws of each sample can have.
+        The values that draws of each sample can take.
     blocks : float array of shape (n_samples, n_blocks, n_values)
-        How many of the draws in each block have them. Blocks may be empty.
+        The number of draws in each block with each value. Blocks may be empty.
     late : float array of shape (n_samples, n_late)
         The draws after the last block, in order; NaN for none.
     sizes : tuple of int
-        How many of the late draws have one stake, one block after the other.
+        The number of late draws that share each stake, block by block.
     low, high : float arrays of shape (n_samples,)
-        What no value can lie beyond; fixed without these draws.
+        The range of the values; fixed without looking at these draws.
     variance : float array of shape (n_samples,)
-        A guess of the variance, made without these draws.
+        A guess at the variance, made without these draws.
     """
 
     values: FloatArray
@@ -151,12 +156,12 @@ class BlockSamples:
 
     @property
     def mirrored(self) -> "BlockSamples":
-        """The same with the opposite sign, which turns upper limits into lower ones."""
+        """The samples with opposite sign, which turns upper limits into lower ones."""
         return replace(self, values=-self.values, late=-self.late, low=-self.high, high=-self.low)
 
     @property
     def bets(self) -> Bets:
-        """The draws as the walk needs them."""
+        """The draws in the form the walk needs."""
         values = np.maximum(self.values - self.low[:, None], 0.0)
         sums = np.empty((POWERS + 1, self.blocks.shape[1], self.blocks.shape[0]))
         power = np.ones_like(values)
@@ -188,10 +193,11 @@ def block_limits(
     *,
     implementation: Implementation = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Limits for the mean of each sample; each of the two misses with at most `tail` of the sample.
+    """Limits for the mean of each sample; each limit misses with probability at most the sample's
+    `tail`.
 
-    Without draws they are the ends of the range. `steps` is how many candidates lie within one
-    standard error. `implementation` forces "numpy" or "numba", for tests and benchmarks.
+    Without draws they are the ends of the range. `steps` is the number of candidates per standard
+    error. `implementation` forces "numpy" or "numba", for tests and benchmarks.
     """
     both = Bets.joined([samples.bets, samples.mirrored.bets])
     found = lower_limits(both, np.tile(tail, 2), steps, implementation=implementation)

@@ -1,7 +1,7 @@
-"""Limits on rates of grouped rows: bets on the sums of whole groups.
+"""Limits on rates of grouped rows, by bets on the sums of whole groups.
 
-Groups are independent draws from one distribution; rows of one group may depend on each other in
-any way. How groups count, and so which rate is covered, is said in `calibrant.limits.group_sums`.
+Groups are independent draws from one distribution; rows within a group may depend on each other in
+any way. `calibrant.limits.group_sums` defines how groups count, and so which rate is covered.
 """
 
 from dataclasses import dataclass
@@ -19,26 +19,25 @@ from calibrant.limits.group_sums import GroupDesign, GroupSums
 from calibrant.limits.interval import Interval
 from calibrant.params.rules import OPEN_UNIT
 
-# of bounds that are tried
+# candidate bounds
 _POINTS = np.geomspace(0.02, 4.0, 160)
 _CENTRES = np.geomspace(0.01, 1.0, 60)
-# of the level of a distance: for the limit on how much of their bound weights reach in the mean
+# share of a distance's level for the limit on the average weight relative to its bound
 _FOR_SHARE = 0.1
-_MOST_STAKED = 0.9  # no bet can lose more of the capital
-# of alpha: for limits by bets that do not depend on the rate, from which hedged bets go on
+_MOST_STAKED = 0.9  # largest share of the capital that one bet can lose
+# share of alpha for the initial limits, by bets that do not depend on the rate; hedged bets start
+# there
 _BEGIN = 0.05
-_PER_WIDTH = (
-    40.0  # steps of the grid for each 1 / sqrt(rows), if no group has more than `_MOST_ROWS`
-)
+_PER_WIDTH = 40.0  # grid steps per 1 / sqrt(rows), if no group has more than `_MOST_ROWS`
 _MOST_ROWS = 10
-_AT_ONCE = 32  # rates of the grid that are bet against together
+_AT_ONCE = 32  # grid rates that are bet against together
 _TURNS = np.argsort(
     [*range(0, N_BLOCKS, 2), *range(N_BLOCKS - 1, 0, -2)]
 )  # the blocks grow, and then shrink
 
 
 def group_limits(tally: Tally, design: GroupDesign, alpha: float) -> Interval:
-    """Limits for the rate of every region at once: the rates against which no bet has won enough.
+    """Simultaneous limits for the rate of every region: the range of rates that no bet rules out.
 
     Parameters
     ----------
@@ -47,7 +46,7 @@ def group_limits(tally: Tally, design: GroupDesign, alpha: float) -> Interval:
     design : GroupDesign
         How groups count.
     alpha : float in (0, 1)
-        The probability with which some region's interval may miss.
+        The probability that any region's interval misses.
 
     Returns
     -------
@@ -57,29 +56,30 @@ def group_limits(tally: Tally, design: GroupDesign, alpha: float) -> Interval:
     Notes
     -----
     Z_c(q) = w_c (y_c - q), y = T / S, has mean zero if q is the rate, and lies in [-qM, (1 - q)M];
-    how rows of a group depend on each other does not matter, and sizes may depend on labels. The
-    groups with rows in a region are independent draws, in any order that does not depend on their
-    rows. Bets are made on 48 blocks of groups one after another. A block has the same bet for all
-    of its groups, so that equal groups are one entry: the work grows with the table, not with the
-    rows. Which block a group falls into is decided by a hash of its label, and not by its place in
-    a sorted table: with N = 100 groups and a rate of 0.05, bets in the order that one fixed hash
-    gives to sorted groups miss with probability 0.26 at alpha = 0.1.
+    how rows of a group depend on each other does not matter, and group sizes may depend on labels.
+    The groups with rows in a region are independent draws, in any order that does not depend on
+    their rows. Bets are made on 48 blocks of groups one after another. All groups of a block have
+    the same bet, so equal groups are one entry: the work grows with the table, not with the rows. A
+    hash of a group's label determines its block, not its position in a sorted table: with N = 100
+    groups and a rate of 0.05, bets in the order that one fixed hash gives to sorted groups miss
+    with probability 0.26 at alpha = 0.1.
 
-    First, with 5% of delta, the bets of `calibrant.limits.shift.betting`: the stake in a block,
-    sqrt(2 ln(2/delta) / (N s^2)), comes from the variance s^2 of the groups in earlier blocks, and
-    no bet can lose more than 0.9 of the capital. What is kept is an interval.
+    First, 5% of delta is used for the bets of `calibrant.limits.shift.betting`: the stake in a
+    block, sqrt(2 ln(2/delta) / (N s^2)), comes from the variance s^2 of the groups in earlier
+    blocks, and no bet can lose more than 0.9 of the capital. The rates that are not ruled out form
+    an interval.
 
-    Then, with 95% of delta, bets that depend on what has been won. If the capital K is a share p
-    of the goal and n groups are left, the stake is phi(Phi^-1(p)) / (p s sqrt(n)): in a game of
-    many small steps that is how one reaches the goal exactly if the normal test at this level
-    rejects. Such bets are made against the rates of a grid, which is fixed given the number of
-    groups. The lower limit moves up from one rate to the next as long as that one is ruled out. It
-    passes the true rate only if the first rate of the grid that is not below it is ruled out, by
-    bets that the rate is larger, which it is not. So nothing is paid for the size of the grid.
+    Then, 95% of delta is used for bets that depend on the capital so far. If the capital K is a
+    share p of the goal and n groups are left, the stake is phi(Phi^-1(p)) / (p s sqrt(n)): in a
+    game of many small steps, these bets reach the goal exactly if the normal test at this level
+    rejects. They are made against the rates of a grid, which is fixed given the number of groups.
+    The lower limit moves up from one rate to the next as long as that one is ruled out. It passes
+    the true rate only if the first grid rate that is not below the true rate is ruled out, by bets
+    that the rate is larger, which it is not. So the size of the grid costs nothing.
 
     Groups with rows in several regions make the regions dependent: delta is alpha over the number
-    of regions (Bonferroni). Regions must be fixed before the counted groups are seen. Those of
-    segments that no group set aside has are not, and have the limits 0 and 1, which cost nothing.
+    of regions (Bonferroni). Regions must be fixed before the counted groups are seen. Regions of
+    segments without any group set aside are not, and get the limits 0 and 1, which cost nothing.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def group_limits(tally: Tally, design: GroupDesign, alpha: float) -> Interval:
 
 
 def shared_limits(sums: GroupSums, design: GroupDesign, alpha: float) -> Interval:
-    """Limits for the rate of every region at once, from sums of groups; see `group_limits`."""
+    """Simultaneous limits for the rate of every region, from sums of groups; see `group_limits`."""
     n_proved = max(sums.n_regions - len(design.unproved), 1)
     found = limits_of_sums(sums, design.max_size, alpha / n_proved)
     found.lower[[*design.unproved]] = 0.0
@@ -106,10 +106,9 @@ def shared_limits(sums: GroupSums, design: GroupDesign, alpha: float) -> Interva
 
 
 def limits_of_sums(sums: GroupSums, most_rows: float, delta: float) -> Interval:
-    """Limits for the rate of each region; each misses with probability at most `delta`.
+    """Limits for the rate of each region; each interval misses with probability at most `delta`.
 
-    A group has at most about `most_rows` rows in a region; the step of the grid depends on it, and
-    nothing else.
+    A group has at most about `most_rows` rows in a region; only the step of the grid depends on it.
     """
     lower = np.zeros(sums.n_regions)
     upper = np.ones(sums.n_regions)
@@ -128,11 +127,11 @@ def limits_of_sums(sums: GroupSums, most_rows: float, delta: float) -> Interval:
 
 
 def proved_above(tally: Tally, design: GroupDesign, rate: float, alpha: float) -> BoolArray:
-    """Whether the rate of each region is proved to be above `rate`, by a one-sided bet of its own
-    at `alpha`.
+    """Whether the rate of each region is proved to be above `rate`, by its own one-sided bet at
+    level `alpha`.
 
     A region whose rate is `rate` or lower passes with probability at most alpha. Regions may
-    overlap: nothing is said of several at once.
+    overlap: nothing is claimed about several at once.
     """
     sums = GroupSums.of(tally, design)
     if not sums.number.size:
@@ -143,31 +142,32 @@ def proved_above(tally: Tally, design: GroupDesign, rate: float, alpha: float) -
 
 
 def group_distance(tally: Tally, design: GroupDesign, alpha: float) -> FloatArray:
-    """Limits on the Kolmogorov distance between the rows of each region and the population, all at
-    once.
+    """Simultaneous limits on the Kolmogorov distance between the rows of each region and the
+    population.
 
-    With probability at least 1 - alpha, in no region does the share of rows below any score, each
-    row counting the same, differ by more from the share in the population, each row counting by the
-    target. At most 1.
+    With probability at least 1 - alpha, in every region the share of rows below any score, with
+    equal row weights, differs by at most this limit from the share in the population, with rows
+    weighted by the target. At most 1.
 
     Notes
     -----
-    Pick a row of each of the N groups of a region, each with probability w / (S M), and none with
-    what is left. The K picks are independent draws from the population, and K is binomial with q =
-    E[w] / M. By the inequality of Dvoretzky, Kiefer, Wolfowitz and Massart, T = K sup |F_K - F|
-    exceeds t with probability at most 2 exp(-2 t^2 / K). Given the groups, the mean of the picks
-    below a score less K F is W / M times the distance there between the weighted share of all rows
-    and F, W the sum of weights. So by Jensen's inequality that distance is at most M / W times the
-    mean of T given the groups, and by Markov's the latter exceeds s with probability at most
+    From each of the N groups of a region, pick one row, each with probability w / (S M), or none
+    with the remaining probability. The K picks are independent draws from the population, and K is
+    binomial with q = E[w] / M. By the inequality of Dvoretzky, Kiefer, Wolfowitz and Massart, T = K
+    sup |F_K - F| exceeds t with probability at most 2 exp(-2 t^2 / K). Given the groups, the mean
+    of the picks below a score less K F is W / M times the distance there between the weighted share
+    of all rows and F, W the sum of weights. So by Jensen's inequality that distance is at most M /
+    W times the mean of T given the groups, and by Markov's inequality the latter exceeds s with
+    probability at most
 
         E (T - a)+ / (s - a) <= E[K exp(-2 a^2 / K)] / (2 a (s - a))
                              <= exp(-4 a^2 / k) N q e^v (1 - q + q e^v)^(N - 1) / (2 a (s - a)),
                              v = 2 a^2 / k^2,
 
-    for any a and k: 1 / K >= 2 / k - K / k^2. The smallest s over fixed grids of a and k rises with
-    q, for which Chernoff's limit is taken at a tenth of the level. What is left is the difference
-    between rows that count the same and rows that count by their weight, at most their distance in
-    total variation, which the table gives.
+    for any a and k: 1 / K >= 2 / k - K / k^2. The smallest s over fixed grids of a and k increases
+    with q, for which Chernoff's limit at a tenth of the level is used. What remains is the
+    difference between rows with equal weights and rows with their own weights: at most their total
+    variation distance, which the table gives.
     """
     sums = GroupSums.of(tally, design)
     distance = picked_distance(sums, design, alpha)
@@ -179,7 +179,7 @@ def group_distance(tally: Tally, design: GroupDesign, alpha: float) -> FloatArra
 
 
 def picked_distance(sums: GroupSums, design: GroupDesign, alpha: float) -> FloatArray:
-    """The same for the share of rows where each row counts by its weight; see `group_distance`."""
+    """Limits as in `group_distance`, for the share of rows in which each row counts by its weight."""
     n_groups = sums.n_groups
     total = sums.sums(sums.weight)
     level = alpha / sums.n_regions
@@ -194,8 +194,8 @@ def picked_distance(sums: GroupSums, design: GroupDesign, alpha: float) -> Float
 
 
 def _picked(n: int, share: float, level: float) -> float:
-    """What the mean of K sup |F_K - F| exceeds with probability at most `level`, K binomial with
-    `n` and `share`.
+    """A bound that the mean of K sup |F_K - F| exceeds with probability at most `level`, K binomial
+    with `n` and `share`.
     """
     points = np.sqrt(n) * _POINTS[:, None]
     centres = n * _CENTRES
@@ -208,23 +208,23 @@ def _picked(n: int, share: float, level: float) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Game:
-    """Groups by region and block, equal ones as one entry.
+    """Groups by region and block; equal groups are one entry.
 
     Attributes
     ----------
     weight, rate, number : arrays
-        Of each entry: weight over its bound, share of positives, groups.
+        For each entry: weight over its bound, share of positives, number of groups.
     starts, length : int arrays
         Where each block of a region begins among the entries, and how many entries it has.
     regions, turn : int arrays
-        The region of each block, and its place in the order of the bets.
+        The region of each block, and its position in the order of the bets.
     first : int array
-        The first block of each region that has any.
+        The first block of each region that has blocks.
     variance, left : float arrays
-        What is known of the variance before a block, and the groups that are left, the block's own
-        among them.
+        The estimate of the variance before a block, and the number of groups left, including the
+        block's own.
     n_groups : int array
-        Groups of each region.
+        Number of groups in each region.
     """
 
     weight: FloatArray
@@ -254,7 +254,7 @@ class _Game:
         length = np.diff(starts, append=order.size)
 
         def before(values: FloatArray) -> FloatArray:
-            """Sums over the groups of earlier blocks of the same region."""
+            """Sums over the groups in earlier blocks of the same region."""
             inside = np.add.reduceat(number * values, starts)
             running = np.cumsum(inside) - inside
             earlier: FloatArray = running - np.repeat(
@@ -262,7 +262,8 @@ class _Game:
             )
             return np.maximum(earlier, 0.0)
 
-        # a rate of 1/2 and its variance, as if one group of the largest weight so far had been seen
+        # start from a rate of 1/2 and its variance, as if one group of the largest weight so far
+        # had been seen
         apart = 2.0 * np.cumsum(np.diff(regions, prepend=-1) != 0)
         largest = np.maximum.accumulate(np.maximum.reduceat(weight, starts) + apart) - apart
         largest = np.concatenate([[1.0], largest[:-1]])
@@ -292,10 +293,10 @@ class _Game:
     def hedged(
         self, rates: FloatArray, side: FloatArray, goal: float, among: BoolArray | bool = True
     ) -> BoolArray:
-        """Whether bets that depend on what has been won so far ever reach the goal, for each of the
-        rates (columns).
+        """Whether bets that depend on the capital so far ever reach the goal, for each of the rates
+        (columns).
 
-        They are made in the regions `among` all.
+        They are made in all regions selected by `among`.
         """
         of_these = np.broadcast_to(among, self.n_groups.shape)[self.regions]
         capital = np.zeros(rates.shape)
@@ -331,11 +332,11 @@ class _Game:
 def _sharpened(
     game: _Game, lower: FloatArray, upper: FloatArray, most_rows: float, goal: float
 ) -> Interval:
-    """Move limits inwards over a fixed grid of rates, as long as hedged bets rule the next rate
-    out.
+    """Move limits inwards over a fixed grid of rates, as long as hedged bets rule out the next
+    rate.
     """
-    # the square root of a rate is the sine of an angle: half-widths are about as large at every
-    # angle
+    # the square root of a rate is the sine of an angle, because half-widths are about equal at
+    # every angle
     step = 1.0 / (_PER_WIDTH * np.sqrt(np.maximum(game.n_groups, 1) * min(most_rows, _MOST_ROWS)))
     place = [np.ceil(np.arcsin(np.sqrt(end)) / step) for end in (lower, 1.0 - upper)]
     ends = [lower.copy(), 1.0 - upper]

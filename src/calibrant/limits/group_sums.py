@@ -1,7 +1,7 @@
 """How groups count: their weights and rates in each region.
 
-In a region a group has S rows, T of them positive. It counts there by a weight w, and what is
-covered is E[w T / S] / E[w] over the groups with rows in the region:
+In a region a group has S rows, T of them positive. It counts there with weight w, and the limits
+are for E[w T / S] / E[w] over the groups with rows in the region:
 
 - "rows": w = min(S, M), the rate among rows, where a group counts as at most M rows in a region;
 - "groups": w = S over the rows of the group in all, the rate of a row drawn at random from a group
@@ -32,19 +32,19 @@ class GroupDesign(Saved):
     Attributes
     ----------
     max_size : int
-        M: a group counts as at most this many rows in a region. Fixed before the counted groups
-        were seen.
+        M: the largest number of rows that a group counts as in a region. Fixed before the counted
+        groups are seen.
     target : {"rows", "groups"}
-        Whether every row or every group counts the same.
+        Whether every row or every group counts equally.
     aside : int
-        Groups that were set aside, and are not counted.
+        Number of groups that were set aside and are not counted.
     unproved : tuple of int
-        Regions for which nothing is proved: no group that was set aside has rows in their segment.
+        Regions for which nothing is proved, because no group set aside has rows in their segment.
     max_weight : float or None
         If rows have importance weights: the largest weight of a group in a region. Not saved,
-        because limits are.
+        because the limits are saved.
     fixed : bool
-        Whether the regions were given, so that groups set aside did not cut them.
+        Whether the regions were given, and so not cut by groups set aside.
     """
 
     _entries: ClassVar[EntryTable] = {
@@ -65,28 +65,28 @@ class GroupDesign(Saved):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupSums:
-    """Weights and rates of groups in regions, from a tally; equal ones are one entry.
+    """Weights and rates of groups in regions, from a tally; equal groups are one entry.
 
     Attributes
     ----------
     region : int array
         Region of each entry.
     weight : float array
-        Weight of each of its groups, at most `bound`.
+        Weight of each group in the entry, at most `bound`.
     rate : float array
-        Share of positives of each of its groups.
+        Share of positives of each group in the entry.
     block : int array
-        Block of its groups. Bets are made in the order of the blocks.
+        Block of the entry's groups. Bets are made in the order of the blocks.
     number : int array
         Groups.
     row_weight : float array
-        Weight of each row of its groups.
+        Weight of each row of the entry's groups.
     n_regions : int
-        How many regions there are.
+        The number of regions.
     bound : float
-        What no weight exceeds.
+        An upper bound on the weights.
     uncapped : float array
-        What the weight of each of its groups would be without the cap.
+        Weight of each group in the entry without the cap.
     """
 
     region: IndexArray
@@ -101,7 +101,7 @@ class GroupSums:
 
     @classmethod
     def of(cls, tally: Tally, design: GroupDesign) -> Self:
-        """The weights that the target asks for."""
+        """The group sums with the weights of the target."""
         table = tally.groups
         if table is None:
             raise InvalidTypeError("tally", "count groups", got="rows only")
@@ -132,12 +132,12 @@ class GroupSums:
         design: GroupDesign,
         blocks: RandomSource,
     ) -> tuple[Self, FloatArray]:
-        """Sums of importance weights: a group counts by those of its rows in a region, at most
-        `design.max_weight`.
+        """Sums of importance weights: a group counts by the weights of its rows in a region, at
+        most `design.max_weight`.
 
         With the target "groups" it counts by the share of its weight that lies in the region.
-        `groups` are the number of each row's group, and the key of each group; `blocks` puts groups
-        into blocks. The second result is the weight by which each row counts.
+        `groups` holds the index of each row's group, and the key of each group; `blocks` assigns
+        groups to blocks. The second result is the weight with which each row counts.
         """
         of_row, keys = groups
         whole = np.bincount(of_row, weights, minlength=len(keys))
@@ -175,15 +175,13 @@ class GroupSums:
 
     @property
     def above_cap(self) -> float:
-        """The share of rows, or of their importance weight, by which groups exceed what they count
-        as.
-        """
+        """The share of rows, or of their importance weight, beyond the cap of their groups."""
         whole = float((self.number * self.uncapped).sum())
         return 1.0 - float((self.number * self.weight).sum()) / whole if whole > 0.0 else 0.0
 
     @property
     def uncapped_rates(self) -> FloatArray:
-        """The rate of each region if every group counted in full; NaN where no row was seen."""
+        """The rate of each region if every group counted in full; NaN for a region without rows."""
         total = self.sums(self.uncapped)
         rates = np.full(self.n_regions, np.nan)
         np.divide(self.sums(self.uncapped * self.rate), total, out=rates, where=total > 0.0)
@@ -191,12 +189,12 @@ class GroupSums:
 
     @property
     def n_groups(self) -> IntArray:
-        """Groups with rows in each region."""
+        """Number of groups with rows in each region."""
         return np.bincount(self.region, self.number, minlength=self.n_regions).astype(np.int64)
 
     @property
     def rates(self) -> FloatArray:
-        """The weighted rate of each region; NaN where no row was seen."""
+        """The weighted rate of each region; NaN for a region without rows."""
         total = self.sums(self.weight)
         rates = np.full(self.n_regions, np.nan)
         np.divide(self.sums(self.weight * self.rate), total, out=rates, where=total > 0.0)
@@ -204,24 +202,24 @@ class GroupSums:
 
     @property
     def _variances(self) -> FloatArray:
-        """Sums of w² (y - rate)² over groups: what the variance of a region's weighted sum is
-        estimated by.
+        """Sums of w² (y - rate)² over groups, which estimate the variance of a region's weighted
+        sum.
         """
         return self.sums(np.square(self.weight * (self.rate - self.rates[self.region])))
 
     @property
     def _rows(self) -> FloatArray:
-        """Rows that count as much as those of each region."""
+        """The number of rows that would count as much as those of each region."""
         return self.sums(self.weight * self.row_weight)
 
     @property
     def design_effect(self) -> float:
-        """How many times larger variances are than with the same number of independent rows.
+        """The ratio of the variances to those of the same number of independent rows.
 
         NaN without rows.
 
-        Over all regions: the sum of the squared deviations of groups over the sum of N p (1 - p), N
-        rows that count as much as these.
+        Over all regions: the sum of the squared deviations of groups over the sum of N p (1 - p),
+        where N is the number of rows that would count as much.
         """
         rates = np.nan_to_num(self.rates)
         alone = float((self._rows * rates * (1.0 - rates)).sum())
@@ -229,8 +227,8 @@ class GroupSums:
 
     @property
     def telling(self) -> tuple[FloatArray, FloatArray]:
-        """The number of independent rows that would give each rate the same precision, and of
-        positives among them.
+        """The number of independent rows that would give each rate the same precision, and the
+        number of positives among them.
         """
         total = self.sums(self.weight)
         rates = np.nan_to_num(self.rates)
