@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from calibrant.shift.label_shift import LabelShiftCalibrator as LabelShiftCalibrator
     from calibrant.streams.online import OnlineCalibrator as OnlineCalibrator
 
-# Where each public name is defined. They are imported when first used, so that `import calibrant`
+# Where each public name is defined. Names are imported on first use, so that `import calibrant`
 # costs next to nothing.
 _NAMES = {
     "answers.model_file": (
@@ -138,7 +138,8 @@ _NAMES = {
 }
 _HOMES = {name: f"calibrant.{module}" for module, names in _NAMES.items() for name in names}
 
-# Modules that are public too. They hold no code of their own, except for `errors`: they list names.
+# Further public modules. Except for `errors`, they have no code of their own and only re-export
+# names.
 _DOORS = (
     "adversary",
     "calibrators",

@@ -1,4 +1,4 @@
-"""`python -m calibrant` is the command `calibrant`."""
+"""Run the command `calibrant` with `python -m calibrant`."""
 
 from calibrant.cli import main
 

@@ -1,4 +1,4 @@
-"""A file that is whole or not there: written beside its place, flushed to the disk, then moved."""
+"""Write files atomically: to a draft next to the target, flushed to disk, then moved."""
 
 import errno
 import os
@@ -14,24 +14,23 @@ from calibrant.errors import InvalidValueError
 
 try:
     import fcntl
-except ImportError:  # no such locks on Windows: drafts of processes that died stay there
+except ImportError:  # no such locks on Windows, so drafts of killed processes remain
     fcntl = None  # type: ignore[assignment]
 
 
 @contextmanager
 def draft_of(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[Path]:
-    """Give the path of an empty draft file beside `path`.
+    """Yield the path of an empty draft file next to `path`.
 
-    When the block ends, the draft takes its place.
+    When the block ends, the draft replaces the target.
 
-    Everything that the library writes goes through here. The block fills the draft, in one go or
-    batch by batch. If it raises, the draft is removed and a file that was there stays as it was.
-    The draft is flushed to the disk before it is moved, and gets the permissions of the file that
-    it replaces. Only regular files are replaced. A symbolic link is followed: it stays a link, and
-    the file that it names is replaced or made. Of several writers that may not overwrite only one
-    succeeds.
+    The library writes all files through this function. The block fills the draft, at once or batch
+    by batch. If it raises, the draft is removed and an existing file is unchanged. The draft is
+    flushed to disk before it is moved, and gets the permissions of the file it replaces. Only
+    regular files are replaced. A symbolic link is followed: it stays a link, and its target is
+    replaced or created. Of several writers that may not overwrite, only one succeeds.
 
-    A process that is killed leaves its draft behind. The next draft of the same file removes it.
+    A killed process leaves its draft behind. The next draft of the same file removes it.
 
     Parameters
     ----------
@@ -69,10 +68,10 @@ def draft_of(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterat
             yield Path(draft)
             os.fsync(file.fileno())
             if fcntl is None:
-                file.close()  # Windows moves no file that is open
+                file.close()  # Windows cannot move an open file
             check_place(path, overwrite=overwrite)
             if overwrite:
-                with suppress(FileNotFoundError):  # there may be no file to take permissions from
+                with suppress(FileNotFoundError):  # there may be no file to copy permissions from
                     os.chmod(draft, stat.S_IMODE(os.stat(place).st_mode))
                 os.replace(draft, place)
             else:
@@ -84,13 +83,13 @@ def draft_of(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterat
 
 
 def write_file(data: bytes, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-    """Write `data` to `path`, as `draft_of` does: the file is whole or not there."""
+    """Write `data` to `path` atomically, as `draft_of` does."""
     with draft_of(path, overwrite=overwrite) as draft:
         draft.write_bytes(data)
 
 
 def check_place(path: str | os.PathLike[str], *, overwrite: bool) -> None:
-    """Raise the error of `draft_of` where no file can be written to this path."""
+    """Raise the error of `draft_of` if no file can be written to this path."""
     name = os.fspath(path)
     folder = os.path.dirname(os.path.realpath(name))
     if not os.path.isdir(folder):
@@ -112,7 +111,7 @@ def check_place(path: str | os.PathLike[str], *, overwrite: bool) -> None:
 
 
 def _new_draft(folder: str, file_name: str) -> BinaryIO:
-    """An empty file of a new name, locked as long as it is open and this process lives."""
+    """An empty file with a new name, locked as long as it is open and this process lives."""
     while True:
         file = open(os.path.join(folder, f".{file_name}.{secrets.token_hex(6)}.tmp"), "xb")  # noqa: SIM115
         with suppress(OSError):  # a file system without locks
@@ -129,7 +128,7 @@ def _remove_old_drafts(folder: str, file_name: str) -> None:
         return
     ours = re.compile(rf"\.{re.escape(file_name)}\.[0-9a-f]{{12}}\.tmp")
     for name in filter(ours.fullmatch, os.listdir(folder)):
-        with suppress(OSError):  # it is locked, or gone, or not ours to open
+        with suppress(OSError):  # it is locked, gone, or not ours to open
             old = os.open(os.path.join(folder, name), os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
                 fcntl.flock(old, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -139,7 +138,7 @@ def _remove_old_drafts(folder: str, file_name: str) -> None:
 
 
 def _move_to_free_place(draft: str, place: str, name: str) -> None:
-    """Move the file unless another one has appeared there meanwhile."""
+    """Move the file, unless another one has appeared at its target meanwhile."""
     try:
         os.link(draft, place)
     except FileExistsError:
@@ -149,7 +148,7 @@ def _move_to_free_place(draft: str, place: str, name: str) -> None:
 
 
 def _take_and_replace(draft: str, place: str, name: str) -> None:
-    """Make an empty file, which only one writer can do, and put the draft in its place."""
+    """Create an empty file, which only one writer can do, and replace it with the draft."""
     try:
         open(place, "xb").close()
     except FileExistsError:
@@ -168,7 +167,7 @@ def _exists(name: str) -> FileExistsError:
 
 
 def _flush_folder(folder: str) -> None:
-    """Make the new name last, where folders can be flushed."""
+    """Flush the folder, if possible, so that the new name is durable."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

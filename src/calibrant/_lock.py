@@ -8,7 +8,7 @@ from typing import Any
 from weakref import WeakSet
 
 _NAME = "_own_lock"
-_REGISTRY = Lock()  # held for a moment only, and never while another lock is waited for
+_REGISTRY = Lock()  # held only briefly, and never while waiting for another lock
 _LOCKS: WeakSet[Any] = WeakSet()
 _FORKS = RLock()  # one fork at a time
 _HELD: list[Any] = []  # by the thread that forks
@@ -17,11 +17,11 @@ _HELD: list[Any] = []  # by the thread that forks
 class Locked:
     """An object with a lock, under which its state is changed and read.
 
-    Copies and pickles get a lock of their own.
+    Copies and pickles get their own lock.
 
     A process may fork while a thread updates the object. The fork waits for the update to end, so
-    that the child has a whole object and a free lock. Without this, the child would inherit a lock
-    that nobody in it can release.
+    that the child has a consistent object and a free lock. Without this, the child would inherit a
+    lock that nothing in it can release.
     """
 
     @property
@@ -35,9 +35,9 @@ class Locked:
 
 
 def _new_lock(state: dict[str, Any]) -> Any:
-    """Make the lock of an object, known to forks from now on.
+    """Make the lock of an object and register it for forks.
 
-    Of two threads that make it, both get the same.
+    If two threads make it, both get the same one.
     """
     with _REGISTRY:
         lock = state.setdefault(_NAME, RLock())
@@ -46,7 +46,7 @@ def _new_lock(state: dict[str, Any]) -> Any:
 
 
 def _take_all() -> None:
-    """Before a fork: wait until no thread is in the middle of an update."""
+    """Before a fork, wait until no thread is in the middle of an update."""
     _FORKS.acquire()
     while new := _not_held():
         for lock in new:
@@ -62,7 +62,9 @@ def _not_held() -> list[Any]:
 
 
 def _release_all() -> None:
-    """After a fork, in parent and child: the thread that took the locks lives on in both."""
+    """After a fork, release the locks in parent and child: the thread that took them exists in
+    both.
+    """
     _REGISTRY.release()
     while _HELD:
         _HELD.pop().release()

@@ -1,4 +1,4 @@
-"""Optional libraries: imported where they are used, and named in the error where they are missing."""
+"""Optional libraries: imported where they are used; the error for a missing one names it."""
 
 from importlib import import_module
 from typing import Any
@@ -29,7 +29,7 @@ _PACKAGES = {
 }
 """The packages of each extra.
 
-They are named one by one, as calibrant itself is on no package index.
+They are listed individually, because calibrant itself is not on a package index.
 """
 
 pa: Any = Lazy("pyarrow")
@@ -38,7 +38,7 @@ pq: Any = Lazy("pyarrow.parquet")
 
 
 def pandas() -> Any:
-    """Return pandas, or raise with what to do without it."""
+    """Return pandas, or raise an error that says what to do without it."""
     try:
         import pandas
     except ImportError as error:
@@ -59,13 +59,15 @@ def install(extra: str) -> str:
 
 
 def needed(module: str, extra: str, what: str) -> Any:
-    """Return an optional library, or raise with what it is needed for and how to install it."""
+    """Return an optional library, or raise an error that says what it is needed for and how to
+    install it.
+    """
     library = module.partition(".")[0]
     try:
         return import_module(module)
     except ImportError as error:
         if (error.name or "").partition(".")[0] != library:
-            raise  # the library is there, but something that it needs is not
+            raise  # the library is installed, but one of its dependencies is not
         raise ImportError(
             f"{what} with {library}, which is not installed: {install(extra)}"
         ) from error

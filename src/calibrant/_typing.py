@@ -1,7 +1,7 @@
-"""The types of signatures: arrays, models, splitters.
+"""The types used in signatures: arrays, models, splitters.
 
-Fields of estimators quote `"ArrayLike"` and `"Seed"`, so that a signature shows these names, not
-the long unions.
+Fields of estimators quote `"ArrayLike"` and `"Seed"`, so that signatures show these names instead
+of the long unions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas
 
 Frame: TypeAlias = "pandas.DataFrame"
-"""A frame of pandas, which is optional."""
+"""A pandas frame; pandas is optional."""
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -24,11 +24,11 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 CodeArray: TypeAlias = NDArray[np.uint8]
 """Labels as 0 and 1."""
 Keys: TypeAlias = NDArray[np.uint64]
-"""Numbers that stand for rows or groups, and decide which of them are drawn."""
+"""Numbers that identify rows or groups, and determine which of them are drawn."""
 
 
 class DeviceArray(Protocol):
-    """An array of torch or CuPy: it has a shape and a data type, and can be shared without a copy."""
+    """A torch or CuPy array: it has a shape and a dtype, and can be shared without a copy."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -38,30 +38,27 @@ class DeviceArray(Protocol):
 
 
 ArrayLike: TypeAlias = npt.ArrayLike | DeviceArray
-"""What a caller may bring: numpy, a list, columns of pandas, polars and pyarrow, arrays of torch
-and CuPy.
-"""
+"""Input arrays: numpy arrays, lists, pandas, polars and pyarrow columns, torch and CuPy arrays."""
 
 Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | np.random.SeedSequence | None
-"""A seed, or a generator of numpy; None draws differently each time."""
+"""A seed, or a numpy generator; None draws differently each time."""
 
 
 class ScoreMap(Protocol):
-    """Anything that learns from scores and labels, and predicts probabilities."""
+    """An object that learns from scores and labels, and predicts probabilities."""
 
     def fit(self, scores: Any, y: Any, /) -> Any: ...
     def predict(self, scores: Any, /) -> Any: ...
 
 
 class FeatureRows(Protocol):
-    """Rows of features: an array, a list, a frame of pandas, polars or pyarrow, or a sparse matrix."""
+    """Rows of features: an array, a list, a pandas, polars or pyarrow frame, or a sparse matrix."""
 
     def __len__(self) -> int: ...
 
 
 AttributeRows: TypeAlias = Mapping[str, Any] | FeatureRows | Sequence[str]
-"""Attributes of rows: a frame, a mapping from names to columns, or names of columns of scored data.
-"""
+"""Attributes of rows: a frame, a mapping from names to columns, or column names of scored data."""
 
 
 class Predictor(Protocol):
@@ -71,6 +68,6 @@ class Predictor(Protocol):
 
 
 class Splitter(Protocol):
-    """A cross-validation splitter of scikit-learn."""
+    """A scikit-learn cross-validation splitter."""
 
     def split(self, X: Any, y: Any, groups: Any, /) -> Any: ...

@@ -1,7 +1,7 @@
-"""The errors that calibrant raises on purpose, and what each of them knows.
+"""The errors that calibrant raises on purpose, and their fields.
 
 An error says which parameter breaks which rule, what was found instead, and what to do. These are
-fields, so that a program can act on them and the command line can say them in its own words. No
+fields, so that a program can act on them and the command line can phrase them in its own terms. No
 text is ever parsed.
 """
 
@@ -50,7 +50,7 @@ class CalibrantError(Exception):
     column: str | None = None
 
     def __post_init__(self) -> None:
-        # what pickle needs: errors come back from workers
+        # pickle needs these arguments: errors come back from workers
         super().__init__(self.parameter, self.rule, self.got, self.advice, self.column)
 
     def __str__(self) -> str:

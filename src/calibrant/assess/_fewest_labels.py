@@ -1,4 +1,4 @@
-"""The fewest labels with which something is reached."""
+"""The smallest number of labels that reaches a target."""
 
 from collections.abc import Callable
 
@@ -6,12 +6,11 @@ from calibrant.errors import InvalidValueError
 from calibrant.text.sentences import shown
 
 LARGEST_PLAN = 10**12
-"""The most labels that are planned for."""
+"""The largest number of labels that can be planned."""
 
 
 def fewest(enough: Callable[[int], bool], least: int, target: float) -> int:
-    """A number of rows or groups that is enough although one fewer is not, by doubling and
-    bisection.
+    """A number of rows or groups that is enough while one fewer is not, by doubling and bisection.
 
     >>> fewest(lambda number: number >= 37, 1, 0.1)
     37

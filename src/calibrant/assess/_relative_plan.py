@@ -1,4 +1,4 @@
-"""How many times the prediction the true rate can be, in a bin of a planned size."""
+"""Limits on the ratio of the true rate to the prediction, in a bin of a planned size."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from calibrant.text.numbers import factor_limits, percent
 def limits_at(
     rate: float, n_rows: int, n_bins: int, interval: str, confidence_level: float
 ) -> Interval | None:
-    """Limits on the true rate divided by the prediction, where this share of the rows of a bin is
+    """Limits on the true rate divided by the prediction, if this share of the bin's rows is
     positive.
 
     None for a bin without rows.
@@ -31,7 +31,7 @@ def limits_at(
 
 
 def in_factors(limits: Interval | None, rate: float | None) -> str:
-    """What an epsilon does not say of rare events; empty where there is nothing to say."""
+    """What epsilon does not say about rare events; empty if there is nothing to add."""
     if limits is None or rate is None:
         return ""
     factors = factor_limits(float(limits.lower[0]), float(limits.upper[0]))

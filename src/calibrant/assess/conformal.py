@@ -63,7 +63,7 @@ _SKIPPED = "whether a row's label is missing depends on neither its score nor it
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ConformalGuarantee(Result):
-    """What is guaranteed of conformal sets.
+    """The guarantee of conformal sets.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class ConformalGuarantee(Result):
     randomized : bool
         Whether ties are broken at random, so that the coverage is met exactly rather than exceeded.
     facts : RowFacts
-        What is to be said of how the rows were read.
+        What to say about how the rows were read.
     """
 
     _also: ClassVar[tuple[str, ...]] = ("is_proved", "n_skipped")
@@ -89,12 +89,12 @@ class ConformalGuarantee(Result):
 
     @property
     def n_skipped(self) -> int:
-        """Rows that were skipped because their label is missing."""
+        """Number of rows skipped because their label is missing."""
         return self.facts.skipped
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What must be true for it to hold."""
+        """What must be true for the guarantee to hold."""
         stated = {
             _OWN_NUMBERS: self.randomized,
             _SKIPPED: self.n_skipped,
@@ -104,12 +104,12 @@ class ConformalGuarantee(Result):
 
     @property
     def is_proved(self) -> bool:
-        """Always True: it follows from the stated assumptions alone."""
+        """Always True: the guarantee follows from the stated assumptions alone."""
         return True
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What else a reader should know, such as rows that were skipped."""
+        """What else a reader should know, such as skipped rows."""
         return self.facts.notes
 
     def tables(self) -> tuple[ResultTable, ...]:
@@ -134,7 +134,7 @@ class ConformalGuarantee(Result):
 
     @property
     def explanation(self) -> str:
-        """Which draws the chance is over."""
+        """What the probability is over."""
         drawn = (
             ", the future row and the random numbers" if self.randomized else " and the future row"
         )
@@ -287,12 +287,12 @@ class ConformalSets(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # ty
         return self
 
     def __getstate__(self) -> Any:
-        # two copies that drew the same random numbers would give rows that both of them see the
-        # same ones
+        # drop the generator: two copies in the same state would draw the same random numbers for
+        # their rows
         return {**super().__getstate__(), "_generator": None}
 
     def _nonconformity(self, scores: NDArray[Any], code: int) -> FloatArray:
-        """The nonconformity score for the label of this code.
+        """The nonconformity score for the label with this code.
 
         Within one label only the order of scores matters.
         """
@@ -315,7 +315,7 @@ class ConformalSets(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # ty
         )
 
     def _ranks(self, scores: "ArrayLike") -> list[tuple[IntArray, IntArray, int]]:
-        """For the negative and the positive label: rows above, rows tied, and rows in all."""
+        """For the negative and the positive label: rows above, rows tied, and all rows."""
         check_is_fitted(self)
         checked = as_scores(scores, positive_column=self.positive_index_)
         ranks = []
@@ -331,7 +331,7 @@ class ConformalSets(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # ty
         )
 
     def _shares(self, rows: int, keys: "ArrayLike | None") -> Sequence[FloatArray | float]:
-        """For the negative and the positive label, how much of the tied rows counts as above.
+        """For the negative and the positive label, the share of the tied rows that counts as above.
 
         1 without randomness.
         """
@@ -389,8 +389,8 @@ class ConformalSets(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # ty
         holds. `keys` as for `predict_p_value`.
         """
         OPEN_UNIT.check("coverage", coverage)
-        # as the decimal that was written: in doubles 1 - 0.9 is under 0.1, and 0.1 (n + 1) would
-        # miss a whole number
+        # use the decimal as written: in doubles 1 - 0.9 is less than 0.1, so 0.1 (n + 1) would miss
+        # a whole number
         alpha = 1 - Fraction(repr(float(coverage)))
         if self.randomized:
             return np.asarray(self.predict_p_value(scores, keys=keys) > float(alpha))
@@ -407,7 +407,7 @@ class ConformalSets(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # ty
 
     @property
     def _tie_key(self) -> int | None:
-        """The key of draws among ties; None where none are drawn."""
+        """The key of draws among ties; None if nothing is drawn."""
         return None if self._source is None else self._source.key
 
     def to_dict(self) -> dict[str, Any]:
@@ -438,8 +438,8 @@ class ConformalSets(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # ty
 
 
 def keyed_uniforms(keys: NDArray[Any], seed: int, rows: int) -> FloatArray:
-    """Two numbers in (0, 1) for each key, shape (2, n), which look independent and depend on key
-    and seed only.
+    """Two numbers in (0, 1) for each key, shape (2, n), which look independent and depend only on
+    key and seed.
 
     >>> both, one = keyed_uniforms(np.array([7, 8]), 0, 2), keyed_uniforms(np.array([8]), 0, 1)
     >>> bool((both[:, 1:] == one).all())

@@ -32,7 +32,7 @@ DO_NOT = "do not act"
 UNKNOWN = "cannot tell"
 _MIDDLE = "rows that are too close to call are decided by the middle of their interval"
 REGION = "calibrant region"
-"""A column for the number of each row's region."""
+"""The column with the index of each row's region."""
 _COST = Number("a number > 0", 0.0, open_low=True)
 
 
@@ -214,7 +214,7 @@ def decide(
         calibrator if hasattr(calibrator, "fit") else getattr(calibrator, "calibrator", calibrator)
     )
     guarantee: Any = getattr(fitted, "guarantee_", None)
-    if hasattr(guarantee, "guarantees"):  # one for each of several classes
+    if hasattr(guarantee, "guarantees"):  # one guarantee for each of several classes
         if segments is not None:
             rule = "be None for more than two classes"
             raise InvalidTypeError("segments", rule, got=shown(segments))
@@ -244,7 +244,7 @@ def _on_class(
     pos_label: Hashable,
     costs: tuple[float, float],
 ) -> Decisions:
-    """Decide for each row whether to act on one class of several, against all others."""
+    """Decide for each row whether to act on one of several classes, against all others."""
     known = list(guarantee.guarantees)
     if pos_label not in known:
         rule = f"name the class to act on, one of {known}"
@@ -263,7 +263,7 @@ def _of_rows(
     guarantee: Guarantee,
     costs: tuple[float, float],
 ) -> Decisions:
-    """Decide for each row, given its probability and the limits of its region's rate."""
+    """Decide for each row, given its probability and the limits on its region's rate."""
     action, spent = weighed(predicted, lower, upper, *costs)
     cost, least, most = spent.mean(axis=1).tolist() if spent.size else (np.nan, np.nan, np.nan)
     level = guarantee.confidence_level
@@ -272,7 +272,7 @@ def _of_rows(
 
 
 def _assumed(guarantee: Guarantee) -> tuple[str, ...]:
-    """What decisions assume."""
+    """The assumptions of the decisions."""
     return (
         *guarantee.assumptions,
         "these rows come from the population that the guarantee is about",
@@ -280,7 +280,7 @@ def _assumed(guarantee: Guarantee) -> tuple[str, ...]:
 
 
 def _probability(fitted: Any, scores: Any, where: Mapping[str, Any]) -> FloatArray:
-    """The predicted probability of the positive class; `predict` of a classifier gives labels."""
+    """The predicted probability of the positive class; a classifier's `predict` would give labels."""
     if is_classifier(fitted):
         place = fitted.classes_.tolist().index(fitted.guarantee_.positive_label)
         return np.asarray(fitted.predict_proba(scores, **where))[:, place]
@@ -288,14 +288,14 @@ def _probability(fitted: Any, scores: Any, where: Mapping[str, Any]) -> FloatArr
 
 
 def unproved(caveat: str | None) -> str:
-    """What stands before numbers that rest on a guarantee with a caveat."""
+    """The text before numbers that rest on a guarantee with a caveat."""
     return "" if caveat is None else f"Nothing is proved: {caveat}. "
 
 
 def _by_region(
     fitted: Any, guarantee: Guarantee, data: Rows, segments: Any, false_alarm: float, miss: float
 ) -> Decisions:
-    """Decide for each region, and count the rows of data of any size in it."""
+    """Decide for each region, and count its rows in data of any size."""
     if segments is not None:
         raise InvalidTypeError(
             "segments", "be None: scored(...) names their column", got=shown(segments)
@@ -331,8 +331,8 @@ def _refusal(fitted: Any, data: Rows, n_rows: int) -> InvalidValueError:
 
 
 def regions_of(fitted: Any, data: Rows, **added: Any) -> Any:
-    """Return a reader of the rows with the number of their region, and with more columns that
-    regions have.
+    """Return a reader of the rows with the index of their region, and with further columns by
+    region.
     """
     columns = {**added, REGION: np.arange(fitted.partition_.n_regions)}
     return data.apply(
@@ -369,9 +369,9 @@ def break_even(false_alarm: float, miss: float) -> float:
 def weighed(
     rate: FloatArray, lower: FloatArray, upper: FloatArray, false_alarm: float, miss: float
 ) -> tuple[NDArray[np.str_], FloatArray]:
-    """The action for each rate, and three rows of costs: as estimated, at least and at most."""
+    """The action for each rate, and three rows of costs: estimated, smallest and largest."""
     even = break_even(false_alarm, miss)
-    acts = (lower + upper) / 2.0 >= even  # one decision for a region, whose rate alone is known
+    acts = (lower + upper) / 2.0 >= even  # one decision per region, because only its rate is known
     rates = np.clip(rate, lower, upper), lower, upper
     costs = np.array([np.where(acts, false_alarm * (1.0 - part), miss * part) for part in rates])
     action = np.where(lower > even, ACT, np.where(upper < even, DO_NOT, UNKNOWN))

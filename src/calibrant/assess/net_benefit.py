@@ -24,7 +24,7 @@ from calibrant.text.result import Result
 from calibrant.text.result_table import ResultTable
 from calibrant.text.sentences import shown
 
-_PREVALENCE_SHARE = 0.25  # of alpha; the rest is for the two distributions of scores
+_PREVALENCE_SHARE = 0.25  # share of alpha; the rest is for the two distributions of scores
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -85,7 +85,7 @@ class NetBenefit(Result):
         )
 
     def _where(self, model: str) -> str:
-        """At which thresholds a model is useful, in words."""
+        """The thresholds at which a model is useful, in words."""
         at = self.thresholds[self.useful(model)]
         if not at.size:
             return "is not proved useful at any threshold"
@@ -213,7 +213,7 @@ def net_benefit(
 
 
 class _Curves(NamedTuple):
-    """Names of models; of each the curve and its band; and the same of acting on all rows."""
+    """Names of models, the curve and band of each, and the curve and band of acting on all rows."""
 
     models: tuple[str, ...]
     value: FloatArray
@@ -240,7 +240,7 @@ def _result(curves: _Curves, at: FloatArray, confidence_level: float, n_rows: in
 
 
 def _named(y: Any, scores: Any) -> dict[str, Any]:
-    """The scores of each model by its name; of a sample, the column of the scores."""
+    """The scores of each model by name; for a sample, the score column."""
     held = rows_in(y)
     if held is not None:
         return {held.columns.score: scores}
@@ -253,7 +253,7 @@ def _named(y: Any, scores: Any) -> dict[str, Any]:
 def _checked_scores(
     y: Any, scores: Any, pos_label: Hashable, classes: "ArrayLike | None"
 ) -> tuple[CodeArray, dict[str, FloatArray]]:
-    """The labels of plain rows, and the probabilities of each model."""
+    """The labels of plain rows, and the probabilities from each model."""
     codes, known = encode_labels(y, classes=classes, pos_label=pos_label, score_columns=1)
     checked = {}
     for name, given in _named(y, scores).items():
@@ -268,7 +268,9 @@ def _checked_scores(
 def _curves_of_rows(
     codes: CodeArray, models: Mapping[str, FloatArray], at: FloatArray, alpha: float
 ) -> _Curves:
-    """Curves of independent rows: exact limits of the rate, Kolmogorov's distance for the scores."""
+    """Curves for independent rows: exact limits on the rate, and Kolmogorov distances for the
+    scores.
+    """
     n = codes.size
     n1 = int(codes.sum())
     for_share = _PREVALENCE_SHARE * alpha
@@ -294,7 +296,7 @@ def _curves_of_rows(
 def _curves_of_units(
     models: Mapping[str, tuple[MemoryRows, Units]], at: FloatArray, alpha: float
 ) -> _Curves:
-    """Curves of weighted or grouped rows: bets on the net benefit of each unit."""
+    """Curves for weighted or grouped rows: bets on the net benefit of each unit."""
     for_share = _PREVALENCE_SHARE * alpha
     each = (alpha - for_share) / (len(models) * at.size)
     odds = at / (1.0 - at)

@@ -21,8 +21,8 @@ def lower_mean(mean: float, n: int, tail: float) -> float:
     `mean`.
 
     Claimed: the expectation of the average lies below the limit with probability at most `tail`
-    (Hoeffding 1963, Theorem 1: n kl(mean, q) <= ln(1 / tail)). The limit rises with `mean`, so it
-    may be given a lower bound of it.
+    (Hoeffding 1963, Theorem 1: n kl(mean, q) <= ln(1 / tail)). The limit increases with `mean`, so
+    a lower bound on the average may be passed.
 
     >>> round(lower_mean(0.05, 1000, 0.05), 4)
     0.0349

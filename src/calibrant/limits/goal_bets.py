@@ -133,7 +133,7 @@ def goal_limits(units: BetUnits, tail: float) -> tuple[float, float]:
     Returns
     -------
     lower, upper : float
-        The range itself where there are no draws.
+        The range itself if there are no draws.
 
     Notes
     -----

@@ -4,8 +4,8 @@ In a region a group has S rows, T of them positive. It counts there with weight 
 are for E[w T / S] / E[w] over the groups with rows in the region:
 
 - "rows": w = min(S, M), the rate among rows, where a group counts as at most M rows in a region;
-- "groups": w = S over the rows of the group in all, the rate of a row drawn at random from a group
-  drawn at random.
+- "groups": w = S over the total number of rows of the group, the rate of a random row from a
+  random group.
 """
 
 from dataclasses import dataclass

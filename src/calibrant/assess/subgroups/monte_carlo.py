@@ -32,7 +32,7 @@ def largest_surprise_p_value(
     labels that are drawn from the scores are exchangeable, and so are the largest surprises over
     all subgroups. So the rank of the real one is uniform up to ties, which count against it: p = (1
     + #{drawn >= real}) / (1 + n_draws). The subgroups may overlap and depend on each other in any
-    way, so that nothing is paid for a search through many that are nearly the same.
+    way, so a search through many nearly equal subgroups costs nothing.
     """
     expected = Expected.of(family, scores)
     real = float(expected.surprise(positives_of(family, codes)).max())

@@ -50,7 +50,7 @@ class CrossSteps:
     Attributes
     ----------
     key : CrossKey
-        What the number of a group is made of.
+        The key whose parts make up the number of a group.
     dialect : Dialect
         How numbers and texts are written.
     kinds : tuple of str
