@@ -272,7 +272,7 @@ def follow(
     threads: int = 1,
     implementation: Implementation = None,
 ) -> FloatArray:
-    """Value of a curve that is straight in each cell; with offsets, limits around it.
+    """Value of a piecewise linear curve; with offsets, limits around it.
 
     Parameters
     ----------

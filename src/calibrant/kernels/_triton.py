@@ -7,10 +7,10 @@ comes with torch on Linux; CuPy arrays are passed by DLPack, without a copy. Wit
 
 Notes
 -----
-A score is searched in two steps, as on the host. An even grid over the cuts says how many cuts lie
-in the cells of the grid below the score's; halving finds the rest among the cuts of its own cell.
-Both ends of that comparison go through the same arithmetic, which never decreases in the score, so
-rounding cannot misplace a score.
+A score is searched in two steps, as on the host. An even grid over the cuts gives the number of cuts
+in lower cells of the grid; a binary search finds the rest among the cuts of the score's own cell.
+Scores and cuts go through the same arithmetic, which never decreases in the score, so rounding
+cannot misplace a score.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ and for CuPy if torch with Triton is installed too. `device_draws`, `device_knot
 
 Notes
 -----
-Scores are compared as whole numbers in the same order (`ordered`). CuPy treats float32 numbers
-below the smallest normal one as zero; whole numbers have no such exception.
+Scores are compared as integers in the same order (`ordered`). CuPy treats subnormal float32 numbers
+as zero; integers are not affected.
 """
 
 from __future__ import annotations

@@ -27,11 +27,11 @@ def exact_scores(
 
     Notes
     -----
-    Let the pool of a cell grow by each batch, and let the joint law of all labels be unchanged when
-    they are permuted. Then the z of all batches are independent. Backwards in time: u_t is uniform
-    given the pool after batch t and all later pools, as which of the pooled labels came last is a
-    random choice. The later u are functions of these pools and of their own V. So u_t is
-    independent of all later u. Cells are independent given their totals.
+    Let the pool of a cell grow by each batch, and let all labels be exchangeable. Then the z of all
+    batches are independent. Backwards in time: u_t is uniform given the pool after batch t and all
+    later pools, because which of the pooled labels came last is a random choice. The later u are
+    functions of these pools and of their own V. So u_t is independent of all later u. Cells are
+    independent given their totals.
 
     Probabilities are products of the ratios of neighbours, divided by their sum: nothing large
     cancels.

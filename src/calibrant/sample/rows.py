@@ -10,7 +10,7 @@ The steps of `fit`, for each source:
   guarantee follows;
 - from Parquet: `scored` names files and columns, two passes of `fold` find the order statistics,
   one counts;
-- from the command line: the options become `scored` data and a calibrator, and `fit` is the walk
+- from the command line: the options become `scored` data and a calibrator, and `fit` continues as
   from Parquet.
 """
 

@@ -75,18 +75,18 @@ def group_signs(
 
     Notes
     -----
-    Let d be the distance of a label from the rate of its bin of the score. *A repeated id* is a
-    column of whole numbers, text or dates with at least 30 values, not all different. It is
-    reported if its name is that of an id and one row in twenty or more shares its value. Any other
-    name needs evidence: products d d' of rows with the same value have a larger mean than those of
-    rows with neighbouring values, by five standard deviations. So a feature that the model has not
-    used well is no sign. *Identical rows* agree in the score and in all columns but the label. They
-    are reported if 98% of such pairs have the same label, which is more than the rates explain by
-    five standard deviations. *Runs* are reported if neighbouring rows have a larger mean of d d'
-    than rows that are far apart, by five standard deviations, so that a file sorted by score is no
-    sign; or if one run of equal labels has a chance below e^-30 at the rates of its scores, as in a
-    file that is sorted by label. If all inspected rows have the same label, all data are counted
-    once, to see whether that is due to chance.
+    Let d be the distance between a label and the rate of its score bin. *A repeated id* is a column
+    of whole numbers, text or dates with at least 30 values, not all different. It is reported if it
+    is named like an id and one row in twenty or more shares its value. Any other name needs
+    evidence: products d d' of rows with the same value have a larger mean than those of rows with
+    neighbouring values, by five standard deviations. So a feature that the model has not used well
+    does not count as a sign. *Identical rows* agree in the score and in all columns but the label.
+    They are reported if 98% of such pairs have the same label, which is more than the rates explain
+    by five standard deviations. *Runs* are reported if neighbouring rows have a larger mean of d d'
+    than rows that are far apart, by five standard deviations, so that a file sorted by score does
+    not count as a sign; or if one run of equal labels has a probability below e^-30 at the rates of
+    its scores, as in a file sorted by label. If all inspected rows have the same label, all data
+    are counted once, to see whether that is due to chance.
 
     Examples
     --------

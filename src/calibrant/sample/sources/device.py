@@ -144,7 +144,7 @@ class DeviceData(Rows):
     def count(
         self, partition: Partition, *, draw: Draw | None = None, weighted: bool = False
     ) -> Counted:
-        """Count rows by region and kind of label."""
+        """Count rows by region and label."""
         counted = (
             None
             if weighted or self.columns.group is not None
