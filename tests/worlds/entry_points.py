@@ -173,7 +173,10 @@ ENTRY_POINTS = {
         _function(metrics.auc, plays_no_part=_ALL_ROWS),
         _function(
             metrics.sweep_bins,
-            plays_no_part={"group": "groups are ignored, because this is only a rule of thumb", **_ALL_ROWS},
+            plays_no_part={
+                "group": "groups are ignored, because this is only a rule of thumb",
+                **_ALL_ROWS,
+            },
         ),
     )
 }
