@@ -85,7 +85,7 @@ def paired(folder: Path) -> str:
         else:
             line += ["", "", "", ""]
         lines.append(line)
-    header = ["method", "mean rank", "log loss against the default"]
+    header = ["method", "mean rank", "log loss relative to the default"]
     header += ["95% limits for the median", "sets where the default is better", "p-value, Holm"]
     return markdown(header, lines)
 
