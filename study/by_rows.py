@@ -27,7 +27,9 @@ def guarantees(folder: Path) -> str:
         lines.append(
             [f"`{method}`, new rows", *shown(ours.refuted.sum(), ours.splits.sum()), "15%"]
         )
-    return markdown(["guarantees of", "broken or refuted", "share", "95% limits", "at most"], lines)
+    return markdown(
+        ["method, judged on", "broken or refuted", "share", "95% limits", "at most"], lines
+    )
 
 
 def guarantees_by_model(folder: Path) -> str:
@@ -45,7 +47,7 @@ def guarantees_by_model(folder: Path) -> str:
                 f"{ours.refuted.sum() / ours.splits.sum():.1%}",
             ]
         lines.append(cells)
-    header = ["scores of", "sets", "default: broken", "refuted", "binning: broken", "refuted"]
+    header = ["model", "sets", "default: broken", "refuted", "binning: broken", "refuted"]
     return markdown(header, lines)
 
 
@@ -70,7 +72,7 @@ def sharpness(folder: Path) -> str:
             ]
         lines.append(cells)
     names = ("regions", "epsilon", "on average", "width")
-    header = ["rows that calibrate", "cells", *(f"default: {names[0]}", *names[1:])]
+    header = ["calibration rows", "cells", *(f"default: {names[0]}", *names[1:])]
     return markdown([*header, f"binning: {names[0]}", *names[1:]], lines)
 
 
@@ -221,5 +223,5 @@ def above(folder: Path) -> str:
             if broken > NOMINAL * draws:
                 count, rate, limits = shown(broken, draws)
                 lines.append([name, f"`{method}`", count, rate, limits, f"{p:.2f}"])
-    header = ["set", "method", "broken", "share", "95% limits", "p, if 10% are broken"]
+    header = ["set", "method", "broken", "share", "95% limits", "p-value if 10% fail"]
     return markdown(header, lines)

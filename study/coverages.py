@@ -38,7 +38,7 @@ def coverage_claims(folder: Path) -> str:
         what = "alarm within 5,000 rows" if one["question"] == "monitors" else "p at most 0.05"
         found = shown(one["false"], one["draws"])
         lines.append([one["method"], what, one["world"], *found, f"{one['nominal']:.0%}"])
-    header = ["method", "false", "scores", "found", "share", "95% limits", "at most"]
+    header = ["method", "false claim", "scores", "how often", "share", "95% limits", "at most"]
     return markdown(header, lines)
 
 
@@ -52,5 +52,10 @@ def coverage_rates(folder: Path) -> str:
         refuted = (cells[f"p {method}"] < 0.001).sum()
         worst = f"{np.ceil(1000 * missed.max()) / 10:.1f}%"
         lines.append([name, f"{refuted} of {missed.size}", worst, f"{missed.median():.1%}"])
-    header = ["limits at 95%", "worlds refuted (p < 0.001)", "misses, worst world", "median"]
+    header = [
+        "limits at 95%",
+        "scenarios with too many misses (p < 0.001)",
+        "misses, worst scenario",
+        "misses, median",
+    ]
     return markdown(header, lines)

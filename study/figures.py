@@ -24,11 +24,9 @@ def guarantees(axes: Axes, folder: Path) -> None:
     axes.hlines(at, limits[:, 1], limits[:, 2], color=BLUE, alpha=0.5)
     axes.plot(limits[:, 0], at, "o", color=BLUE, markersize=4)
     axes.axvline(NOMINAL, color=RED, linestyle="--")
-    axes.text(NOMINAL, len(ours), "  allowed: 10 %", color=RED)
+    axes.text(NOMINAL, len(ours), "  allowed: 10%", color=RED)
     axes.set(yticks=at, yticklabels=ours.index, ylim=(-0.7, len(ours) + 1.5), xlim=(-0.003, None))
-    axes.set_xlabel(
-        "share of guarantees that were broken, with 95 % limits (default, known population)"
-    )
+    axes.set_xlabel("share of broken guarantees, with 95% limits (default, known population)")
 
 
 def methods(axes: Axes, folder: Path) -> None:
@@ -52,8 +50,10 @@ def methods(axes: Axes, folder: Path) -> None:
     axes.set(yticks=np.arange(len(order)), yticklabels=order.index)
     axes.set_xscale("symlog", linthresh=0.02)
     axes.set_xlim(-0.1, 0.33)
-    axes.set_xticks([-0.05, 0, 0.02, 0.1, 0.3], ["-5 %", "0", "2 %", "10 %", "30 %+"])
-    axes.set_xlabel("log loss against the best peer of the same set and model; a bar at the median")
+    axes.set_xticks([-0.05, 0, 0.02, 0.1, 0.3], ["-5%", "0", "2%", "10%", "30%+"])
+    axes.set_xlabel(
+        "log loss relative to the best peer for the same set and model; bars mark medians"
+    )
 
 
 def order(axes: Axes, folder: Path) -> None:
@@ -79,8 +79,8 @@ def order(axes: Axes, folder: Path) -> None:
     ends = [pairs.gap_shuffled.min() * 0.9, pairs.gap.max() * 1.1]
     axes.plot(ends, ends, color=GREY, linewidth=0.8)
     axes.set(xscale="log", yscale="log")
-    axes.set_xlabel("average distance of prediction and rate, rows shuffled")
-    axes.set_ylabel("the same, later or elsewhere")
+    axes.set_xlabel("average distance between prediction and rate, shuffled rows")
+    axes.set_ylabel("the same, later rows or other sites")
     axes.legend(frameon=False, fontsize=9)
 
 
@@ -97,7 +97,7 @@ def clusters(axes: Axes, folder: Path) -> None:
     axes.axvline(NOMINAL, color=GREY, linestyle="--")
     axes.set(yticks=at, yticklabels=rates.index, xlim=(-0.02, 1.02))
     axes.set_xlabel(
-        "share of guarantees that were broken (binning, groups drawn whole); dashed: allowed"
+        "share of broken guarantees (binning, whole groups drawn); dashed line: allowed"
     )
     axes.legend(frameon=False, loc="lower right")
 

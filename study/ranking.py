@@ -85,8 +85,8 @@ def paired(folder: Path) -> str:
         else:
             line += ["", "", "", ""]
         lines.append(line)
-    header = ["method", "mean rank", "log loss against the default"]
-    header += ["95% limits of the median", "sets where the default is better", "p, Holm"]
+    header = ["method", "mean rank", "log loss relative to the default"]
+    header += ["95% limits for the median", "sets where the default is better", "p-value, Holm"]
     return markdown(header, lines)
 
 
@@ -122,5 +122,6 @@ def ranks(axes: Axes, folder: Path) -> None:
     axes.set(yticks=[], xticks=[5, 10, 15], xlim=(-1.0, mean.max() + 5))
     axes.spines["left"].set_visible(False)
     axes.set_xlabel(
-        "mean rank by log loss; a bar joins methods not told apart (Wilcoxon, Holm, 5%)"
+        "mean rank by log loss; bars join methods that do not differ significantly"
+        " (Wilcoxon, Holm, 5%)"
     )

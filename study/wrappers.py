@@ -15,8 +15,12 @@ def wrapper(folder: Path) -> str:
     parts = {name: found[found.model == kind] for kind, name in KINDS.items()} | {"all": found}
     lines = []
     for what, column, form in (
-        ("log loss against its default, sigmoid", LOSS, "{:+.2f}%"),
-        ("log loss against the better of both", "log loss against the better, %", "{:+.2f}%"),
+        ("log loss relative to its default, sigmoid", LOSS, "{:+.2f}%"),
+        (
+            "log loss relative to the better of sigmoid and isotonic",
+            "log loss against the better, %",
+            "{:+.2f}%",
+        ),
         ("difference in AUC", "AUC", "{:+.4f}"),
         ("epsilon", "epsilon", "{:.3f}"),
         ("epsilon over that of one model", "epsilon over one model's", "{:.2f}"),

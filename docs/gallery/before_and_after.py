@@ -1,8 +1,8 @@
 """Before and after calibration
 
 A random forest predicts whether a handwritten digit is even. It's underconfident, as the left panel
-shows. The calibrator is fitted to one half of the rows that the forest hasn't seen. On the right,
-the rates in the other half lie within the guaranteed intervals or touch them.
+shows. We fit the calibrator to one half of the rows that the forest hasn't seen. In the right
+panel, the rates in the other half lie within the guaranteed intervals or touch them.
 
 Picture: Left, a forest's rates, below the diagonal at low scores and above it at high scores.
 Right, the guaranteed intervals for five bins, and the rates in new rows.

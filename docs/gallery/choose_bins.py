@@ -1,7 +1,7 @@
 """Few bins or many?
 
-More bins follow the rate more closely, but each has fewer rows, so it proves less. The band shows
-the price: it widens as the bins get narrower.
+With more bins, the predictions follow the rate more closely. But each bin has fewer rows, so its
+interval is wider, as the band shows.
 
 Picture: Three panels with 3, 10 and 30 bins for the same flights: the steps get finer and the
 guaranteed band gets wider.

@@ -1,7 +1,8 @@
 """Decide by costs
 
-A miss costs ten times as much as a false alarm, so acting pays above a rate of 1 / 11. Act on a bin
-if its whole interval lies above that rate; if the interval contains it, the data can't tell.
+A miss costs ten times as much as a false alarm, so acting pays off above a rate of 1 / 11. Act on a
+bin if its whole interval lies above that rate. If the interval contains the rate, the data don't
+decide.
 
 Picture: Intervals for each bin, coloured by the decision: don't act below the break-even line, act
 above it, cannot tell across it.
@@ -36,7 +37,7 @@ for action, colour in (("act", "C1"), ("do not act", "C0"), ("cannot tell", "0.5
         rows, guarantee.lower[rows], guarantee.upper[rows], color=colour, linewidth=8, label=action
     )
 axes.axhline(found.break_even, color="black", linestyle="--", label="break-even rate")
-axes.set(xlabel="bin of the score", ylabel="share over an hour late")
+axes.set(xlabel="score bin", ylabel="share over an hour late")
 axes.legend(loc="upper left")
 
 plt.show()

@@ -1,8 +1,8 @@
 """Share counts, not rows
 
-Three airports want one calibrator, but can't share their rows. Each counts the flights and the late
-flights in the same bins, and sends only these counts. Added up, they give the same guarantee as all
-rows in one place would.
+Three airports want one calibrator, but can't share their rows. Each airport counts its flights and
+its late flights in the same bins, and sends only these counts. Their sum gives the same guarantee
+as pooling all rows would.
 
 Picture: Wide guaranteed intervals from each of three airports' counts, and narrow ones from their
 sum.
@@ -35,7 +35,7 @@ for number, (name, tally) in enumerate(counts.items()):
     color = "C0" if name == "all three" else str(0.45 + 0.13 * number)
     axes.vlines(at, guarantee.lower, guarantee.upper, color, linewidth=7, alpha=0.6, label=name)
     axes.plot(at, guarantee.value, "o", color=color, markersize=4)
-axes.set(xlabel="bin of the score, from low to high", ylabel="share of late flights", xticks=[])
+axes.set(xlabel="score bin, from low to high", ylabel="share of late flights", xticks=[])
 axes.legend(loc="upper left")
 
 plt.show()

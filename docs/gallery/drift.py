@@ -1,7 +1,7 @@
-"""Have the rates changed?
+"""Drift monitoring: have the rates changed?
 
 `DriftMonitor` gathers evidence that the rate at a given score has changed since calibration. If
-nothing changes, the probability that it ever crosses the dashed line is at most 5%.
+nothing changes, the probability that the evidence ever crosses the dashed line is at most 5%.
 
 Picture: Evidence over the months after calibration, January to April: it crosses the alarm line
 within weeks, and stays above it.

@@ -1,8 +1,8 @@
-"""Many judgements, few labels
+"""Estimate a rate from few labels
 
-A model judges every flight at departure; a person looks up a few hundred, drawn at random. `rate`
-uses both. Its limits hold for every judge: a good one makes them narrower, and a useless one does
-no harm.
+A model judges every flight at departure, and a person looks up the outcome of a few hundred, drawn
+at random. `rate` uses both. Its limits hold for every judge. A good judge makes them narrower, and
+a useless one hardly widens them.
 
 Picture: Intervals for the share of late flights against the number of labels: narrower with the
 judge than with labels alone, and all around the true share.

@@ -34,7 +34,7 @@ for shift, groups, color in ((-0.12, None, "0.6"), (0.12, day, "C0")):
     at = np.arange(6) + shift
     axes.vlines(at, guarantee.lower, guarantee.upper, color, linewidth=9, alpha=0.5, label=label)
     axes.plot(at, guarantee.value, "o", color=color)
-axes.set(xlabel="bin of the score, from low to high", ylabel="share of late flights")
+axes.set(xlabel="score bin, from low to high", ylabel="share of late flights")
 axes.legend(loc="upper left")
 
 plt.show()

@@ -1,7 +1,7 @@
 """Is my data i.i.d.?
 
-Every guarantee assumes it. `check` bets on the order of a year's flights; its evidence that the
-rate at a given score has moved becomes overwhelming.
+Every guarantee assumes that it is. Here, `check` tests a year of flights in order of time. The
+evidence that the rate at a given score has changed becomes overwhelming.
 
 Picture: Log evidence over the months of 2013 for three tests; the labels test crosses the alarm
 line and keeps rising.

@@ -1,7 +1,7 @@
-"""More than two classes
+"""Multiclass calibration
 
 A flight arrives early, about on time, or late. Each class is calibrated against the rest in its own
-bins, and the guarantees for all classes hold at once.
+bins, and the guarantees for all classes hold simultaneously.
 
 Picture: Three panels, one per class: the calibrated probability in each bin with its guaranteed
 interval, against the class's score.

@@ -1,4 +1,4 @@
-"""The rate at one score
+"""Monotone band: the rate at one score
 
 If the rate doesn't fall as the score rises, you get limits at every single score. Without that
 assumption, you can only bound averages over bins.

@@ -1,8 +1,8 @@
-"""Is the model useful?
+"""Net benefit: is the model useful?
 
-Net benefit counts true positives minus false positives, with a weight that depends on the
-threshold. The bands hold for all thresholds at once, so you can look at the whole curve and then
-choose.
+Net benefit is the share of true positives minus the weighted share of false positives, where the
+weight depends on the threshold. The bands hold simultaneously for all thresholds, so you can look
+at the whole curve and then choose.
 
 Picture: Net benefit against threshold probability, with bands: a model that knows the departure
 delay is far above one that doesn't, and above acting on all or none.

@@ -1,7 +1,7 @@
-"""Sets of labels
+"""Conformal prediction sets
 
 With probability at least 95%, a conformal set contains a new row's label, if rows are
-exchangeable. It has one label where the score is clear, and both where it isn't.
+exchangeable. It contains one label if the score is clear, and both if it isn't.
 
 Picture: A histogram of scores, stacked: flights whose set is "on time", both labels, or "late".
 """

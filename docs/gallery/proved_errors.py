@@ -1,7 +1,7 @@
 """Where is the error proved?
 
-`audit` tests score ranges of many sizes within one error budget. The plot shows the ranges whose
-rate is proved to differ from their mean score, with 95% confidence for all of them at once.
+`audit` tests score ranges of many sizes, which share one error budget. The plot shows the ranges
+whose rate is proved to differ from their mean score, with 95% confidence for all of them together.
 
 Picture: Rates whose limits don't touch the diagonal: below it at low scores, above it at high
 scores.
@@ -33,7 +33,7 @@ axes.errorbar(
     label="proved wrong",
 )
 axes.plot([0, 1], [0, 1], "--", color="0.5", label="rate = score")
-axes.set(xlabel="mean score of the region", ylabel="rate of the region")
+axes.set(xlabel="mean score in the range", ylabel="rate in the range")
 axes.legend()
 
 plt.show()

@@ -1,7 +1,7 @@
-"""Small rates on a logit scale
+"""Rare events on a logit scale
 
 One flight in forty arrives more than two hours late. On a logit scale, rates of 0.005 and 0.05 are
-easy to tell apart. The intervals hold for all bins at once.
+easy to tell apart. The intervals hold simultaneously for all bins.
 
 Picture: Rates of very late flights from 0.005 to 0.06 on logit axes, near the diagonal, with their
 exact intervals.

@@ -1,8 +1,8 @@
 """A smooth curve with a guarantee
 
-The default calibrator fits a smooth curve that keeps the ranking of the scores. It guarantees the
-curve's average in every region: with 90% confidence, all bands contain the true rate at once, if
-rows are i.i.d.
+The default calibrator fits a smooth curve that keeps the ranking of the scores. The guarantee
+is about the curve's average in every region: with 90% confidence, if rows are i.i.d., all bands
+contain the true rates.
 
 Picture: An overfitted model's scores, far too extreme, and a smooth calibrated curve inside its
 guaranteed bands, with the rates in held-out flights close to it.

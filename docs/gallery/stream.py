@@ -1,7 +1,7 @@
-"""Watch a stream, stop when you like
+"""Confidence sequence: look at any time
 
-A confidence sequence gives an interval that holds after every label, so you can look all the time
-and stop when it's narrow enough. An ordinary interval is meant for one look.
+A confidence sequence gives intervals that are valid after every label, so you can look all the time
+and stop when the interval is narrow enough. An ordinary interval is valid for a single look.
 
 Picture: An interval that narrows around the share of late flights as labels arrive, against the
 number of labels on a log scale.
@@ -26,7 +26,7 @@ for start in range(0, 4_000, 20):
     upper.append(online.guarantee_.upper[0])
 
 figure, axes = plt.subplots(figsize=(6.4, 4.0))
-axes.fill_between(labels, lower, upper, alpha=0.25, linewidth=0, label="90%, at all times at once")
+axes.fill_between(labels, lower, upper, alpha=0.25, linewidth=0, label="90%, valid at all times")
 axes.axhline(late.mean(), color="C1", linestyle="--", label="all flights of the year")
 axes.set(xlabel="labels seen", ylabel="share of late flights", ylim=(0, 0.6), xscale="log")
 axes.set_xticks([20, 100, 500, 2_000], ["20", "100", "500", "2,000"])

@@ -1,7 +1,7 @@
-"""Every subgroup at once
+"""Subgroup calibration: airport and season
 
-This flight-delay model doesn't know the airport. Subgroups by airport and season overlap; the
-limits hold for all of them at once, and the thick part of a line is the proved error.
+This flight-delay model doesn't know the airport. Subgroups by airport and season overlap. The
+limits hold simultaneously for all of them, and the thick part of a line is the proved error.
 
 Picture: A forest plot of subgroups with mean score, observed rate and limits; thick lines are
 proved errors.

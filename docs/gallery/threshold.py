@@ -1,7 +1,7 @@
 """A threshold with a proved precision
 
-At least 90% of the selected rows should be positive. The observed precision passes 90% sooner;
-the threshold is where it's proved.
+At least 90% of the selected rows should be positive. The observed precision passes 90% at a
+lower score; the threshold is where it's proved.
 
 Picture: Observed precision against the threshold; a vertical line marks the proved threshold, to
 the right of where the curve crosses 0.9.

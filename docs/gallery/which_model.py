@@ -1,7 +1,7 @@
 """Which model is better?
 
-Models are compared row by row, on the same new rows. The intervals hold for all pairs at once, for
-every distribution: if an interval doesn't contain zero, one model is proved better.
+`compare_models` compares models row by row, on the same new rows. The intervals hold simultaneously
+for all pairs, for every distribution. If an interval excludes zero, one model is proved better.
 
 Picture: Intervals for the differences in Brier score between six pairs of models; the ones that
 exclude zero are coloured and name the better model.
