@@ -165,7 +165,7 @@ def check_curves() -> int:
         knots = Knots.between(ScorePartition(cuts[::50]).as_bins(), [cuts])
         counting, *columns = knots.counting
         cells = counting.bins_by_segment[None].cuts, np.column_stack(columns).astype(float)
-        got = device_knots.count(s, to(labels), source.key, cells, knots.n_knots)
+        got = device_knots.count(s, to(labels), source.key, cells, knots.n_places)
         same(got, knots.count(scores, labels, RowHashes(source)), f"knots: {words}")
     return len(cases)
 

@@ -11,8 +11,9 @@ from scipy import stats
 from calibrant import AnchoredCalibrator
 from calibrant.calibrators.anchored import half_curves
 from calibrant.calibrators.anchored.curve_bounds import CurveBounds, CurveEvidence
-from calibrant.calibrators.anchored.half_curves import HalfCurves
+from calibrant.calibrators.anchored.half_curves import CountedRows, HalfCurves
 from calibrant.calibrators.anchored.plain_rows import Budget, PlainRows
+from calibrant.calibrators.regions import binned_rows
 from calibrant.calibrators.regions.binned_rows import cut_and_count
 from calibrant.cells.knots import Knots
 from calibrant.cells.score_partition import ScorePartition
@@ -158,7 +159,7 @@ def test_half_k_has_no_part_in_its_own_curve(monkeypatch):
         return fit(curve, knots, counts)
 
     monkeypatch.setattr(half_curves, "_fitted", spy)
-    found = HalfCurves.fit(binned, "beta", 0)
+    found = HalfCurves.fit(CountedRows.of_binned(binned, 0), "beta")
     n_pilot = 3_000 - int(binned.tally.counts.sum()) - binned.tally.uncounted
     halves = found.evidence.rows.counts.sum(axis=(0, 2))
     assert kept == [halves[1] + n_pilot, halves[0] + n_pilot]
@@ -188,9 +189,56 @@ def test_epsilon_is_about_that_of_bins_with_the_same_regions():
 def test_predictions_are_the_table_on_which_rows_were_counted():
     scores, y, model = fitted()
     binned = cut_and_count(read_rows(scores, y), model)
-    found = HalfCurves.fit(binned, "auto", 0)
+    found = HalfCurves.fit(CountedRows.of_binned(binned, 0), "auto")
     model.fit_binned(binned)
     assert model.pieces_.cells.describe() == found.evidence.knots.cells.describe()
+
+
+def count_passes(monkeypatch):
+    """How often rows in memory are counted: over bins, and at knots."""
+    passes = []
+    for name in ("count", "regions_of"):
+        work = getattr(ScorePartition, name)
+
+        def spy(self, prepared, *arguments, work=work, **named):
+            if len(prepared) > 1_000:
+                passes.append(len(prepared))
+            return work(self, prepared, *arguments, **named)
+
+        monkeypatch.setattr(ScorePartition, name, spy)
+    return passes
+
+
+@pytest.mark.parametrize("options", [{}, {"pilot": 200}, {"n_bins": 3}])
+def test_a_fit_counts_its_rows_once(options, monkeypatch):
+    scores, y, model = fitted(**options)
+    passes = count_passes(monkeypatch)
+    model.fit(scores, y)
+    assert passes == [3_000 - options.get("pilot", 3_000 - sum(passes))]
+    again = AnchoredCalibrator(**options)
+    again.fit_binned(cut_and_count(read_rows(scores, y), again))
+    assert len(passes) == 3
+    assert model.to_dict() == again.to_dict()
+
+
+@pytest.mark.parametrize("n_tied", [20, 1_500])
+def test_regions_of_tied_edges_are_those_of_a_count_of_their_own(n_tied, monkeypatch):
+    """Ties that no pilot row shows: a bin absorbs an edge of a few rows, and one of many is a region
+    of its own, for which rows are counted again.
+    """
+    monkeypatch.setattr(binned_rows, "repeated", lambda scores: scores[:0])
+    scores, y, model = fitted(n_bins=2)
+    near = np.argsort(np.abs(scores - np.median(scores)))[:n_tied]
+    scores[near] = np.median(scores[near])
+    passes = count_passes(monkeypatch)
+    model.fit(scores, y)
+    is_atom = n_tied == 1_500
+    assert len(passes) == 1 + is_atom
+    assert model.partition_.has_absorbed is not is_atom
+    assert model.partition_.n_regions == 2 + is_atom
+    again = AnchoredCalibrator(n_bins=2)
+    again.fit_binned(cut_and_count(read_rows(scores, y), again))
+    assert model.to_dict() == again.to_dict()
 
 
 def test_files_with_limits_of_another_rule_are_refused():

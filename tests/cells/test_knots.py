@@ -89,7 +89,7 @@ def test_tied_scores_at_a_knot_are_counted_there():
     assert found[knots.score == 0.3].sum() == 200
 
 
-def test_edges_that_count_nowhere_or_are_absorbed_are_left_out():
+def test_edges_that_count_nowhere_or_are_absorbed_are_places_of_their_own():
     scores = np.sort(np.concatenate([RNG.uniform(size=200), np.full(5, 0.5)]))
     first = np.searchsorted(scores, 0.5) + 1
     absorbing = ScorePartition(
@@ -102,10 +102,34 @@ def test_edges_that_count_nowhere_or_are_absorbed_are_left_out():
     single = ScorePartition(
         scores[[50]], first_rank=np.array([51]), last_rank=np.array([51]), n_rows=205, absorbing=1
     )
-    for regions, left_out in ((absorbing, 5), (single, 1)):
+    for regions, at_edge in ((absorbing, 5), (single, 1)):
         knots = Knots.between(regions, [np.linspace(0.0, 1.0, 9)])
         counts = knots.count(scores, np.zeros(205, dtype=np.uint8), RowHashes(RandomSource(2)))
-        assert counts.sum() == 205 - left_out
+        assert counts[: knots.n_knots].sum() == 205 - at_edge
+        assert counts[knots.n_knots :].sum(axis=(1, 2)).tolist() == [at_edge]
+        knot, share = knots.places(scores)
+        assert (knot < 0).sum() == at_edge
+        assert not share[knot < 0].any()
+
+
+def test_counts_of_regions_are_views_of_counts_at_knots():
+    """Tied and untied edges, in segments of which one has bins that other rows cut."""
+    n_rows = 4_000
+    scores = np.where(RNG.uniform(size=n_rows) < 0.1, 0.4, RNG.uniform(size=n_rows))
+    scores[:5] = 0.1
+    y = (RNG.uniform(size=n_rows) < scores).astype(np.uint8)
+    prepared = SegmentedScores(scores, RNG.integers(0, 2, n_rows))
+    cells = SegmentedPartition(
+        {
+            "own": ScorePartition.at(np.array([0.1, 0.4, 0.9])),
+            "other": ScorePartition(np.array([0.4])),
+        }
+    )
+    knots = Knots.between(cells.if_untied(), [np.linspace(0.0, 1.0, 9), np.array([0.2, 0.7])])
+    rows, positives = knots.of_cells(knots.count(prepared, y, RowHashes(RandomSource(2))))
+    expected = Tally.of_codes(cells, prepared, y)
+    np.testing.assert_array_equal(rows, expected.counts)
+    np.testing.assert_array_equal(positives, expected.positives)
 
 
 def test_segments_have_knots_of_their_own():

@@ -297,15 +297,16 @@ def test_importing_loads_no_library() -> None:
 def test_rows_at_knots_are_counted_as_in_memory(kind):
     rng = np.random.default_rng(0)
     source = RandomSource(11)
-    regions = ScorePartition(np.array([0.25, 0.5, 0.75]), (-np.inf, np.inf)).as_bins()
+    regions = ScorePartition.at(np.array([0.25, 0.5, 0.75])).if_untied()
     knots = Knots.between(regions, [np.sort(rng.random(20))])
     scores = rng.random(5_000).astype(kind)
+    scores[:10] = 0.5  # a single edge value, which is a place of its own
     codes = rng.integers(0, 2, size=5_000).astype(np.uint8)
     expected = knots.count(scores, codes, RowHashes(source))
     counting, *columns = knots.counting
     cells = counting.bins_by_segment[None].cuts, np.column_stack(columns).astype(np.float64)
     for some in (torch.from_numpy, lambda array: array):
-        found = device_knots.count(some(scores), some(codes), source.key, cells, knots.n_knots)
+        found = device_knots.count(some(scores), some(codes), source.key, cells, knots.n_places)
         np.testing.assert_array_equal(found, expected)
 
 

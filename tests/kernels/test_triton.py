@@ -228,24 +228,23 @@ def test_a_score_outside_the_limits_is_noticed(kind: Any, bad_score: Any) -> Non
 def test_rows_are_counted_at_knots_as_in_memory(kind: Any, n_knots: int, key: int) -> None:
     generator = np.random.default_rng(0)
     source = RandomSource(key)
-    regions = ScorePartition(np.array([0.25, 0.5, 0.75]), (-np.inf, np.inf)).as_bins()
+    regions = ScorePartition.at(np.array([0.25, 0.5, 0.75])).if_untied()
     knots = Knots.between(regions, [np.sort(generator.random(n_knots))])
     scores = generator.random(500).astype(kind)
+    scores[:10] = 0.5  # a single edge value, which is a place of its own
     codes = generator.integers(0, 2, size=500).astype(np.uint8)
     counting, *columns = knots.counting
-    table = np.column_stack(columns).astype(np.float64)
-    table[1, 0] = -1.0  # a cell that does not count
-    columns[0][1] = -1
-    cells = counting.bins_by_segment[None].cuts, table
+    cells = counting.bins_by_segment[None].cuts, np.column_stack(columns).astype(np.float64)
     tensors = torch.from_numpy(scores), torch.from_numpy(codes)
-    found = device_knots.count(*tensors, key, cells, knots.n_knots)
+    found = device_knots.count(*tensors, key, cells, knots.n_places)
+    assert found[knots.n_knots :].sum(axis=(1, 2)).tolist() == [0, 10, 0]
     np.testing.assert_array_equal(found, knots.count(scores, codes, RowHashes(source)))
     some = np.flatnonzero(codes + generator.integers(0, 2, 500))
     keys = some.astype(np.uint64)
     expected = knots.count(scores[some], codes[some], RowHashes(source, keys))
     places = torch.from_numpy(some)
     tensors = torch.from_numpy(scores[some]), torch.from_numpy(codes[some])
-    found = device_knots.count(*tensors, key, cells, knots.n_knots, places)
+    found = device_knots.count(*tensors, key, cells, knots.n_places, places)
     np.testing.assert_array_equal(found, expected)
 
 

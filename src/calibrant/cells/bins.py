@@ -171,6 +171,11 @@ class Bins(Partition):
             ]
         )
 
+    def if_untied(self) -> Self:
+        """Return the bins whose edges are these atoms, if each atom was seen once."""
+        _, _, is_single, _ = self.layout.bounds()
+        return self.cut_by_cells(is_single.astype(np.int64))
+
     @cached_property
     def cells(self) -> Self:
         """The cells in which rows are counted, as bins: an edge value that counts in no region is a

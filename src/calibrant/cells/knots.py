@@ -23,7 +23,6 @@ from calibrant.cells.score_partition import ScorePartition
 from calibrant.params.random import RandomSource
 
 _BLOCK = 1 << 15  # rows whose numbers stay in the processor's cache
-_LABELS = 2
 _HALVES = 2
 
 
@@ -106,12 +105,22 @@ class Knots:
         return segment
 
     @cached_property
-    def counting(self) -> tuple[Bins, IndexArray, FloatArray, FloatArray]:
-        """Cells to count in, and of each: its first knot (-1 if it counts in none), where it
-        begins, 1 / its width.
-
-        An edge value that counts in no region, or that a bin absorbs, is a cell of its own.
+    def single_cells(self) -> IndexArray:
+        """Cells of the regions' count that are single edge values: those that count in no region, and
+        those that a bin absorbs. No curve is fitted there.
         """
+        is_single = self.regions.count_regions < 0
+        is_single[self.regions.absorbed_cells] = True
+        return np.flatnonzero(is_single)
+
+    @property
+    def n_places(self) -> int:
+        """At how many places rows are counted: the knots, and after them the single edge values."""
+        return self.n_knots + self.single_cells.size
+
+    @cached_property
+    def counting(self) -> tuple[Bins, IndexArray, FloatArray, FloatArray]:
+        """Cells to count in, and of each: its first place, where it begins, 1 / its width."""
         parts = []
         for part, of_curve in zip(self.regions.parts, self.cells.parts, strict=True):
             edges = np.union1d(of_curve.edges, part.count_cuts)
@@ -121,15 +130,17 @@ class Knots:
         inside = first_inside(*counting.layout.ends)
         segment = counting.layout.cells.segment
         cell = self.cells.layout.cells.find(inside, segment)
-        where = self.regions.layout.count_cells.find(inside, segment)
-        counts = self.regions.count_regions[where] >= 0
-        counts &= ~np.isin(where, self.regions.absorbed_cells)
         begin, end = self.cells.layout.ends
         straight = self.last > self.first
         with np.errstate(all="ignore"):
-            inverse = np.where(straight, 1.0 / (end - begin), 0.0)
-        begin = np.where(straight, begin, 0.0)
-        return counting, np.where(counts, self.first[cell], -1), begin[cell], inverse[cell]
+            inverse = np.where(straight, 1.0 / (end - begin), 0.0)[cell]
+        first = self.first[cell]
+        # a single edge value is a place of its own, which no row shares with a knot
+        where = self.regions.layout.count_cells.find(inside, segment)
+        is_single = np.isin(where, self.single_cells)
+        first[is_single] = self.n_knots + np.searchsorted(self.single_cells, where[is_single])
+        inverse[is_single] = 0.0
+        return counting, first, np.where(straight, begin, 0.0)[cell], inverse
 
     def places(self, prepared: Any) -> tuple[IndexArray, FloatArray]:
         """The knot before each score, -1 if it counts in no region, and how far it is to the next.
@@ -141,36 +152,55 @@ class Knots:
         cell = counting.regions_of(prepared)
         scores = prepared if isinstance(prepared, np.ndarray) else prepared.scores
         share = np.clip((scores - begin[cell]) * inverse[cell], 0.0, 1.0)
-        return first[cell].astype(np.intp), np.asarray(share, dtype=np.float64)
+        knot = np.where(first < self.n_knots, first, -1)
+        return knot[cell].astype(np.intp), np.asarray(share, dtype=np.float64)
 
     def count(
-        self, prepared: Any, codes: CodeArray, hashes: "RowHashes", *, threads: int = 1
+        self,
+        prepared: Any,
+        codes: CodeArray,
+        hashes: "RowHashes",
+        *,
+        n_labels: int = 2,
+        threads: int = 1,
     ) -> IntArray:
-        """Count rows by knot, half and label: an array of shape (n_knots, 2, 2) that adds over
-        parts of the rows.
+        """Count rows by place, half and label: an array of shape (n_places, 2, n_labels) that adds
+        over parts of the rows.
 
         The random numbers of the rows decide at which of the two nearest knots each counts, and in
-        which half. Edge values that count in no region are left out, and so are those that a bin
-        absorbs.
+        which half. Rows at single edge values come after those at knots. So all counts of regions
+        follow from these (`of_cells`).
         """
         counting, first, begin, inverse = self.counting
         cell = counting.regions_of(prepared, threads=threads)
         scores = prepared if isinstance(prepared, np.ndarray) else prepared.scores
-        size = self.n_knots * _HALVES * _LABELS
+        size = self.n_places * _HALVES * n_labels
         total = np.zeros(size, dtype=np.int64)
         for start in range(0, len(codes), _BLOCK):
             rows = slice(start, min(start + _BLOCK, len(codes)))
             here = cell[rows]
             bits = hashes.of(rows)
             share = (scores[rows] - begin[here]) * inverse[here]
-            knot = first[here]
-            place = knot + (uniforms(bits) < share)
+            place = first[here] + (uniforms(bits) < share)
             place *= _HALVES
             place += (bits & np.uint64(1)).view(np.int64)
-            place *= _LABELS
+            place *= n_labels
             place += codes[rows]
-            total += np.bincount(place[knot >= 0], minlength=size)
-        return total.reshape(self.n_knots, _HALVES, _LABELS)
+            total += np.bincount(place, minlength=size)
+        return total.reshape(self.n_places, _HALVES, n_labels)
+
+    def of_cells(self, counts: IntArray) -> tuple[IntArray, IntArray]:
+        """Rows and positives of each cell that the regions are counted in, from counts by place.
+
+        A knot on each side of every edge makes that exact: no row is counted beyond its region.
+        """
+        of_region = np.flatnonzero(self.regions.count_regions >= 0)
+        of_region = of_region[~np.isin(of_region, self.single_cells)]
+        cell = np.concatenate([of_region[self.region], self.single_cells])
+        found = np.zeros((2, self.regions.count_regions.size), dtype=np.int64)
+        np.add.at(found[0], cell, counts.sum(axis=(1, 2)))
+        np.add.at(found[1], cell, counts[..., 1].sum(axis=1))
+        return found[0], found[1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,7 @@ def _knots_kernel(
         uniform = (bits >> 11).to(tl.int64).to(tl.float64) * 1.1102230246251565e-16
         knot = first + (uniform < share).to(tl.int32)
         group = 4 * knot + 2 * (bits & 1).to(tl.int32) + code
-        count_rows(group, there & (first >= 0), own, counters, SHARED)
+        count_rows(group, there, own, counters, SHARED)
     end_counting(own, counters, GROUPS, SHARED)
 
 

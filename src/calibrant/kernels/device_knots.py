@@ -29,8 +29,8 @@ def count(
     key : int
         The key of the row hashes, from 0 to 2**64 - 1.
     cells : (array of shape (m,), array of shape (m + 1, 3))
-        Strictly increasing cuts; and for each cell its first knot, where it begins, and one over
-        its width. A cell whose first knot is -1 is not counted.
+        Cuts, strictly increasing; and of each cell its first knot, where it begins, and one over
+        its width.
     size : int
         The number of knots.
     places : device array of shape (n,), optional
@@ -57,7 +57,7 @@ def count(
         codes = device.bytes_of(codes)
         found = ours.count_knots(own, codes, at, key + GOLDEN, ROUNDS, both, size)
         return np.asarray(to_host(found))
-    total = like(np.zeros(4 * size + 1, np.int64), scores)
+    total = like(np.zeros(4 * size, np.int64), scores)
     with device.working_on(scores):
         rows = like(np.arange(min(scores.shape[0], device.CHUNK_ROWS)), scores)
         for part in device.row_parts(scores.shape[0]):
@@ -73,6 +73,5 @@ def count(
             first = library.asarray(found[:, 0], dtype=library.int64)
             knot = first + library.asarray(uniform < share, dtype=library.int64)
             group = 4 * knot + 2 * (bits & 1) + library.asarray(codes[part], dtype=library.int64)
-            group = library.where(first < 0, 4 * size, group)
-            total = total + library.bincount(group, minlength=4 * size + 1)
-        return to_host(total)[:-1].reshape(size, 2, 2)
+            total = total + library.bincount(group, minlength=4 * size)
+        return to_host(total).reshape(size, 2, 2)

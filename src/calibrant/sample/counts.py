@@ -15,7 +15,8 @@ from calibrant.sample.faults import Fault, Faults, Place
 from calibrant.sample.reach import Reach
 from calibrant.sample.taken_rows import Seal
 
-_MOST_KINDS = 20  # distinct labels that are counted
+MOST_KINDS = 20
+"""Kinds of label that are counted."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +62,7 @@ class Counted:
         for kind, sums in other.kinds.items():
             if kind in kinds:
                 kinds[kind] = kinds[kind] + sums
-            elif len(kinds) <= _MOST_KINDS:
+            elif len(kinds) <= MOST_KINDS:
                 kinds[kind] = sums
         left_out = self.left_out + other.left_out
         faults = self.faults + other.faults
@@ -152,7 +153,7 @@ class Count(Work[Counted]):
             rows.scores, segment_numbers(rows.segments, self.partition)
         )
         number = rows.labels.number if rows.labels is not None else np.empty(0, dtype=np.intp)
-        first = [rows.first(number == code, place) for code in range(len(kinds[: _MOST_KINDS + 1]))]
+        first = [rows.first(number == code, place) for code in range(len(kinds[: MOST_KINDS + 1]))]
         if len(kinds) == 2 and not self.weighted:
             codes = number.astype(np.uint8, copy=False)
             counts, positives, uncounted = self.partition.count(
@@ -170,7 +171,7 @@ class Count(Work[Counted]):
         regions = self.partition.membership(prepared)
         return {
             kind: replace(self._sums(rows, regions, number == code), first=first[code])
-            for code, kind in enumerate(kinds[: _MOST_KINDS + 1])
+            for code, kind in enumerate(kinds[: MOST_KINDS + 1])
         }
 
     def _sums(self, rows: BatchRows, regions: Any, chosen: Any) -> KindSums:

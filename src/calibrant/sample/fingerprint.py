@@ -119,7 +119,7 @@ def fingerprint(data: Rows, *, ordered: bool = False) -> Fingerprint:
     in_order = ordered and data.has_order and not data.columns.keyed
     found = data.fold(TakeFingerprint(data.columns, in_order))
     found.faults.check()
-    data.note_fingerprint(found.sums)  # a fit of the same data then need not read them again
+    data.note_sums(found.sums)  # a fit of the same data need not read them for it
     return found
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from calibrant.cells.knots import Knots, RowHashes
 from calibrant.params.random import RandomSource
 from calibrant.sample.batch import BatchRows, Columns, read_batch
-from calibrant.sample.counts import Count, Counted, KindSums, segment_numbers
+from calibrant.sample.counts import MOST_KINDS, Count, Counted, KindSums, segment_numbers
 from calibrant.sample.faults import Place
 from calibrant.sample.reach import Reach
 from calibrant.sample.taken_rows import Seal
@@ -17,7 +17,7 @@ from calibrant.sample.taken_rows import Seal
 
 @dataclass(frozen=True, slots=True)
 class CountKnots(Count):
-    """Count rows by knot, half and label, without drawn rows; see `calibrant.cells.knots`.
+    """Count rows by place, half and kind of label, without drawn rows; see `calibrant.cells.knots`.
 
     The random numbers of a row come from its position or its id.
     """
@@ -47,22 +47,20 @@ class CountKnots(Count):
             rows = rows.take(~drawn)
         rows, outside = self._inside(rows, place)
         kinds = {} if rows.labels is None else self._count(rows, rows.labels.names, place)
-        return Counted(kinds, left_out, faults + outside, Reach())
+        return Counted(kinds, left_out, faults + outside, Reach.of(rows.scores))
 
     def _count(
         self, rows: BatchRows, kinds: tuple[Any, ...], place: Place
     ) -> dict[Hashable, KindSums]:
-        """Rows of each label by knot and half."""
-        found: dict[Hashable, KindSums] = {}
+        """Rows of each kind of label by place and half."""
         if rows.labels is None:
-            return found
-        for code, kind in enumerate(kinds):
-            own = rows.take(np.flatnonzero(rows.labels.number == code))
-            prepared = self.partition.prepared(
-                own.scores, segment_numbers(own.segments, self.partition)
-            )
-            counts = self.knots.count(
-                prepared, np.zeros(len(own), dtype=np.uint8), RowHashes(self.source, own.keys)
-            )
-            found[kind] = KindSums(counts[..., 0].ravel())
-        return found
+            return {}
+        kinds = kinds[: MOST_KINDS + 1]
+        number = np.minimum(rows.labels.number, len(kinds) - 1)  # with more, labels are refused
+        counts = self.knots.count(
+            self.partition.prepared(rows.scores, segment_numbers(rows.segments, self.partition)),
+            number,
+            RowHashes(self.source, rows.keys),
+            n_labels=len(kinds),
+        )
+        return {kind: KindSums(counts[..., code].ravel()) for code, kind in enumerate(kinds)}

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 from calibrant._typing import ArrayLike, Seed
+from calibrant.params.labels import Classes, settle_classes
 from calibrant.params.random import RandomSource, RowSums
 from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.batch import Columns, Result, Work
@@ -47,9 +48,9 @@ class RowSource(ABC):
     _classes: ArrayLike | None = None
     _pos_label: Hashable = None
     _counts_groups = True
-    _left_out: tuple[Draw, Taken] | None = None  # rows drawn to cut bins
-    _fingerprints: dict[tuple[str | None, ...], int] | None = (
-        None  # fingerprints taken so far, shared by copies
+    _left_out: tuple[Draw, Taken] | None = None  # rows that were drawn to cut bins
+    _sums: dict[tuple[str | None, ...], RowSums] | None = (
+        None  # those of passes over all rows, shared by copies
     )
 
     def __init__(self, source: Any, columns: Columns, *, progress: Progress = None) -> None:
@@ -147,8 +148,8 @@ class RowSource(ABC):
         return self if self.columns.group is None else self._changed(_counts_groups=False)
 
     def _changed(self, **values: Any) -> Self:
-        if self._fingerprints is None:
-            self._fingerprints = {}
+        if self._sums is None:
+            self._sums = {}
         other = copy(self)
         for name, value in values.items():
             setattr(other, name, value)
@@ -185,14 +186,21 @@ class RowSource(ABC):
     def _counted_segments(self) -> Sizes:
         """Count the rows, and compute their fingerprint in the same pass."""
         found = self.fold(CountSegments(self.columns))
-        self.note_fingerprint(found.sums)
+        self.note_sums(found.sums)
         return found
 
-    def note_fingerprint(self, sums: RowSums) -> None:
-        """Store the fingerprint from a pass over all rows, so that no other pass is needed."""
-        if self._fingerprints is None:
-            self._fingerprints = {}
-        self._fingerprints[self._values()] = sums.fingerprint
+    def note_sums(self, sums: RowSums) -> None:
+        """Keep what a pass over all rows has found, so that no other is needed."""
+        if self._sums is None:
+            self._sums = {}
+        self._sums[self._values()] = sums
+
+    def row_sums(self) -> RowSums:
+        """Return the rows of each kind of label and a sum over them, taken in the pass that counts
+        the rows.
+        """
+        known = (self._sums or {}).get(self._values())
+        return self._counted_segments().sums if known is None else known
 
     def _values(self) -> tuple[str | None, ...]:
         """The columns of the fingerprint, and the one that determines which rows are skipped."""
@@ -201,13 +209,15 @@ class RowSource(ABC):
     def fingerprint(self) -> int:
         """Return an order-independent fingerprint of the rows.
 
-        It is computed in the pass that counts them.
-
-        It uses only scores and labels, so that equal weights, groups of one row and the names of
-        segments change no draw.
+        It is made of scores and labels alone, so that equal weights, groups of one row and the
+        names of segments change no draw.
         """
-        known = (self._fingerprints or {}).get(self._values())
-        return self._counted_segments().sums.fingerprint if known is None else known
+        return self.row_sums().fingerprint
+
+    def known_classes(self) -> Classes:
+        """Return the two classes, from the labels of all rows; no row needs to be counted for it."""
+        seen = {kind: rows for kind, (rows, _) in self.row_sums().kinds.items()}
+        return settle_classes(seen, classes=self._classes, pos_label=self._pos_label)
 
     def random_source(self, random_state: Seed, purpose: str, *settings: Hashable) -> RandomSource:
         """Return the random source for these rows; other rows, seeds and purposes have other

@@ -337,17 +337,26 @@ class Rows(RowSource):
         rows = self.collect()
         return rows if self._left_out is None else rows.take(~rows.chosen(self._left_out[0]))
 
-    def count_knots(self, knots: Knots, classes: Classes, source: RandomSource) -> IntArray:
-        """Count rows by knot, half and label, without drawn rows; see `Knots.count`."""
+    def count_knots(
+        self, knots: Knots, classes: Classes, source: RandomSource
+    ) -> tuple[IntArray, Reach]:
+        """Count rows by place, half and label, without drawn rows, and find the range of their
+        scores; see `Knots.count`.
+        """
         draw, taken = (None, None) if self._left_out is None else self._left_out
         counted = self.fold(
             CountKnots(self.columns, knots.regions, draw, knots=knots, source=source)
         )
         counted.faults.check()
         check_same_rows(counted, taken)
-        nothing = KindSums(np.zeros(2 * knots.n_knots, dtype=np.int64))
+        settle_classes(
+            {kind: sums.rows for kind, sums in counted.kinds.items() if sums.rows},
+            classes=classes.labels,
+            pos_label=classes.positive,
+        )
+        nothing = KindSums(np.zeros(2 * knots.n_places, dtype=np.int64))
         labels = (classes.negative, classes.positive)
         of_labels = [
-            counted.kinds.get(label, nothing).counts.reshape(knots.n_knots, 2) for label in labels
+            counted.kinds.get(label, nothing).counts.reshape(knots.n_places, 2) for label in labels
         ]
-        return np.stack(of_labels, axis=-1)
+        return np.stack(of_labels, axis=-1), counted.reach

@@ -16,11 +16,12 @@ With plain rows and another interval, or no pilot rows, one curve is fitted to a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from calibrant._typing import ArrayLike
+from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators._best_case import check_parts
 from calibrant.calibrators.anchored.curve_bounds import ROUNDING
 from calibrant.calibrators.anchored.curve_choice import CURVES
@@ -32,7 +33,7 @@ from calibrant.calibrators.anchored.fitted_curve import (
     FittedCurve,
     ProvedCurve,
 )
-from calibrant.calibrators.anchored.half_curves import HalfCurves
+from calibrant.calibrators.anchored.half_curves import CountedRows, HalfCurves
 from calibrant.calibrators.anchored.one_curve import fit_to_all_rows
 from calibrant.calibrators.anchored.unit_rows import UnitWeights
 from calibrant.calibrators.anchored.unlabelled import (
@@ -41,10 +42,11 @@ from calibrant.calibrators.anchored.unlabelled import (
     read_unlabelled,
 )
 from calibrant.calibrators.piecewise import PiecewiseCalibrator
-from calibrant.calibrators.regions.binned_rows import Binned
+from calibrant.calibrators.regions.binned_rows import Binned, Cut, cut_bins
+from calibrant.calibrators.regions.grouped_rows import cut_units
 from calibrant.calibrators.regions.parameters import EXACT, automatic_bins
 from calibrant.calibrators.regions.proof import CurveClaim
-from calibrant.calibrators.regions.region_calibrator import BinnedCalibrator
+from calibrant.calibrators.regions.region_calibrator import BinnedCalibrator, is_plain
 from calibrant.calibrators.regions.stated import Stated
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
@@ -257,15 +259,42 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         data = self._read(scores, y, classes=classes, **beside)
         return self._fit_rows(data, Stated.about(scores, **told), unlabelled)
 
+    def _fit_rows(self, data: Rows, stated: Stated, unlabelled: FloatArray | None = None) -> Self:
+        """Cut regions and count; plain rows once, by region, knot and label."""
+        self._check_stated(stated)
+        counted = None
+        if is_plain(data):
+            count = partial(self._counted, unlabelled=unlabelled)
+            binned, counted = cut_bins(data, self, stated, count)
+        else:
+            binned = cut_units(data, self, stated)
+        self._fit_counted(binned, counted)
+        self._warn_if_weak()
+        return self
+
+    def _counted(
+        self, cut: Cut, unlabelled: FloatArray | None
+    ) -> tuple[Binned, CountedRows | None]:
+        """Count plain rows in regions and at knots; None where there are no knots."""
+        if self._exact_interval != EXACT:
+            return replace(cut.counted(), unlabelled=unlabelled), None
+        with np.errstate(all="ignore"):
+            return CountedRows.of_cut(cut, self.random_state, unlabelled)
+
     def fit_binned(self, binned: Binned) -> None:
         """Fit the curve to rows whose regions are cut and counted already."""
+        self._fit_counted(binned, None)
+
+    def _fit_counted(self, binned: Binned, counted: CountedRows | None) -> None:
         proof = CurveProof.of(binned, self)
-        with np.errstate(all="ignore"):
-            halves = self._half_curves(binned, proof)
-        if halves is None:
+        if counted is None:
+            counted = self._counted_again(binned, proof)
+        if counted is None:
             check_unlabelled(binned)
             fitted, limits = fit_to_all_rows(binned, proof, self.curve)
         else:
+            with np.errstate(all="ignore"):
+                halves = HalfCurves.fit(counted, self.curve)
             fitted, limits = self._moved(halves, proof)
         if proof.weighted is not None:
             proof = replace(proof, weighted=replace(proof.weighted, limits=limits))
@@ -273,17 +302,18 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         self.score_range_seen_ = binned.reach.seen
         self._say_unlabelled(binned)
 
-    def _half_curves(self, binned: Binned, proof: CurveProof) -> HalfCurves | None:
-        """Curves of both halves of the rows; None where plain rows have no pilot rows, or other
-        limits than exact ones.
+    def _counted_again(self, binned: Binned, proof: CurveProof) -> CountedRows | None:
+        """Rows whose regions are counted, at knots; None where plain rows have no pilot rows, or
+        other limits than exact ones.
         """
-        if proof.is_plain:
-            if self._exact_interval != EXACT or not any(map(len, binned.drawn.values())):
+        with np.errstate(all="ignore"):
+            if not proof.is_plain:
+                bound = 1.0 if proof.weighted is None else proof.weighted.bound
+                counting = UnitWeights.of(binned.design, bound)
+                return CountedRows.of_units(binned, self.random_state, counting)
+            if self._exact_interval != EXACT:
                 return None
-            return HalfCurves.fit(binned, self.curve, self.random_state)
-        bound = 1.0 if proof.weighted is None else proof.weighted.bound
-        counting = UnitWeights.of(binned.design, bound)
-        return HalfCurves.fit(binned, self.curve, self.random_state, counting)
+            return CountedRows.of_binned(binned, self.random_state)
 
     def _moved(self, halves: HalfCurves, proof: CurveProof) -> tuple[FittedCurve, Interval]:
         """Their mean, moved to a small epsilon, what bets prove of it, and limits of the rates."""

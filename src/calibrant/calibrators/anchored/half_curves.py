@@ -2,7 +2,7 @@
 their mean, moved.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -11,18 +11,20 @@ from calibrant._typing import BoolArray, FloatArray, IntArray, Seed
 from calibrant.calibrators._recentre import RisingRegions
 from calibrant.calibrators.anchored.curve_bounds import CurveBounds, CurveEvidence, CurveRows
 from calibrant.calibrators.anchored.curve_choice import Curve, fit_curve
-from calibrant.calibrators.anchored.pilot_rows import LabelledPilot
+from calibrant.calibrators.anchored.pilot_rows import LabelledPilot, has_pilot
 from calibrant.calibrators.anchored.plain_rows import PlainRows
 from calibrant.calibrators.anchored.unit_rows import UnitWeights
 from calibrant.calibrators.anchored.units import CurveUnits
 from calibrant.calibrators.curves.distinct_scores import DistinctScores
-from calibrant.calibrators.regions.binned_rows import Binned
+from calibrant.calibrators.regions.binned_rows import Binned, Cut
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.cells.knots import Knots
+from calibrant.cells.tally import Tally
+from calibrant.errors import InvalidValueError
 from calibrant.limits.interval import Interval
+from calibrant.params.random import RandomSource
+from calibrant.sample.rows import Rows
 
-FEWEST_PILOT_ROWS = 12
-"""With fewer pilot rows there is no first curve."""
 _OWN_ROWS = 250  # rows of a half from which on a segment has a curve of its own
 _SLACK = (
     0.01  # by how much more than the smallest epsilon is taken, so that probabilities move less
@@ -34,9 +36,112 @@ _FIRST = "first curve"  # the name of a curve without rows to fit
 _BEYOND = 0.5  # of the distance to 0 or 1: how far the curve moves at its ends
 
 
-def _n_units(binned: Binned) -> int:
-    """How many rows are counted or, of groups, how many there are with those of pilot rows."""
-    return int(binned.tally.counts.sum()) if binned.design is None else binned.whole.n_groups()
+@dataclass(frozen=True, eq=False)
+class CountedRows:
+    """Pilot rows, the first curves and the knots that they fix, and the other rows, counted there.
+
+    Attributes
+    ----------
+    pilot : LabelledPilot
+        The pilot rows.
+    firsts : list of functions
+        The first curve of each segment.
+    rows : CurveRows
+        The counted rows, at the knots.
+    """
+
+    pilot: LabelledPilot
+    firsts: list[Curve]
+    rows: CurveRows
+
+    @classmethod
+    def of_cut(
+        cls, cut: Cut, random_state: Seed, unlabelled: FloatArray | None = None
+    ) -> tuple[Binned, Self | None]:
+        """Count plain rows, once: by region, knot and label; None with few pilot rows.
+
+        The regions are views of the same counts. Knots need regions, and counts show which edges of
+        regions are tied; so knots are those of untied edges. A tied edge that its bin absorbs has
+        the same knots. One that is a region of its own has not: there rows are counted again.
+        """
+        if not has_pilot(cut.drawn):
+            return replace(cut.counted(), unlabelled=unlabelled), None
+        try:
+            classes = cut.rows.known_classes()
+        except InvalidValueError:
+            cut.counted()  # says which rows have labels that are wrong
+            raise
+        source = _source(cut.whole, random_state)
+        cells = cut.cells.as_bins()
+        regions = cells.if_untied() if cut.by_own_ranks else cells
+        pilot = LabelledPilot.of(cut.rows.drawn_rows(cut.whole, classes), regions)
+        firsts = pilot.first_curves()
+        knots = pilot.knots(firsts, cut.n_rows - regions.layout.n_uncounted)
+        counts, reach = cut.rows.count_knots(knots, classes, source)
+        rows, positives = knots.of_cells(counts)
+        binned = cut.settled(Tally(rows, positives, 0, cells.fingerprint), classes, reach)
+        binned = replace(binned, unlabelled=unlabelled)
+        found = binned.partition.as_bins()
+        if found.layout.n_atoms > regions.layout.n_atoms:
+            return binned, cls._plain(binned, source)
+        knots = replace(knots, regions=found)
+        return binned, cls(pilot, firsts, _plain_rows(knots, counts, pilot, source, unlabelled))
+
+    @classmethod
+    def of_binned(cls, binned: Binned, random_state: Seed) -> Self | None:
+        """Count plain rows whose regions were counted before; None with few pilot rows."""
+        if not has_pilot(binned.drawn):
+            return None
+        return cls._plain(binned, _source(binned.whole, random_state))
+
+    @classmethod
+    def _plain(cls, binned: Binned, source: RandomSource) -> Self:
+        pilot = LabelledPilot.of(
+            binned.rows.drawn_rows(binned.whole, binned.classes), binned.partition.as_bins()
+        )
+        firsts = pilot.first_curves()
+        knots = pilot.knots(firsts, int(binned.tally.counts.sum()))
+        counts, _ = binned.rows.count_knots(knots, binned.classes, source)
+        plain = _plain_rows(knots, counts, pilot, source, binned.unlabelled)
+        return cls(pilot, firsts, plain)
+
+    @classmethod
+    def of_units(cls, binned: Binned, random_state: Seed, counting: UnitWeights) -> Self:
+        """Sum rows over units; `counting` says how these count."""
+        if any(map(len, binned.drawn.values())):
+            drawn = binned.rows.drawn_rows(binned.whole, binned.classes)
+        else:
+            drawn = binned.whole.collect().take(np.empty(0, dtype=np.intp))
+        pilot = LabelledPilot.of(drawn, binned.partition.as_bins())
+        source = _source(binned.whole, random_state)
+        n_units = binned.whole.n_groups() if binned.design else int(binned.tally.counts.sum())
+        if pilot.is_enough:
+            firsts = pilot.first_curves()
+            knots = pilot.knots(firsts, n_units)
+            rows = CurveUnits.of(binned, pilot.rows, knots, source, counting)
+        else:
+            firsts = pilot.blind_curves()
+            knots = pilot.blind_knots(n_units)
+            rows = CurveUnits.of(binned, None, knots, source, counting)
+        return cls(pilot, firsts, rows)
+
+
+def _source(whole: Rows, random_state: Seed) -> RandomSource:
+    return whole.random_source(random_state, "knots and halves")
+
+
+def _plain_rows(
+    knots: Knots,
+    counts: IntArray,
+    pilot: LabelledPilot,
+    source: RandomSource,
+    unlabelled: FloatArray | None,
+) -> PlainRows:
+    """Plain rows at knots, from counts by place, half and label."""
+    of_pilot = pilot.count(knots, source.for_purpose("pilot rows"))
+    nothing = np.zeros(knots.n_knots, dtype=np.int64)
+    rows = PlainRows(knots, counts[: knots.n_knots], of_pilot, nothing, source)
+    return rows if unlabelled is None else rows.with_unlabelled(unlabelled)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,32 +160,13 @@ class HalfCurves:
     evidence: CurveEvidence
 
     @classmethod
-    def fit(
-        cls,
-        binned: Binned,
-        curve: str | ScoreCalibrator,
-        random_state: Seed,
-        counting: UnitWeights | None = None,
-    ) -> Self | None:
-        """Fit them to pilot rows and to counted rows; None of plain rows with few pilot rows.
-
-        `counting` says how units count, if rows are units.
-        """
-        pilot = LabelledPilot.of(binned)
-        has_pilot = len(pilot.rows) >= FEWEST_PILOT_ROWS
-        if counting is None and not has_pilot:
-            return None
-        source = binned.whole.random_source(random_state, "knots and halves")
-        n_units = int(binned.tally.counts.sum()) if counting is None else _n_units(binned)
-        firsts = pilot.first_curves() if has_pilot else pilot.blind_curves()
-        knots = pilot.knots(firsts, n_units) if has_pilot else pilot.blind_knots(n_units)
-        rows: CurveRows
-        if counting is None:
-            rows = PlainRows.of(binned, pilot.count, knots, source)
-        else:
-            rows = CurveUnits.of(binned, pilot.rows if has_pilot else None, knots, source, counting)
-        first = _at_knots(knots, firsts)
-        tame = pilot.beyond(knots, rows.guess(first), rows.expected) if has_pilot else None
+    def fit(cls, counted: CountedRows, curve: str | ScoreCalibrator) -> Self:
+        """Fit them to pilot rows and to counted rows."""
+        pilot = counted.pilot
+        rows = counted.rows
+        knots = rows.knots
+        first = _at_knots(knots, counted.firsts)
+        tame = pilot.beyond(knots, rows.guess(first), rows.expected) if pilot.is_enough else None
         first = first if tame is None else tame.of(first)
         names = []
         halves = []

@@ -2,10 +2,11 @@
 how far curves may move where no pilot row was.
 """
 
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,13 +14,13 @@ from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.calibrators._held_out import Guess
 from calibrant.calibrators.anchored.curve_choice import Curve, first_curve, is_falling
 from calibrant.calibrators.curves.distinct_scores import DistinctScores
-from calibrant.calibrators.regions.binned_rows import Binned
 from calibrant.cells.bins import Bins
 from calibrant.cells.knots import Knots, RowHashes
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.params.random import RandomSource
 from calibrant.sample.sources.memory import MemoryRows
 
+_FEWEST_ROWS = 12  # with fewer pilot rows there is no first curve
 CELLS = 24
 """Cells of each region."""
 _FEW_CELLS = 12  # where rows are fewer than this:
@@ -32,6 +33,11 @@ _OWN_PILOT = 50  # pilot rows from which on a segment has a first curve and knot
 _NEAREST = 0.01  # to 0 and 1: the score itself as a first curve
 # of the standard error of a rate times the rows: how far curves move beyond pilot rows
 _MOST_BEYOND = 0.015
+
+
+def has_pilot(drawn: Mapping[Hashable, Any]) -> bool:
+    """Whether enough rows were drawn for a first curve."""
+    return sum(map(len, drawn.values())) >= _FEWEST_ROWS
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,17 +59,17 @@ class LabelledPilot:
     segment: IndexArray
 
     @classmethod
-    def of(cls, binned: Binned) -> Self:
+    def of(cls, rows: MemoryRows, regions: Bins) -> Self:
         """The labelled rows that were drawn before any was counted."""
-        if any(map(len, binned.drawn.values())):
-            rows = binned.rows.drawn_rows(binned.whole, binned.classes)
-        else:
-            rows = binned.whole.collect().take(np.empty(0, dtype=np.intp))
-        regions = binned.partition.as_bins()
         segment = np.zeros(len(rows), dtype=np.intp)
         if rows.segment is not None:
             segment = regions.numbers(rows.segment_names)[rows.segment]
         return cls(rows, regions, segment)
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether there are enough rows for a first curve."""
+        return len(self.rows) >= _FEWEST_ROWS
 
     def own(self, number: int) -> BoolArray:
         """The rows that decide for a segment: its own, or if these are few all."""
@@ -138,7 +144,8 @@ class LabelledPilot:
         prepared = self.regions.prepared(
             self.rows.scores, self.segment if self.regions.has_segments else None
         )
-        return np.asarray(knots.count(prepared, self.rows.codes, RowHashes(source)).sum(axis=1))
+        counts = knots.count(prepared, self.rows.codes, RowHashes(source))
+        return np.asarray(counts[: knots.n_knots].sum(axis=1))
 
 
 @dataclass(frozen=True, eq=False)

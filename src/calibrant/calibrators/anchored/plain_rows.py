@@ -4,8 +4,7 @@ The order of rows given their counts is uniform, so halves come with the counts 
 bets is drawn afterwards (`calibrant.limits.block_bets`).
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
@@ -20,7 +19,6 @@ from calibrant.calibrators.anchored.curve_bounds import (
     CurveEvidence,
     CurveLimits,
 )
-from calibrant.calibrators.regions.binned_rows import Binned
 from calibrant.cells.knots import Knots, RowHashes
 from calibrant.limits.bet_walk import FEW_STEPS
 from calibrant.limits.binomial import lower_limit, sidak_levels, upper_limit
@@ -103,23 +101,11 @@ class PlainRows:
     unlabelled: IntArray
     source: RandomSource
 
-    @classmethod
-    def of(
-        cls,
-        binned: Binned,
-        count_pilot: Callable[[Knots, RandomSource], IntArray],
-        knots: Knots,
-        source: RandomSource,
-    ) -> Self:
-        """Count the rows at knots."""
-        counts = binned.rows.count_knots(knots, binned.classes, source)
-        of_pilot = count_pilot(knots, source.for_purpose("pilot rows"))
-        unlabelled = np.zeros(knots.n_knots, dtype=np.int64)
-        if binned.unlabelled is not None:
-            hashes = RowHashes(source.for_purpose("unlabelled scores"))
-            codes = np.zeros(binned.unlabelled.size, dtype=np.uint8)
-            unlabelled = knots.count(binned.unlabelled, codes, hashes).sum(axis=(1, 2))
-        return cls(knots, counts, of_pilot, unlabelled, source)
+    def with_unlabelled(self, scores: FloatArray) -> Self:
+        """The same, with further rows that have no labels."""
+        hashes = RowHashes(self.source.for_purpose("unlabelled scores"))
+        counts = self.knots.count(scores, np.zeros(scores.size, dtype=np.uint8), hashes)
+        return replace(self, unlabelled=counts[: self.knots.n_knots].sum(axis=(1, 2)))
 
     @cached_property
     def at_knots(self) -> IntArray:

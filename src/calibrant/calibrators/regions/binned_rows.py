@@ -55,6 +55,66 @@ class Binned:
     unlabelled: FloatArray | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Cut:
+    """Bins that are cut, before any row is counted in them.
+
+    Attributes
+    ----------
+    cells : Partition
+        The bins. Where their edges are order statistics of the rows that are counted
+        (`by_own_ranks`), the finest cells, between and at these: counts show which are tied.
+    rows, whole : Rows
+        The rows to count, and all rows.
+    facts : RowFacts
+        How they were read and drawn.
+    n_rows : int
+        How many rows there are to count; 0 if no row was drawn.
+    drawn : dict of float arrays
+        The scores of the rows that are not counted, by segment.
+    absorbing : dict of int, optional
+        At how many ranks the edges of each segment were taken, where bins absorb tied ones.
+    weighted : bool
+        Whether importance weights are summed.
+    stated : Stated
+        What `fit` was told of the data.
+    """
+
+    cells: Partition
+    rows: Rows
+    whole: Rows
+    facts: RowFacts
+    n_rows: int = 0
+    drawn: Mapping[Hashable, Any] = field(default_factory=dict)
+    by_own_ranks: bool = False
+    absorbing: Mapping[Hashable, int] | None = None
+    weighted: bool = False
+    stated: Stated = NOTHING_STATED
+
+    def counted(self) -> Binned:
+        """Count the rows in the cells, and say what bins these make."""
+        return self.settled(*self.rows.tally_and_reach(self.cells, weighted=self.weighted))
+
+    def settled(self, tally: Tally, classes: Classes, reach: Reach) -> Binned:
+        """The bins, given what was counted in the cells."""
+        partition = self.cells
+        if self.by_own_ranks:
+            partition = self.cells.as_bins().cut_by_cells(tally.counts, self.absorbing)
+            tally = tally.regrouped(partition.count_regions, partition)
+            reach = sum(map(Reach.of, self.drawn.values()), reach)
+        return Binned(
+            partition,
+            tally,
+            classes,
+            reach,
+            self.rows,
+            self.facts,
+            self.whole,
+            self.drawn,
+            stated=self.stated,
+        )
+
+
 def cut_and_count(
     data: Rows,
     settings: CutParameters,
@@ -63,18 +123,30 @@ def cut_and_count(
     weighted: bool = False,
 ) -> Binned:
     """Cut bins and count the rows in them, once; `weighted` sums their importance weights too."""
+    return cut_bins(data, settings, stated, Cut.counted, weighted=weighted)
+
+
+def cut_bins(
+    data: Rows,
+    settings: CutParameters,
+    stated: Stated,
+    count: Callable[[Cut], T],
+    *,
+    weighted: bool = False,
+) -> T:
+    """Cut bins, and return what `count` makes of them."""
     given = settings._given_partition
     if given is not None:
-        tallied = data.tally_and_reach(given, weighted=weighted)
-        return Binned(given, *tallied, data, data.facts(drawn=False), data, stated=stated)
+        facts = data.facts(drawn=False)
+        return count(Cut(given, data, data, facts, weighted=weighted, stated=stated))
     seed = seed_of(settings.random_state)
     try:
-        return _cut(data, settings, stated, weighted, seed, can_draw=True)
+        return count(_cut(data, settings, stated, weighted, seed, can_draw=True))
     except MovedRowsError:  # rows without an order may come in another order
         must_draw = settings.pilot != "auto" or settings._fewest_rows is not None
         if data.has_order or data.columns.id is not None or must_draw:
             raise
-        return _cut(data, settings, stated, weighted, seed, can_draw=False)
+        return count(_cut(data, settings, stated, weighted, seed, can_draw=False))
 
 
 def _cut(
@@ -85,7 +157,7 @@ def _cut(
     seed: int,
     *,
     can_draw: bool,
-) -> Binned:
+) -> Cut:
     segments = ChosenSegments()
     if data.columns.segment is not None:
         segments = chosen_segments(data, settings, seed, can_draw)
@@ -95,16 +167,14 @@ def _cut(
         chosen = (
             data.split_by(segment_draw(data, settings, seed)).others if segments.drawn else data
         )
-        binned = cutting.fixed_width(chosen.pooled(segments.kept))
+        cut = cutting.fixed_width(chosen.pooled(segments.kept))
     elif settings.pilot is None or isinstance(settings.pilot, str):
-        binned = cutting.own_quantiles(can_look=can_draw and settings.pilot == "auto")
+        cut = cutting.own_quantiles(can_look=can_draw and settings.pilot == "auto")
     else:
-        binned = cutting.pilot_quantiles(settings.pilot)
-    drawn_by = binned.facts.drawn_by or (
-        data.facts(drawn=True).drawn_by if segments.drawn else None
-    )
-    facts = replace(binned.facts, drawn_by=drawn_by, pooled=segments.pooled)
-    return replace(binned, facts=facts, whole=whole, stated=stated)
+        cut = cutting.pilot_quantiles(settings.pilot)
+    drawn_by = cut.facts.drawn_by or (data.facts(drawn=True).drawn_by if segments.drawn else None)
+    facts = replace(cut.facts, drawn_by=drawn_by, pooled=segments.pooled)
+    return replace(cut, facts=facts, weighted=weighted, stated=stated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,21 +198,17 @@ class _Cutting:
     def _equal_width(self, n_bins: int) -> ScorePartition:
         return equal_width(n_bins, self.stated)
 
-    def fixed_width(self, rows: Rows) -> Binned:
+    def fixed_width(self, rows: Rows) -> Cut:
         """Bins of equal width, for which no row is needed.
 
         A segment may have no rows but those that chose it.
         """
         partition = joined_bins(each_part(self._bins(self.data.sizes()), cache(self._equal_width)))
-        tallied = rows.tally_and_reach(partition, weighted=self.weighted)
-        return Binned(partition, *tallied, rows, rows.facts(drawn=False), rows)
+        return Cut(partition, rows, self.data, rows.facts(drawn=False))
 
-    def own_quantiles(self, *, can_look: bool) -> Binned:
+    def own_quantiles(self, *, can_look: bool) -> Cut:
         """Bins between order statistics of the rows that are counted, unless a look at a few others
         finds ties.
-
-        Rows are counted in the finest cells, between and at the order statistics; the counts show
-        which of them are tied.
 
         The rows of a look are not counted. If they are untied, bins lie between order statistics of
         the other rows, and a bin absorbs its left edge if that is tied after all. If they are tied,
@@ -157,21 +223,24 @@ class _Cutting:
         sizes = self.data.sizes()
         bins = self._bins(sizes)
         aside = self._set_aside(sizes, bins, can_look)
-        others = aside.parts.others
-        drawn = aside.parts.drawn
         cells = self._finest_cells(sizes, bins, aside)
-        tally, classes, reach = others.tally_and_reach(cells, weighted=self.weighted)
         absorbs = self.settings.pilot is not None and not self.weighted
         n_edges = {name: bins[name] - 1 for name in sizes}
-        partition = cells.cut_by_cells(tally.counts, n_edges if absorbs else None)
-        reach = sum(map(Reach.of, drawn.values()), reach)
         facts = replace(
             self.data.facts(drawn=any(aside.taken.values())),
             looked=sum(rows for name, rows in aside.looks.items() if not aside.cuts[name]),
             cutting=sum(aside.cuts.values()),
         )
-        regrouped = tally.regrouped(partition.count_regions, partition)
-        return Binned(partition, regrouped, classes, reach, others, facts, self.data, drawn)
+        return Cut(
+            cells,
+            aside.parts.others,
+            self.data,
+            facts,
+            sum(sizes.values()) - sum(aside.taken.values()),
+            aside.parts.drawn,
+            by_own_ranks=True,
+            absorbing=n_edges if absorbs else None,
+        )
 
     def _set_aside(
         self, sizes: Mapping[Hashable, int], bins: Mapping[Hashable, int], can_look: bool
@@ -233,7 +302,7 @@ class _Cutting:
                 cells[name] = ScorePartition.from_tied_scores(scores, bins[name], aside=random_rows)
         return joined_bins(cells)
 
-    def pilot_quantiles(self, pilot: float) -> Binned:
+    def pilot_quantiles(self, pilot: float) -> Cut:
         """Bins between quantiles of a random part of the rows, which only cuts.
 
         The others count (the paper's way).
@@ -256,10 +325,8 @@ class _Cutting:
             )
 
         partition = joined_bins(each_part({name: name for name in parts.sizes}, cut))
-        tallied = parts.others.tally_and_reach(partition, weighted=self.weighted)
-        return Binned(
-            partition, *tallied, parts.others, self.data.facts(drawn=True), self.data, parts.drawn
-        )
+        facts = self.data.facts(drawn=True)
+        return Cut(partition, parts.others, self.data, facts, n_rows - n_drawn, parts.drawn)
 
 
 @dataclass(frozen=True, slots=True)

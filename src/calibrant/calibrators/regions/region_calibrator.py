@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -324,9 +324,9 @@ class BinnedCalibrator(CutParameters, RegionCalibrator):
                 )
         return self._fit_rows(self._read(scores, y, **beside), stated)
 
-    def _fit_rows(self, data: Rows, stated: Stated, unlabelled: FloatArray | None = None) -> Self:
+    def _fit_rows(self, data: Rows, stated: Stated) -> Self:
         self._check_stated(stated)
-        self.fit_binned(replace(cut_rows(data, self, stated), unlabelled=unlabelled))
+        self.fit_binned(cut_rows(data, self, stated))
         self._warn_if_weak()
         return self
 
@@ -340,9 +340,13 @@ class BinnedCalibrator(CutParameters, RegionCalibrator):
 
 def cut_rows(data: Rows, settings: CutParameters, stated: Stated) -> Binned:
     """Cut bins and count the rows in them: plain rows, or rows with groups or weights."""
-    if data.columns.group is None and data.columns.weight is None:
-        return cut_and_count(data, settings, stated)
-    return cut_units(data, settings, stated)
+    cut = cut_and_count if is_plain(data) else cut_units
+    return cut(data, settings, stated)
+
+
+def is_plain(data: Rows) -> bool:
+    """Whether rows have neither groups nor weights."""
+    return data.columns.group is None and data.columns.weight is None
 
 
 def columns_to_predict(fitted: RegionCalibrator, data: Rows) -> Columns:

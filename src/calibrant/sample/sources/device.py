@@ -21,7 +21,7 @@ from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.errors import InvalidValueError
 from calibrant.kernels import device, device_curves, device_draws, device_knots, libraries
-from calibrant.params.labels import Classes
+from calibrant.params.labels import Classes, settle_classes
 from calibrant.params.random import RandomSource, RowSums
 from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.batch import BatchRows, Columns
@@ -198,8 +198,11 @@ class DeviceData(Rows):
             counts - positives, uncounted - left_out, first=Place(0, device.first(~codes))
         )
         positive = KindSums(positives, left_out, first=Place(0, device.first(codes)))
-        reach = Reach(*(score + 0.0 for score in self._extremes(self.columns.score)))
-        return Counted({kinds[0]: negative, kinds[1]: positive}, reach=reach)
+        return Counted({kinds[0]: negative, kinds[1]: positive}, reach=self._reach())
+
+    def _reach(self) -> Reach:
+        """The range of all scores."""
+        return Reach(*(score + 0.0 for score in self._extremes(self.columns.score)))
 
     def drawn_rows(self, whole: Rows, classes: Classes) -> MemoryRows:
         """The rows that were drawn before these remained, with their labels."""
@@ -213,8 +216,18 @@ class DeviceData(Rows):
             libraries.to_host(scores), libraries.to_host(codes).astype(np.uint8), classes
         )
 
-    def count_knots(self, knots: Knots, classes: Classes, source: RandomSource) -> IntArray:
-        """Count rows by knot, half and label, without drawn rows; see `Knots.count`."""
+    def known_classes(self) -> Classes:
+        """Both classes."""
+        kinds = self._kinds()
+        if kinds is None:
+            return super().known_classes()
+        seen = dict.fromkeys(kinds, 1)
+        return settle_classes(seen, classes=self._classes, pos_label=self._pos_label)
+
+    def count_knots(
+        self, knots: Knots, classes: Classes, source: RandomSource
+    ) -> tuple[IntArray, Reach]:
+        """Count rows by place, half and label, without drawn rows; see `Knots.count`."""
         bins = knots.counting[0].bins_by_segment.get(None)
         kinds = self._kinds()
         if bins is None or kinds is None or not self._draws_on_gpu():
@@ -224,13 +237,13 @@ class DeviceData(Rows):
         cells = bins.cuts, np.column_stack(knots.counting[1:]).astype(np.float64)
         scores = self._source[self.columns.score]
         codes = self._source[str(self.columns.label)] == classes.positive
-        counts = device_knots.count(scores, codes, source.key, cells, knots.n_knots)
+        counts = device_knots.count(scores, codes, source.key, cells, knots.n_places)
         if self._left_out is not None:
             index = self._drawn(self._left_out[0])
             counts -= device_knots.count(
-                scores[index], codes[index], source.key, cells, knots.n_knots, index
+                scores[index], codes[index], source.key, cells, knots.n_places, index
             )
-        return counts
+        return counts, self._reach()
 
     def apply(self, added: AddColumns) -> dict[str, Any]:
         """The numeric columns, on the device of the scores, next to the existing ones.

@@ -305,11 +305,17 @@ class MemoryRows(Rows):
         """These rows: others were already drawn."""
         return self
 
-    def count_knots(self, knots: Knots, classes: Classes, source: RandomSource) -> IntArray:
-        """Count the rows by knot, half and label; see `Knots.count`."""
-        return knots.count(
-            self.prepared, self.codes, RowHashes(source, self.keys), threads=self.threads
-        )
+    def known_classes(self) -> Classes:
+        """Both classes."""
+        return self.known
+
+    def count_knots(
+        self, knots: Knots, classes: Classes, source: RandomSource
+    ) -> tuple[IntArray, Reach]:
+        """Count the rows by place, half and label; see `Knots.count`."""
+        hashes = RowHashes(source, self.keys)
+        counts = knots.count(self.prepared, self.codes, hashes, threads=self.threads)
+        return counts, self.reach or Reach.of(self.scores)
 
     def n_groups(self) -> int:
         """How many groups have rows."""
