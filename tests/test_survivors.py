@@ -10,13 +10,22 @@ import pytest
 from scipy import stats
 
 from calibrant import BinningCalibrator, OnlineCalibrator, Partition, Tally, plan
-from calibrant.cells.group_counts import GroupCounts
+from calibrant.assess.compare_models.losses import number_or_none
+from calibrant.assess.compare_models.model_comparison import PairedDifference, _pair_verdict
+from calibrant.assess.monotone.runs import BandSteps, refutation
+from calibrant.cells.exact_sums import ExactSums
+from calibrant.cells.group_counts import GroupCounts, _added_up
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.tally import WeightSums
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.absorbed import absorbed_budget, region_limits
 from calibrant.intervals import clopper_pearson, get_method
 from calibrant.limits.binomial import lower_limit
+from calibrant.limits.block_bets import DealtBlocks, dealt_sizes
+from calibrant.limits.deviance import mirror
+from calibrant.limits.poisson_binomial import upper_tail
+from calibrant.sequences import SEQUENCES, get_sequence
+from calibrant.shift.ratios.density_ratio import share_outside
 
 
 def online(counts: list[int], lower: list[float], upper: list[float]) -> OnlineCalibrator:
@@ -156,3 +165,146 @@ def test_the_seed_of_a_stream_stays_the_same_and_differs_between_streams() -> No
     assert first._stream.seed == first._stream.seed
     assert OnlineCalibrator.from_dict(first.to_dict())._stream.seed == first._stream.seed
     assert first._stream.seed != second._stream.seed
+
+
+def test_p_and_its_mirror_add_up_to_1() -> None:
+    p = np.array([1e-300, 1e-9, 0.1, 0.4999, 0.5, 0.5001, 0.9, 1.0 - 1e-9])
+    mirrored = mirror(-np.log(p))
+    np.testing.assert_allclose(mirrored, -np.log1p(-p), rtol=1e-6)
+    np.testing.assert_allclose(mirror(mirrored)[2:], -np.log(p[2:]), rtol=1e-6)
+    assert np.isfinite(mirror(np.zeros(1))).all()
+
+
+def test_rows_that_are_dealt_out_are_all_there_once() -> None:
+    counts = np.array([[150_000, 20_000, 7], [900, 0, 100], [0, 0, 0], [65_536, 0, 0]])
+    dealt = DealtBlocks.of(counts, np.random.default_rng(0))
+    for sample, of_kinds in enumerate(counts):
+        late = dealt.late[sample]
+        found = dealt.blocks[sample].sum(axis=0) + np.bincount(late[late >= 0], minlength=3)
+        np.testing.assert_array_equal(found, of_kinds)
+        early = dealt_sizes(int(of_kinds.sum()), sum(dealt.sizes))
+        np.testing.assert_array_equal(dealt.blocks[sample].sum(axis=1)[: len(early)], early)
+    first = dealt.blocks[0][0] / dealt.blocks[0][0].sum()  # kinds are mixed in every block
+    assert first[:2] == pytest.approx(counts[0, :2] / counts[0].sum(), abs=0.02)
+
+
+def test_large_samples_begin_with_sixteenths_of_what_is_left() -> None:
+    sizes = dealt_sizes(1 << 18, 128)
+    left = 1 << 18
+    for size in sizes:
+        if left <= 1 << 16:
+            break
+        assert size == left // 16
+        left -= size
+    assert left <= 1 << 16
+
+
+@pytest.mark.parametrize("largest", [5, 1 << 40])
+def test_groups_of_equal_columns_are_added_up_whatever_the_numbers(largest: int) -> None:
+    rng = np.random.default_rng(0)
+    columns = [rng.integers(0, 3, 200) * largest, rng.integers(0, 4, 200), rng.integers(0, 2, 200)]
+    columns[2] = columns[2] * largest
+    number = rng.integers(1, 4, 200)
+    expected: dict[tuple[int, ...], int] = {}
+    for key, count in zip(zip(*columns, strict=True), number, strict=True):
+        expected[key] = expected.get(key, 0) + int(count)
+    found, sums = _added_up(columns, number)
+    assert list(zip(*found, strict=True)) == sorted(expected)
+    assert sums.tolist() == [expected[key] for key in sorted(expected)]
+
+
+@pytest.mark.parametrize("n", [3, 65, 129, 200, 321])
+def test_tails_of_unlike_labels_are_those_of_the_convolution(n: int) -> None:
+    rates = (np.arange(n) % 17 + 0.5) / 18.0
+    mass = np.ones(1)
+    for rate in rates:
+        mass = np.convolve(mass, [1.0 - rate, rate])
+    for count in (1, n // 3, n // 2, n):
+        assert upper_tail(rates, count) == pytest.approx(mass[count:].sum(), abs=3e-12)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [(0.12345, "0.1235"), (np.nan, "none"), (np.inf, "infinite")]
+)
+def test_what_is_no_number_is_said_in_words(value: float, said: str) -> None:
+    assert number_or_none(value) == said
+
+
+def test_nothing_counted_bounds_nothing() -> None:
+    none = np.empty(0)
+    steps = BandSteps.of((none, none, none.astype(int), none.astype(int)), "auto", 0.1)
+    assert (steps.n_rows, steps.n_runs, steps.refutation) == (0, 0, None)
+    assert [part.size for part in (steps.lower, steps.upper)] == [0, 0]
+    assert [part.size for part in (steps.lower_knots, steps.upper_knots)] == [0, 0]
+
+
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_one_region_with_more_positives_than_rows_is_refused_in_a_sequence(name: str) -> None:
+    sequence = get_sequence(name)(2, 0.1)
+    sequence.update(np.array([0, 1, 1, 0]), np.array([1, 1, 0, 1]))
+    state = sequence.to_dict()
+    assert get_sequence(name)(2, 0.1).restore(state).to_dict() == state
+    with pytest.raises(InvalidValueError) as caught:
+        get_sequence(name)(2, 0.1).restore({**state, "positives": [3, 1]})
+    assert caught.value.parameter == "positives"
+
+
+def test_the_refutation_is_the_pair_of_runs_whose_limits_cross_by_most() -> None:
+    rng = np.random.default_rng(0)
+    refuted = 0
+    for size in (2, 3, 5, 8):
+        for _ in range(20):
+            low = rng.integers(0, 8, size) / 10.0
+            high = low + rng.integers(1, 3, size) / 10.0
+            lower = rng.integers(0, 6, size) / 10.0
+            upper = lower + rng.integers(1, 4, size) / 10.0
+            gaps = [
+                lower[one] - upper[other]
+                for one in range(size)
+                for other in range(size)
+                if high[one] <= low[other]
+            ]
+            found = refutation(low, high, lower, upper)
+            if max(gaps, default=0.0) > 0.0:
+                refuted += 1
+                assert found is not None
+                assert found.at_least - found.at_most == max(gaps)
+            else:
+                assert found is None
+    assert 10 < refuted < 70
+
+
+def test_sums_up_to_the_largest_double_are_read_and_no_larger_one() -> None:
+    largest = float(np.finfo(float).max)
+    sums = ExactSums.from_list([[1.0], [largest], [-largest]])
+    assert sums.rounded().tolist() == [1.0, largest, -largest]
+    for too_large in ([largest, largest], [-largest, -1.0]):
+        with pytest.raises(InvalidValueError):
+            ExactSums.from_list([[1.0], too_large])
+
+
+def _difference(measure: str, better: str | None) -> PairedDifference:
+    ends = {"a": (-0.3, -0.1), "b": (0.1, 0.3), None: (-0.1, 0.1)}[better]
+    return PairedDifference("a", "b", measure, sum(ends) / 2.0, *ends, True)
+
+
+@pytest.mark.parametrize(
+    ("brier", "log_loss", "said"),
+    [
+        (None, None, None),
+        ("a", "a", "'a' is better than 'b'"),
+        ("b", "b", "'b' is better than 'a'"),
+        ("a", "b", "'a' has the lower Brier score, 'b' the lower log loss"),
+        ("a", None, "'a' is better than 'b' by Brier score (the data cannot tell by log loss)"),
+        (None, "b", "'b' is better than 'a' by log loss (the data cannot tell by Brier score)"),
+    ],
+)
+def test_what_is_said_of_two_models(brier: str, log_loss: str, said: str) -> None:
+    pair = _difference("Brier score", brier), _difference("log loss", log_loss)
+    assert _pair_verdict(*pair) == said
+
+
+def test_rows_of_a_constant_feature_are_where_the_others_are() -> None:
+    same = np.full((50, 2), 1e3)
+    assert share_outside(same, same) == 0.0
+    assert share_outside(same, same + 1.0) == 1.0

@@ -45,7 +45,7 @@ SLOW = 60  # seconds, of a test that was not traced
 OPTIONS = ["-q", "-p", "no:cacheprovider", "--hypothesis-profile=quick"]
 DOCTESTS = ["-x", "-q", "-p", "no:cacheprovider"]  # which do not know the profile
 NO_TESTS = 5  # what pytest returns where no test was chosen
-ANSWERS = "tests/test_answers.py"  # belongs to everything
+EVERYWHERE = ["tests/test_answers.py", "tests/test_survivors.py"]  # belong to everything
 STAGES = FIRST, OTHERS, SIMULATIONS = range(3)
 NEAR, UNKNOWN, FAR = range(3)
 Reached = dict[str, tuple[float, dict[str, list[Any]]]]
@@ -93,7 +93,7 @@ def stage_of(item: pytest.Item) -> int:
     """When a test meets a mutant: answers first, long simulations last."""
     if item.get_closest_marker("slow") is not None:
         return SIMULATIONS
-    return FIRST if _belongs(item.nodeid, [ANSWERS]) else OTHERS
+    return FIRST if _belongs(item.nodeid, EVERYWHERE) else OTHERS
 
 
 def limit_time(seconds: float) -> None:
@@ -248,16 +248,17 @@ class Session:
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
 
     def _reach(self, items: list[pytest.Item]) -> None:
-        """Trace the tests that were not traced before, or whose file has changed."""
-        files: dict[Path, list[pytest.Item]] = {}
+        """Trace the tests that were not traced before, or whose files have changed."""
+        files: dict[tuple[Path, ...], list[pytest.Item]] = {}
         for item in items:
             if item.nodeid not in self.trials.reached:
-                files.setdefault(item.path, []).append(item)
-        for path, own in files.items():
-            name = f"{path.relative_to(ROOT)} {sha256(path.read_bytes()).hexdigest()}"
+                files.setdefault(_files_of(item), []).append(item)
+        for paths, own in files.items():
+            text = b"".join(path.read_bytes() for path in paths)
+            name = f"{paths[-1].relative_to(ROOT)} {sha256(text).hexdigest()}"
             known = self.kept.setdefault(name, {})
             if new := [item for item in own if item.nodeid not in known]:
-                known |= self._traced(path, new)
+                known |= self._traced(paths[-1], new)
                 write(REACH, self.kept)
             self.trials.reached |= {item.nodeid: known[item.nodeid] for item in own}
 
@@ -305,6 +306,17 @@ class Session:
             ]
             for module in modules
         }
+
+
+def _files_of(item: pytest.Item) -> tuple[Path, ...]:
+    """The files that a test is written in: that of the test, and of the question it asks."""
+    path = Path(item.path)
+    asked = getattr(getattr(item, "module", None), "QUESTIONS", {})
+    question = asked.get(getattr(getattr(item, "callspec", None), "params", {}).get("name"))
+    if question is None:
+        return (path,)
+    own = Path(question.__code__.co_filename)
+    return path, own.with_name("base.py"), own
 
 
 def _is_ours(cached: Any) -> bool:

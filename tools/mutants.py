@@ -41,7 +41,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from mutant_changes import PACKAGE, Mutant, mutants_of
-from mutant_trials import ANSWERS, BUILD, ROOT, Trials, write
+from mutant_trials import BUILD, EVERYWHERE, ROOT, Trials, write
 
 RESULTS = BUILD / "mutants.json"
 HEAVY = (
@@ -84,7 +84,7 @@ def sample(count: int, seed: int, only: str | None) -> list[tuple[Mutant, list[s
         place = PACKAGE / entry
         for file in sorted(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")]:
             tests_of.setdefault(
-                file.relative_to(PACKAGE).with_suffix("").as_posix(), [*tests.split(), ANSWERS]
+                file.relative_to(PACKAGE).with_suffix("").as_posix(), [*tests.split(), *EVERYWHERE]
             )
     found = []
     for name, chosen in tests_of.items():
