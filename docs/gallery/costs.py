@@ -1,8 +1,7 @@
 """Decide by costs
 
-A miss costs ten times as much as a false alarm, so acting pays off above a rate of 1 / 11. Act on a
-bin if its whole interval lies above that rate. If the interval contains the rate, the data don't
-decide.
+A miss costs ten times as much as a false alarm, so acting pays off above a rate of 1 / 11. Act if
+a bin's whole interval lies above that rate. If the interval contains it, the data don't decide.
 
 Picture: Intervals for each bin, coloured by the decision: don't act below the break-even line, act
 above it, cannot tell across it.

@@ -326,12 +326,12 @@ class Exchangeability(Result):
             )
             found.append(
                 (
-                    "check without ",
+                    "also check without ",
                     Setting("groups"),
-                    f" too: {seen}, one from each group, and a test with few rows finds little."
+                    f": {seen}, one from each group, and a test with few rows finds little."
                     " An alarm without ",
                     Setting("groups"),
-                    " counts too, unless rows in a group share their labels or scores",
+                    " is valid as well, unless rows in a group share their labels or scores",
                 )
             )
         return found
