@@ -34,7 +34,7 @@ def test_every_column_is_what_it_says(rows) -> None:
     y, scores = rows
     folds = KFold(3, shuffle=True, random_state=1)
     result = compare_calibrators(y, scores, {"bins": BinningCalibrator(n_bins=8)}, folds)
-    assert result.methods == ("as they are", "bins")
+    assert result.methods == ("uncalibrated", "bins")
     prediction = np.empty(scores.size)
     for train, test in folds.split(scores[:, None]):
         prediction[test] = (
@@ -129,12 +129,12 @@ def test_table_reads_well_and_becomes_a_frame(rows) -> None:
     table, _ = result.tables()
     text = table.text()
     assert text.heads == ["method", "log loss", "Brier", "ECE", "AUC", "guaranteed"]
-    assert [row[0] for row in text.rows] == ["as they are", "Platt", "ten bins"]
+    assert [row[0] for row in text.rows] == ["uncalibrated", "Platt", "ten bins"]
     assert text.rows[0][-1] == ""
     assert table.about in str(result)
     assert result.notes[0].endswith("fit the chosen method on other rows, or use simultaneous=True")
     frame = result.to_frame().set_index("method")
-    assert list(frame.index) == ["as they are", "Platt", "ten bins"]
+    assert list(frame.index) == ["uncalibrated", "Platt", "ten bins"]
     assert frame.loc["ten bins", "epsilon"] == result.epsilon[2]
 
 
@@ -279,13 +279,13 @@ def test_limits_of_differences_hold_for_all_methods_and_losses_at_once() -> None
         y = (rng.uniform(size=400) < rates[kind]).astype(int)
         scores = values[kind]
         found = compare_calibrators(y, scores, methods, confidence_level=0.8)
-        expected = dict.fromkeys([*methods, "as they are"], np.zeros(2))
+        expected = dict.fromkeys([*methods, "uncalibrated"], np.zeros(2))
         for train, _ in folds.split(scores[:, None]):
             fitted = {
                 name: clone(method).fit(scores[train], y[train]).predict(values)
                 for name, method in methods.items()
             }
-            for name, p in {**fitted, "as they are": values}.items():
+            for name, p in {**fitted, "uncalibrated": values}.items():
                 clipped = np.clip(p, 0.001, 0.999)
                 log_losses = -(rates * np.log(clipped) + (1 - rates) * np.log(1 - clipped))
                 brier = rates * (1 - p) ** 2 + (1 - rates) * p**2

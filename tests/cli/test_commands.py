@@ -324,7 +324,7 @@ def test_compare_puts_all_methods_side_by_side(folder: Path, calibrant: Any) -> 
     assert methods["binning"]["epsilon"] > 0
     assert methods["platt"]["epsilon"] is None
     assert {
-        "as they are",
+        "uncalibrated",
         "isotonic",
         "venn-abers",
         "beta",

@@ -42,7 +42,7 @@ from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.sentences import shown
 
-UNCALIBRATED = "as they are"
+UNCALIBRATED = "uncalibrated"
 _CLIP = 0.001  # clips probabilities, for differences in log loss
 FoldChoice: TypeAlias = int | BaseCrossValidator | Iterable[tuple[ArrayLike, ArrayLike]]
 """A number of folds, a scikit-learn splitter, or the rows of each fold."""
@@ -136,7 +136,7 @@ def compare_calibrators(
     >>> y = rng.uniform(size=5_000) < scores**2
     >>> result = compare_calibrators(y, scores, [PlattCalibrator(), BinningCalibrator(n_bins=10)])
     >>> result.methods
-    ('as they are', 'Platt', 'Binning')
+    ('uncalibrated', 'Platt', 'Binning')
     >>> result.epsilon.round(3)
     array([  nan,   nan, 0.061])
     """

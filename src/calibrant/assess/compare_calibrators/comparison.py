@@ -33,7 +33,7 @@ class Comparison(Result):
     Attributes
     ----------
     methods : tuple of str
-        Names. "as they are" means the scores without a calibrator; it is there if they are
+        Names. "uncalibrated" means the scores without a calibrator; it is there if they are
         probabilities.
     log_loss, brier, ece, auc : float arrays
         On rows that the calibrator was not fitted on, over all folds. Lower is better, except for

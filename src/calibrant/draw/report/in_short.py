@@ -254,7 +254,7 @@ def _of_comparison(found: Any) -> str | None:
     worse = [one.first if one.second == found.best else one.second for one in proved if one.better]
     if not worse:
         return f"{best}, but no other method is proved to be worse."
-    return f"{best}. Proved to be worse: {', '.join(worse)}."
+    return f"{best}. Proved to be worse: {', '.join(map(repr, worse))}."
 
 
 _WORDINGS: dict[str, Callable[[Any], str | None]] = {
