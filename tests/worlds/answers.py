@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from worlds.questions import boundaries as boundaries
 from worlds.questions import calibrators as calibrators
 from worlds.questions import cells as cells
+from worlds.questions import contracts as contracts
 from worlds.questions import corners as corners
 from worlds.questions import curves as curves
 from worlds.questions import decisions as decisions
