@@ -94,6 +94,4 @@ def _tell(what: str, changed: list[str]) -> None:
 
 if __name__ == "__main__":
     given = sys.argv[1:]
-    write(
-        *[one for one in given if not one.startswith("--")][:1], words_only="--words" in given
-    )
+    write(*[one for one in given if not one.startswith("--")][:1], words_only="--words" in given)

@@ -95,7 +95,9 @@ def _declared() -> dict[str, Any]:
                 if isinstance(value, type) and value.__module__ == one.name:
                     found[f"{one.name}.{value.__qualname__}"] = value
     return {
-        name: value for name, value in found.items() if isinstance(vars(value).get("_entries"), dict)
+        name: value
+        for name, value in found.items()
+        if isinstance(vars(value).get("_entries"), dict)
     }
 
 
