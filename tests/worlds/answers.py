@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from worlds.questions import boundaries as boundaries
 from worlds.questions import calibrators as calibrators
 from worlds.questions import cells as cells
+from worlds.questions import contracts as contracts
 from worlds.questions import corners as corners
 from worlds.questions import curves as curves
 from worlds.questions import decisions as decisions
@@ -93,6 +94,4 @@ def _tell(what: str, changed: list[str]) -> None:
 
 if __name__ == "__main__":
     given = sys.argv[1:]
-    write(
-        *[one for one in given if not one.startswith("--")][:1], words_only="--words" in given
-    )
+    write(*[one for one in given if not one.startswith("--")][:1], words_only="--words" in given)

@@ -67,11 +67,12 @@ def means_of_many_weighted_rows() -> Any:
     """More rows than are bet on one by one: blocks follow."""
     n = MANY.y.size
     region = np.where(np.arange(n) % 8 == 0, 1, 0)
-    found = []
-    for weights in (MANY.weights / 3.0, np.ones(n), (np.arange(n) > n // 2).astype(float)):
-        for outcomes in (MANY.y, MANY.scores):
-            found.append(weighted_means(region, weights, outcomes, 3, 0.05))
-    return found
+    given = (MANY.weights / 3.0, np.ones(n), (np.arange(n) > n // 2).astype(float))
+    return [
+        weighted_means(region, weights, outcomes, 3, 0.05)
+        for weights in given
+        for outcomes in (MANY.y, MANY.scores)
+    ]
 
 
 def _evidence(counts: list[int], weight_bound: float, weight_floor: float) -> Evidence:
@@ -208,24 +209,16 @@ def targets_that_a_learned_cap_changes() -> Any:
     n = 1200
     groups = np.where(np.arange(n) < 500, np.arange(n) // 250, np.arange(n))
     y = np.where(np.arange(n) < 500, 0, SMOOTH.new[:n] < 0.2 + 0.8 * SMOOTH.scores[:n]).astype(int)
-    found = []
-    for target in ({"precision": 0.55}, {"npv": 0.5, "precision": 0.5}, {"recall": 0.5}):
-        for cap in (None, 2):
-            found.append(
-                tried(
-                    calibrant.threshold,
-                    y,
-                    SMOOTH.scores[:n],
-                    groups=groups,
-                    max_group_size=cap,
-                    **target,
-                )
-            )
-    found.append(tried(calibrant.audit, y, SMOOTH.scores[:n], groups=groups))
-    found.append(
-        tried(calibrant.audit, 1 - y, SMOOTH.scores[:n], groups=groups, segments=SMOOTH.segments[:n])
-    )
-    return found
+    scores = SMOOTH.scores[:n]
+    targets = ({"precision": 0.55}, {"npv": 0.5, "precision": 0.5}, {"recall": 0.5})
+    found = [
+        tried(calibrant.threshold, y, scores, groups=groups, max_group_size=cap, **target)
+        for target in targets
+        for cap in (None, 2)
+    ]
+    beside = {"groups": groups, "segments": SMOOTH.segments[:n]}
+    found += [tried(calibrant.audit, y, scores, groups=groups)]
+    return [*found, tried(calibrant.audit, 1 - y, scores, **beside)]
 
 
 @question
@@ -233,9 +226,7 @@ def targets_of_two_kinds_that_overlap() -> Any:
     found = []
     for scores in (SMOOTH.new, 1.0 - SMOOTH.scores, SMOOTH.scores):
         for precision, npv in ((0.2, 0.5), (0.3, 0.55), (0.36, 0.6)):
-            found.append(
-                calibrant.threshold(SMOOTH.y, scores, precision=precision, npv=npv)
-            )
+            found.append(calibrant.threshold(SMOOTH.y, scores, precision=precision, npv=npv))
     return found
 
 
@@ -330,20 +321,13 @@ def weights_of_tallies() -> Any:
     """Counts of weighted rows, whose largest weight is known or not; one region has no weight."""
     weights = np.where(ATOMS.scores == 0.0, 0.0, ATOMS.weights)
     partition = Partition.from_edges([0.0, 0.5])
-    found = []
-    for bound in (None, 3.0, 4.0, 2.9):
+
+    def ask(bound: float | None) -> Any:
         model = ShiftCalibrator(partition=partition)
-        found.append(
-            tried(
-                lambda model=model, bound=bound: of_calibrator(
-                    model.fit(
-                        ATOMS.scores, ATOMS.y, importance_weight=weights, weight_bound=bound
-                    )
-                )
-                + [model.guarantee_]
-            )
-        )
-    return found
+        model.fit(ATOMS.scores, ATOMS.y, importance_weight=weights, weight_bound=bound)
+        return [*of_calibrator(model), model.guarantee_]
+
+    return [tried(ask, bound) for bound in (None, 3.0, 4.0, 2.9)]
 
 
 @question
