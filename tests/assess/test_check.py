@@ -19,7 +19,7 @@ from calibrant.text.sentences import render
 
 def test_ranks_among_earlier_values():
     rng = np.random.default_rng(0)
-    for n in (1, 2, 3, 5, 8, 9, 64, 130):
+    for n in (1, 2, 3, 5, 8, 9, 64, 65, 130, 1_024, 1_100):
         values = rng.permutation(n)
         wanted = [int((values[:place] < values[place]).sum()) for place in range(n)]
         assert smaller_before(np.argsort(values)).tolist() == wanted
@@ -134,6 +134,34 @@ def test_capital_is_the_mean_of_all_bets_and_three_gamblers_change_their_minds_m
 
 
 @pytest.mark.broad
+@pytest.mark.parametrize("switching", [False, True])
+def test_capital_is_finite_if_the_bet_that_wins_has_lost_nearly_everything_before(switching):
+    """Its share has become 0, and the others lose what a number of 64 bits can hold."""
+    steps = np.array([[-900.0, 2_000.0], [-1.0, -1_500.0]])  # of two bets, at two looks
+    bets = [lambda rows, gain=gain: gain[rows] for gain in steps]
+    ends = np.array([1, 2])
+    found = uniform_bets.capital(bets, ends, switching=switching)
+    kept = (0.0, 4.0, 32.0) if switching else (0.0,)
+    expected = []
+    for rate in np.minimum(np.array(kept) / 2, 1.0):
+        first = np.array([0.0, *steps[:, 0]])
+        with np.errstate(divide="ignore"):
+            stayed = first + np.log1p(-rate)
+            spread = np.logaddexp.reduce(first) + np.log(rate / 3)
+        second = np.logaddexp(stayed, spread) + np.array([0.0, *steps[:, 1]])
+        expected.append([np.logaddexp.reduce(path) for path in (first, second)])
+    mean = np.logaddexp.reduce(expected, axis=0) - np.log(3 * len(kept))
+    np.testing.assert_allclose(found, mean, rtol=1e-12)
+
+
+@pytest.mark.broad
+def test_a_million_rows_sorted_by_their_label_are_reported():
+    n = 1_000_000
+    found = check(np.arange(n) >= 0.7 * n, np.random.default_rng(0).uniform(size=n))
+    assert found.causes == ("labels",)
+    assert all(np.isfinite(test.log_evidence) for test in found.tests)
+
+
 def test_an_alarm_is_raised_at_the_first_look_where_the_capital_is_five_over_alpha():
     rng = np.random.default_rng(6)
     scores = rng.random(600)

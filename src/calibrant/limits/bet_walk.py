@@ -299,16 +299,23 @@ class _Walk:
         most = _MOST_LOST / means
         most_early = np.minimum(most, 1.0 / np.maximum(self.width - means, 1e-300))
         stakes = np.empty((self.pace.shape[0], *means.shape))
+        short = np.empty(means.shape)
         powers = _about(self.moments, means)
         worst = _worst(self.smallest[:, None], self.heaviest[:, None], means)
         for number, pace in enumerate(self.pace):
-            short = np.maximum(missing, 1e-12)
+            stake = stakes[number]
+            np.maximum(missing, 1e-12, out=short)
             # phi(Phi^-1(x)) / x at x = exp(-short)
-            stake = np.exp(short - 0.5 * ndtri_exp(-short) ** 2 - _LOG_SQRT_2PI)
+            np.negative(short, out=stake)
+            ndtri_exp(stake, out=stake)
+            stake *= stake
+            stake *= 0.5
+            np.subtract(short, stake, out=stake)
+            stake -= _LOG_SQRT_2PI
+            np.exp(stake, out=stake)
             stake *= pace
             np.minimum(stake, most_early if number < n_blocks else most, out=stake)
             stake *= missing > 0.0
-            stakes[number] = stake
             if number < n_blocks:
                 here = [power[number] for power in powers]
                 missing -= block_gain(here, stake, worst[number])
@@ -373,11 +380,14 @@ def _about(moments: FloatArray, means: FloatArray) -> list[FloatArray]:
     for _ in range(POWERS):
         powers.append(powers[-1] * shift)
     found = []
+    term = np.empty((moments.shape[1], *means.shape))
     for p in range(1, POWERS + 1):
-        terms = [
-            math.comb(p, k) * moments[_PLACE[p, k]][:, None] * powers[p - k] for k in range(p + 1)
-        ]
-        found.append(np.asarray(sum(terms)))
+        total = moments[_PLACE[p, 0]][:, None] * powers[p]
+        for k in range(1, p):
+            np.multiply(math.comb(p, k) * moments[_PLACE[p, k]][:, None], powers[p - k], out=term)
+            total += term
+        total += moments[_PLACE[p, p]][:, None]
+        found.append(total)
     return found
 
 

@@ -3,14 +3,11 @@
 For i.i.d. rows they are uniform and independent.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._typing import CodeArray, FloatArray, IndexArray
-
-_PAIRED_BITS = 7  # low bits of ranks: values that differ only in these are compared in pairs
+from calibrant.assess.check.smaller_before import smaller_before
 
 
 def rank_p_values(
@@ -41,58 +38,6 @@ def _with_ties(values: NDArray[np.generic], order: IndexArray, ties: FloatArray)
     found = order.copy()
     found[where] = places[np.lexsort((places, ties[places], run))]
     return found
-
-
-def smaller_before(order: IndexArray) -> IndexArray:
-    """For each position, how many positions before it hold a smaller value; `order` lists the
-    positions by value.
-
-    The values are split by one bit of their ranks at a time, from the highest on, keeping their
-    order within each half. The first bit in which the ranks of two values differ tells which is
-    smaller. The few values that differ only in the last bits are compared in pairs.
-
-    >>> smaller_before(np.argsort([3, 1, 4, 2, 5]))
-    array([0, 0, 2, 1, 4])
-    """
-    n = order.size
-    kind: Any = np.int32 if n < 2**30 else np.int64  # half the memory traffic
-    here: NDArray[Any] = np.arange(n, dtype=kind)
-    ranks = np.empty_like(here)
-    ranks[order] = here
-    found = np.zeros_like(here)
-    low_before = np.zeros(n + 1, dtype=kind)
-    for bit in reversed(range(_PAIRED_BITS, max(n - 1, 0).bit_length())):
-        high = (ranks >> bit) & 1
-        np.cumsum(1 - high, dtype=kind, out=low_before[1:])
-        # the start of each run of values with equal higher bits
-        start = (ranks >> (bit + 1)) << (bit + 1)
-        lower = low_before[:-1] - low_before[start]
-        target = np.where(high == 1, here - lower, start + lower)
-        target += high << bit
-        lower *= high
-        lower += found
-        found = np.empty_like(found)
-        found[target] = lower
-        moved = np.empty_like(ranks)
-        moved[target] = ranks
-        ranks = moved
-    found += _smaller_in_blocks(ranks)
-    counted = np.empty(n, dtype=np.intp)
-    counted[order[ranks]] = found
-    return counted
-
-
-def _smaller_in_blocks(ranks: NDArray[Any]) -> NDArray[Any]:
-    """For each position, how many positions before it in its block of ranks hold a smaller rank."""
-    width = 1 << _PAIRED_BITS
-    n_blocks = -(-ranks.size // width)
-    last_bits = np.full(n_blocks * width, width - 1, dtype=np.uint8)
-    last_bits[: ranks.size] = ranks & (width - 1)
-    by_place = np.ascontiguousarray(last_bits.reshape(n_blocks, width).T)
-    smaller = np.zeros_like(by_place)
-    for place in range(width - 1):
-        smaller[place + 1 :] += by_place[place + 1 :] > by_place[place]
-    return smaller.T.ravel()[: ranks.size]
 
 
 def label_p_values(codes: CodeArray, bins: IndexArray, rng: np.random.Generator) -> FloatArray:

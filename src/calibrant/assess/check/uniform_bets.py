@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
+from scipy.special import logsumexp
 
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 
@@ -56,18 +57,52 @@ def capital(bets: Iterable[Bet], ends: IntArray, *, switching: bool) -> FloatArr
     Herbster and Warmuth (1998); the jumpers of Vovk et al. (2021) are a special case.
     """
     gains = _gains(bets, ends)
-    rates = np.minimum(np.array(_SWITCHES if switching else (0.0,)) / len(ends), 1.0)[:, None]
-    shares = np.full((len(rates), len(gains)), 1.0 / gains.shape[0] / len(rates))
-    path = np.empty(len(ends))
-    log_total = 0.0
+    switches = np.array(_SWITCHES if switching else (0.0,))
+    rates = np.minimum(switches / len(ends), 1.0)[:, None]
+    best = gains.max(axis=0)
+    totals = _totals(np.exp(gains - best).T.copy(), rates)
+    if not totals.all():
+        return _log_capital(gains, rates)
+    return np.cumsum(best + np.log(totals))
+
+
+def _totals(factors: FloatArray, rates: FloatArray) -> FloatArray:
+    """By what the capital of all bets is multiplied at each look; 0 once all shares vanish.
+
+    Small shares become 0 for good. So a bet may be the only one that wins and have no share left.
+    """
+    n_bets = factors.shape[1]
+    switching = bool(rates.any())
+    shares = np.full((len(rates), n_bets), 1.0 / n_bets / len(rates))
+    totals = np.zeros(len(factors))
+    for look, factor in enumerate(factors):
+        shares *= factor
+        totals[look] = total = shares.sum()
+        if total == 0.0:
+            break
+        shares /= total
+        if switching:
+            spread = rates * shares.sum(axis=1, keepdims=True) / n_bets
+            shares *= 1.0 - rates
+            shares += spread
+    return totals
+
+
+def _log_capital(gains: FloatArray, rates: FloatArray) -> FloatArray:
+    """Logarithm of the capital of all bets at each look, from logarithms of shares, which do not
+    vanish.
+    """
+    n_bets = gains.shape[0]
+    with np.errstate(divide="ignore"):
+        log_kept = np.log1p(-rates)
+        log_spread = np.log(rates / n_bets)
+    shares = np.full((len(rates), n_bets), -np.log(n_bets * len(rates)))
+    path = np.empty(gains.shape[1])
     for look, gain in enumerate(gains.T):
-        top = gain.max()
-        shares = shares * np.exp(gain - top)
-        total = shares.sum()
-        log_total += top + np.log(total)
-        path[look] = log_total
-        shares = shares / total
-        shares = (1.0 - rates) * shares + rates * shares.sum(axis=1, keepdims=True) / gains.shape[0]
+        shares = shares + gain
+        path[look] = logsumexp(shares)
+        together = logsumexp(shares, axis=1, keepdims=True)
+        shares = np.logaddexp(shares + log_kept, together + log_spread)
     return path
 
 
@@ -80,7 +115,8 @@ def drift_of_ranks(p_values: FloatArray) -> Iterator[Bet]:
 
 def _larger(centred: FloatArray, size: float, rows: slice) -> FloatArray:
     """A bet that values are larger than the middle."""
-    return np.asarray(np.log1p(size * centred[rows]))
+    stake = size * centred[rows]
+    return np.log1p(stake, out=stake)
 
 
 def runs_of_ranks(p_values: FloatArray) -> Iterator[Bet]:
@@ -100,7 +136,9 @@ def runs_of_ranks(p_values: FloatArray) -> Iterator[Bet]:
 
 def _alike(centred: FloatArray, recent: FloatArray, size: float, rows: slice) -> FloatArray:
     """A bet that values are similar to recent ones."""
-    return np.asarray(np.log1p(size * centred[rows] * recent[rows]))
+    stake = size * centred[rows]
+    stake *= recent[rows]
+    return np.log1p(stake, out=stake)
 
 
 def _near(
@@ -149,7 +187,12 @@ def _tilted(
 ) -> FloatArray:
     """A bet that the odds of a positive label are multiplied by a factor."""
     tilt = size * recent[rows]
-    return np.asarray(tilt * hit[rows] - np.log1p(rate[rows] * np.expm1(tilt)))
+    expected = np.expm1(tilt)
+    expected *= rate[rows]
+    np.log1p(expected, out=expected)
+    tilt *= hit[rows]
+    tilt -= expected
+    return tilt
 
 
 def _recent(residuals: FloatArray, variances: FloatArray) -> Iterator[FloatArray]:
@@ -158,8 +201,12 @@ def _recent(residuals: FloatArray, variances: FloatArray) -> Iterator[FloatArray
     """
     sums, spread = (np.concatenate(([0.0], values.cumsum())) for values in (residuals, variances))
     for window in _WINDOWS:
-        deviation = np.sqrt(np.maximum(_over(spread, window), 1e-12))
-        yield np.clip(_over(sums, window) / deviation, -2.0, 2.0)
+        deviation = _over(spread, window)
+        np.maximum(deviation, 1e-12, out=deviation)
+        np.sqrt(deviation, out=deviation)
+        recent = _over(sums, window)
+        recent /= deviation
+        yield np.clip(recent, -2.0, 2.0, out=recent)
 
 
 def _over(sums: FloatArray, window: int) -> FloatArray:
