@@ -18,6 +18,7 @@ from calibrant import AnchoredCalibrator, OnlineCalibrator, scored
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path(calibrant.__file__).parent
 STEP = re.compile(r"^\d+\. `(?P<file>[^`]+\.py)`: `(?P<function>[^`]+)`", re.MULTILINE)
+MODULES_OF_A_DEFAULT_FIT = 58
 RNG = np.random.default_rng(0)
 SCORES = RNG.random(4_000)
 Y = (RNG.random(4_000) < SCORES).astype(int)
@@ -85,3 +86,20 @@ def test_rows_take_the_walk_that_the_design_page_shows(name: str, tmp_path: Path
     assert [step for step in steps if step not in met] == []
     places = [met.index(step) for step in steps]
     assert places == sorted(places)
+
+
+def _modules_listed() -> set[str]:
+    """The modules in the table of the design page, as paths."""
+    page = (ROOT / "docs" / "explanation" / "design.md").read_text("utf-8")
+    table = page.partition("passes these modules")[2].partition("\n**")[0]
+    rows = re.findall(r"^\| `(?P<room>[^`]+)` \| (?P<modules>.*) \|$", table, re.MULTILINE)
+    return {f"{room}{name}.py" for room, modules in rows for name in re.findall("`(.+?)`", modules)}
+
+
+def test_a_default_fit_passes_the_modules_that_the_design_page_lists(tmp_path: Path) -> None:
+    """Simpler is allowed: then shorten the list. What is new on this path needs a reason there."""
+    met = _functions_met(_fit_arrays, tmp_path)
+    passed = {where for where, function in met if function != "<module>"}
+    listed = _modules_listed()
+    assert passed == listed
+    assert len(listed) <= MODULES_OF_A_DEFAULT_FIT

@@ -7,7 +7,7 @@ merged, with no second code path.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -111,6 +111,21 @@ class WeightSums(Saved):
             raise InvalidValueError("smallest weights", rule)
 
 
+class Named(Protocol):
+    """What a tally was taken over: a partition, or only its fingerprint."""
+
+    @property
+    def fingerprint(self) -> str:
+        """A short name of the content of the partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """A partition of which only the fingerprint is known, as in a saved tally."""
+
+    fingerprint: str
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally(Saved):
     """The counts or sums in each region of a partition.
@@ -123,8 +138,9 @@ class Tally(Saved):
         Rows, and rows with the positive label.
     uncounted : int
         Rows outside every region (see `Partition.uniform_mass`).
-    partition : str or None
-        Fingerprint of the partition; tallies of different partitions are not added.
+    over : Partition, Fingerprint or None
+        The partition; tallies of different partitions are not added. Its fingerprint is
+        `partition`, and found only where it is needed.
     weights : WeightSums or None
         Sums of importance weights, where they were given.
     absorbed : Tally or None
@@ -155,7 +171,7 @@ class Tally(Saved):
     counts: IntArray
     positives: IntArray
     uncounted: int = 0
-    partition: str | None = None
+    over: Named | None = None
     weights: WeightSums | None = field(default=None, repr=False)
     absorbed: Tally | None = field(default=None, repr=False)
     groups: GroupCounts | None = field(default=None, repr=False)
@@ -192,11 +208,10 @@ class Tally(Saved):
         """Make a tally of counts that were taken elsewhere, say by a GROUP BY."""
         if partition is not None:
             check_partition(partition)
-        fingerprint = None if partition is None else partition.fingerprint
         tally = cls(
             as_whole(counts, "counts", _COUNTS),
             as_whole(positives, "positives", _COUNTS),
-            partition=fingerprint,
+            over=partition,
         )
         if partition is not None and partition.n_regions != tally.n_regions:
             rule = f"have one entry per region, {partition.n_regions}"
@@ -247,18 +262,15 @@ class Tally(Saved):
             regions = partition.membership(prepared, threads=threads)
             table = GroupCounts.of(regions, codes, *groups)
             totals = table.totals(partition.n_regions)
-            return cls(
-                *totals, int(np.count_nonzero(regions < 0)), partition.fingerprint, groups=table
-            )
+            return cls(*totals, int(np.count_nonzero(regions < 0)), partition, groups=table)
         if partition.has_absorbed:
             bins = partition.as_bins()
             cells = cls.of_codes(
                 bins.cells, prepared, codes, weights=weights, repeats=repeats, threads=threads
             )
             return cells.regrouped(bins.count_regions, bins)  # type: ignore[return-value]
-        fingerprint = partition.fingerprint
         if weights is None and repeats is None:
-            return cls(*partition.count(prepared, codes, threads=threads), fingerprint)
+            return cls(*partition.count(prepared, codes, threads=threads), partition)
         regions = partition.membership(prepared, threads=threads)
         inside = regions >= 0
         times = np.ones(len(codes), dtype=np.int64) if repeats is None else repeats
@@ -270,7 +282,7 @@ class Tally(Saved):
             sums = WeightSums.of(
                 weights[inside], regions[inside], codes[inside], partition.n_regions
             )
-        return cls(counts, positives, int(times[~inside].sum()), fingerprint, sums)
+        return cls(counts, positives, int(times[~inside].sum()), partition, sums)
 
     def regrouped(self, regions: IndexArray, partition: Partition) -> Tally:
         """The tally over a partition whose regions are made of these.
@@ -290,13 +302,18 @@ class Tally(Saved):
             cells = partition.as_bins().absorbed_cells
             absorbed = Tally(self.counts[cells], self.positives[cells])
         groups = None if self.groups is None else self.groups.regrouped(regions)
-        return Tally(counts, positives, uncounted, partition.fingerprint, weights, absorbed, groups)
+        return Tally(counts, positives, uncounted, partition, weights, absorbed, groups)
 
     def part(self, regions: slice) -> Tally:
         """Some of the regions, as a tally of no partition in particular."""
         weights = None if self.weights is None else self.weights.part(regions)
         groups = None if self.groups is None else self.groups.part(regions, self.n_regions)
         return Tally(self.counts[regions], self.positives[regions], weights=weights, groups=groups)
+
+    @property
+    def partition(self) -> str | None:
+        """Fingerprint of the partition."""
+        return None if self.over is None else self.over.fingerprint
 
     @property
     def n_regions(self) -> int:
@@ -335,7 +352,7 @@ class Tally(Saved):
             self.counts + other.counts,
             self.positives + other.positives,
             self.uncounted + other.uncounted,
-            self.partition,
+            self.over,
             None if self.weights is None or other.weights is None else self.weights + other.weights,
             (
                 None
@@ -353,6 +370,11 @@ class Tally(Saved):
 
     def __repr__(self) -> str:
         return f"Tally(counts={self.counts.tolist()}, positives={self.positives.tolist()})"
+
+    @classmethod
+    def _made(cls, values: dict[str, Any], known: Known) -> Self:
+        name = values.pop("partition")
+        return cls(over=None if name is None else Fingerprint(name), **values)
 
     def _check_state(self, known: Known) -> None:
         weights = self.weights
@@ -387,7 +409,8 @@ def check_tally(partition: Partition, tally: Tally) -> None:
     if tally.n_regions != partition.n_regions:
         rule = f"have one entry per region, {partition.n_regions}"
         raise InvalidValueError("tally", rule, got=str(tally.n_regions))
-    if tally.partition is not None and tally.partition != partition.fingerprint:
+    is_same = tally.over is None or tally.over is partition
+    if not is_same and tally.partition != partition.fingerprint:
         raise InvalidValueError(
             "tally", "have been taken over this partition", got="one taken over another"
         )

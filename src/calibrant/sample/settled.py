@@ -66,4 +66,4 @@ def settle(
     sums = both.weights
     if sums is not None and weights is not None:
         sums = replace(sums, wy=weights.w, w2y=weights.w2)
-    return Tally(both.counts, positive.counts, both.uncounted, partition.fingerprint, sums), known
+    return Tally(both.counts, positive.counts, both.uncounted, partition, sums), known

@@ -159,8 +159,8 @@ class Stream(Resumed):
 
     def tally(self) -> Tally:
         """Return the counts so far."""
-        fingerprint = None if self.partition is None else self.partition.fingerprint
-        return Tally(self.sequence.counts, self.sequence.positives, self.uncounted, fingerprint)
+        counts = self.sequence.counts
+        return Tally(counts, self.sequence.positives, self.uncounted, self.partition)
 
     def parts(self) -> dict[str, Tally]:
         """Return the counts so far, by the identity of the stream that made them, this one first."""
@@ -242,7 +242,7 @@ class Stream(Resumed):
 def _minus(whole: Tally, part: Tally) -> Tally:
     counts = whole.counts - part.counts
     positives = whole.positives - part.positives
-    return Tally(counts, positives, whole.uncounted - part.uncounted, whole.partition)
+    return Tally(counts, positives, whole.uncounted - part.uncounted, whole.over)
 
 
 def _continues(long: Tally, short: Tally) -> bool:

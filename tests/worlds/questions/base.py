@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.cells.tally import Tally
 from calibrant.errors import CalibrantError, CalibrantWarning
 from calibrant.text.result import Result
 
@@ -119,8 +120,12 @@ def parts(answer: Any) -> Iterator[float | Text | Words]:
 
 
 def fields_of(answer: Any) -> dict[str, Any]:
-    """The fields of a dataclass."""
-    return {field.name: getattr(answer, field.name) for field in fields(answer)}
+    """The fields of a dataclass; what a tally was taken over is shown by its fingerprint."""
+    found = {field.name: getattr(answer, field.name) for field in fields(answer)}
+    if isinstance(answer, Tally):
+        del found["over"]
+        found["partition"] = answer.partition
+    return found
 
 
 def properties_of(answer: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from calibrant import BinningCalibrator, Partition, Tally
 from calibrant.cells.exact_sums import ExactSums
 from calibrant.cells.group_counts import GroupCounts, block_of
 from calibrant.cells.score_partition import ScorePartition, edge_ranks, equal_mass, middle_ranks
-from calibrant.cells.tally import WeightSums
+from calibrant.cells.tally import Fingerprint, WeightSums
 from calibrant.params.random import RandomSource
 from worlds.questions.base import (
     ATOMS,
@@ -188,7 +188,9 @@ def tallies() -> dict[str, Tally]:
         ),
         "groups": of_groups,
         "counts": Tally.from_counts([5, 0, 7], [1, 0, 7]),
-        "few groups": Tally(np.array([2, 2, 2]), np.array([1, 1, 1]), 0, "x", groups=groups),
+        "few groups": Tally(
+            np.array([2, 2, 2]), np.array([1, 1, 1]), 0, Fingerprint("x"), groups=groups
+        ),
     }
 
 

@@ -67,9 +67,6 @@ class Grid:
     @classmethod
     def over(cls, data: Rows, cells: Bins) -> Self:
         """Count the rows over given cells."""
-        cells.fingerprint = (  # of thousands of cells it takes time, and no tally of them is kept
-            "grid"
-        )
         tally, _ = data.tally(cells)
         return cls(cells, tally.counts, tally.positives)
 

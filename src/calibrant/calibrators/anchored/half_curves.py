@@ -79,13 +79,13 @@ class CountedRows:
         knots = pilot.knots(firsts, cut.n_rows - regions.layout.n_uncounted)
         counts, reach = cut.rows.count_knots(knots, classes, source)
         rows, positives = knots.of_cells(counts)
-        binned = cut.settled(Tally(rows, positives, 0, cells.fingerprint), classes, reach)
+        binned = cut.settled(Tally(rows, positives, 0, cells), classes, reach)
         binned = replace(binned, unlabelled=unlabelled)
         found = binned.partition.as_bins()
         if found.layout.n_atoms > regions.layout.n_atoms:
             return binned, cls._plain(binned, source)
-        knots = replace(knots, regions=found)
-        return binned, cls(pilot, firsts, _plain_rows(knots, counts, pilot, source, unlabelled))
+        plain = _plain_rows(knots, counts, pilot, source, unlabelled)
+        return binned, cls(pilot, firsts, replace(plain, knots=replace(knots, regions=found)))
 
     @classmethod
     def of_binned(cls, binned: Binned, random_state: Seed) -> Self | None:

@@ -231,14 +231,14 @@ class Proof(Saved):
 
         `claim` is what is proved of a curve.
         """
-        method = get_method(self.interval)
-        asked = Statement.about(self.partition, theorem=method.theorem, **settings._asked())
+        of_curve = None if claim is None else claim.theorem
+        theorem = get_method(self.interval).theorem if of_curve is None else of_curve
+        asked = Statement.about(self.partition, theorem=theorem, **settings._asked())
         said = self.evidence.said(asked, settings, limits)
-        by_bets = not self.is_plain
         if claim is not None:
-            theorem = said.theorem if claim.theorem is None else claim.theorem
+            theorem = said.theorem if of_curve is None else of_curve
             said = replace(said, claim=Claim.AVERAGE, falls=claim.falls, theorem=theorem)
-            by_bets |= claim.theorem is not None
+        by_bets = of_curve is not None or not self.is_plain
         of_mass = None
         if self.is_plain:
             of_mass = budgets(error_budget(self.confidence_level))[1]
@@ -247,7 +247,7 @@ class Proof(Saved):
             self.tally,
             limits,
             self.confidence_level,
-            "betting" if by_bets else method.name,
+            "betting" if by_bets else self.interval,
             said,
             value,
             positive_label,
