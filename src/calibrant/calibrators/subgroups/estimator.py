@@ -381,6 +381,10 @@ class SubgroupCalibrator(_ProvesSubgroups):
         """Whether there are no attributes."""
         return not self._names
 
+    @property
+    def _attribute_names(self) -> tuple[str, ...]:
+        return self._names
+
     def _own_table(self, coverage: float) -> Table:
         got = f"{type(self).__name__}, whose prediction depends on attributes"
         raise no_table(got, advice="export it with to_python")
