@@ -106,7 +106,7 @@ def cut_and_count_groups(data: Rows, settings: CutParameters, stated: Stated) ->
     reach = sum(map(Reach.of, parts.drawn.values()), reach)
     table = tally.groups
     if table is None or not table.n_groups:
-        raise _too_few(n_groups)
+        raise too_few_groups(n_groups)
     largest = stated.max_group_size
     if largest is None:
         seen = data.group_counts(partition, classes.positive, blocks, draw=draw, aside=True)
@@ -184,7 +184,7 @@ def _aside(
     if fixed and known and stated.max_group_size is not None:
         return 0
     if n_groups < 2:
-        raise _too_few(n_groups)
+        raise too_few_groups(n_groups)
     if fixed:
         return groups_set_aside(n_groups, 1)
     asked = (
@@ -219,7 +219,8 @@ def groups_that_cut(n_groups: int, n_bins: int) -> int:
     return int(min(max(round(n_groups * split_size(about, n_bins) / about), 1), n_groups - 1))
 
 
-def _too_few(n_groups: int) -> InvalidValueError:
+def too_few_groups(n_groups: int) -> InvalidValueError:
+    """The error where no group is left to count."""
     rule = "be at least two, because some are pilot groups and the others are counted"
     advice = ("use more groups, or set ", Setting("max_group_size"), " and fix the bins beforehand")
     return InvalidValueError("groups", rule, got=counted(n_groups, "group"), advice=advice)
