@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray, Seed
 from calibrant.calibrators.regions.grouped_rows import groups_set_aside, too_few_groups
-from calibrant.calibrators.regions.weighted_rows import weights_of
+from calibrant.cells.units import turns
 from calibrant.limits.bet_walk import FEW_STEPS
 from calibrant.limits.goal_bets import BetUnits, unit_limits
 from calibrant.limits.interval import Interval
@@ -59,13 +59,9 @@ class GroupScores:
         seed = seed_of(random_state)
         is_pilot = rows.chosen(rows.draw(groups_set_aside(n_groups, 1), seed))
         order = rows.random_source(random_state, "order of bets").order(len(groups.keys))
-        turn = np.empty(order.size, dtype=np.intp)
-        turn[order] = np.arange(order.size)
-        weights = weights_of(rows) / (groups.sizes[groups.codes] * (bound or 1.0))
-        return (
-            cls._of(rows, weights, turn[groups.codes], is_pilot),
-            cls._of(rows, weights, turn[groups.codes], ~is_pilot),
-        )
+        turn = turns(order)[groups.codes]
+        weights = rows.units.weights / (groups.sizes[groups.codes] * (bound or 1.0))
+        return cls._of(rows, weights, turn, is_pilot), cls._of(rows, weights, turn, ~is_pilot)
 
     @classmethod
     def _of(

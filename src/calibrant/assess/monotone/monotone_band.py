@@ -22,6 +22,7 @@ from calibrant.calibrators.regions.weighted_rows import (
 )
 from calibrant.calibrators.tables.steps import steps_everywhere
 from calibrant.calibrators.tables.table import Table, written_by
+from calibrant.cells.units import turns
 from calibrant.errors import InvalidTypeError, warn_caller
 from calibrant.params.arrays import as_scores
 from calibrant.params.bounds import WEIGHT_BOUND
@@ -276,8 +277,7 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
         scores = np.asarray(rows.scores, dtype=np.float64)
         if bound is not None:
             drawn = rows.random_source(self.random_state, "order of bets").order(len(rows))
-            place = np.empty(len(rows), dtype=np.intp)
-            place[drawn] = np.arange(len(rows))
+            place = turns(drawn)
             weights = weights_of(rows) / bound
             return BandSteps.of_weighted(scores, rows.codes, weights, place, self.n_cells, alpha)
         values, inverse = np.unique(scores, return_inverse=True)

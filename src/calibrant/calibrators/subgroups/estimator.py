@@ -23,7 +23,7 @@ from calibrant.calibrators.subgroups.corrected import (
 )
 from calibrant.calibrators.subgroups.features import Feature, score_column
 from calibrant.calibrators.subgroups.guarantee import SubgroupFacts, SubgroupGuarantee
-from calibrant.calibrators.subgroups.parts import RowUnits, TwoParts, group_cap
+from calibrant.calibrators.subgroups.parts import TwoParts, group_cap
 from calibrant.calibrators.subgroups.proof import (
     Guesses,
     error_limits,
@@ -299,7 +299,7 @@ class SubgroupCalibrator(_ProvesSubgroups):
         facts = SubgroupFacts(
             n_fitted=len(first.rows),
             n_proving=len(last.rows),
-            n_groups=RowUnits.of(last.rows, cap).n_units,
+            n_groups=last.rows.n_groups(),
             max_group_size=cap,
             attributes=tuple(column.name for column in last.columns),
         )
