@@ -12,9 +12,11 @@ from scipy.special import expit
 from sklearn.exceptions import NotFittedError
 
 from calibrant import audit
-from calibrant.assess.monotone.runs import refutation, runs
+from calibrant.assess.monotone.grouped_runs import GroupScores
+from calibrant.assess.monotone.runs import BandSteps, refutation, runs
 from calibrant.errors import CalibrantWarning, InvalidValueError
 from calibrant.intervals import MonotoneBand
+from calibrant.sample.reader import read_rows
 
 GRID = np.linspace(-0.1, 1.1, 1201)
 RATES = {
@@ -32,10 +34,12 @@ SCORES = {
 }
 
 
-def quietly(scores: np.ndarray, y: np.ndarray, **options: object) -> MonotoneBand:
+def quietly(
+    scores: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None, **options: object
+) -> MonotoneBand:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrantWarning)
-        return MonotoneBand(**options).fit(scores, y.astype(int), classes=(0, 1))
+        return MonotoneBand(**options).fit(scores, y.astype(int), groups=groups, classes=(0, 1))
 
 
 def is_missed(band: MonotoneBand, rate, scores: np.ndarray) -> bool:
@@ -141,6 +145,202 @@ def test_limits_of_a_weighted_run_miss_no_more_often_than_stated(world: str, alp
     assert alpha < 0.5 or min(above, below) > 20
 
 
+def moods(rng: np.random.Generator, n_groups: int) -> tuple[np.ndarray, ...]:
+    """Large groups have a higher rate."""
+    large = rng.uniform(size=n_groups) < 0.5
+    groups = np.repeat(np.arange(n_groups), np.where(large, 10, 1))
+    y = rng.uniform(size=groups.size) < np.where(large, 0.8, 0.2)[groups]
+    return groups, y, np.ones(y.size)
+
+
+def until_positive(rng: np.random.Generator, n_groups: int) -> tuple[np.ndarray, ...]:
+    """A group ends with its first positive row."""
+    sizes = rng.geometric(0.3, size=n_groups)
+    groups = np.repeat(np.arange(n_groups), sizes)
+    y = np.zeros(groups.size, dtype=bool)
+    y[np.cumsum(sizes) - 1] = True
+    return groups, y, np.ones(y.size)
+
+
+def one_label_each(rng: np.random.Generator, n_groups: int) -> tuple[np.ndarray, ...]:
+    groups = np.repeat(np.arange(n_groups), 4)
+    y = (rng.uniform(size=n_groups) < 0.3)[groups]
+    return groups, y, np.ones(y.size)
+
+
+def rare_giants(rng: np.random.Generator, n_groups: int) -> tuple[np.ndarray, ...]:
+    """One group in 50 has 200 rows, all positive."""
+    giant = rng.uniform(size=n_groups) < 0.02
+    groups = np.repeat(np.arange(n_groups), np.where(giant, 200, 1))
+    y = rng.uniform(size=groups.size) < np.where(giant, 1.0, 0.2)[groups]
+    return groups, y, np.ones(y.size)
+
+
+def weights_of_labels(rng: np.random.Generator, n_groups: int) -> tuple[np.ndarray, ...]:
+    """Groups of one or three rows that share a label, and weights that follow labels."""
+    groups = np.repeat(np.arange(n_groups), rng.choice([1, 3], size=n_groups))
+    y = (rng.uniform(size=n_groups) < 0.3)[groups]
+    return groups, y, np.where(y, 0.25, 1.0)
+
+
+GROUPED = {  # what is drawn, and the rate of a row drawn at random from a new group
+    "moods": (moods, 0.5),
+    "until positive": (until_positive, -0.3 * np.log(0.3) / 0.7),
+    "one label each": (one_label_each, 0.3),
+    "rare giants": (rare_giants, 0.98 * 0.2 + 0.02),
+    "weights of labels": (weights_of_labels, 0.3 * 0.25 / (0.3 * 0.25 + 0.7)),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("alpha", [0.1, 0.5])
+@pytest.mark.parametrize("world", GROUPED)
+def test_limits_of_a_run_of_groups_miss_no_more_often_than_stated(world: str, alpha: float) -> None:
+    """One run, with the same rate at every score, so that its limits are all that can miss.
+
+    Rows are sorted by label, and the draws of the band have the seed of the data.
+    """
+    drawn, rate = GROUPED[world]
+    above = 0
+    below = 0
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        groups, y, weights = drawn(rng, 160)
+        order = np.argsort(y, kind="stable")
+        band = MonotoneBand(n_cells=1, confidence_level=1.0 - alpha, random_state=seed).fit(
+            rng.uniform(size=y.size),
+            y[order],
+            groups=groups[order],
+            importance_weight=weights[order],
+            weight_bound=1.0,
+            classes=(0, 1),
+        )
+        ends = band.predict_interval([1.0, 0.0])
+        above += int(ends[0, 0] > rate)
+        below += int(ends[1, 1] < rate)
+    for missed in (above, below):
+        assert stats.binomtest(missed, 400, alpha / 2.0, alternative="greater").pvalue > 1e-3
+    # if the limits were far too wide, neither would ever miss
+    assert alpha < 0.5 or min(above, below) > 20
+
+
+def crowded(rng: np.random.Generator, n_groups: int) -> tuple[np.ndarray, ...]:
+    """Half of the groups have six rows at one score, with one label; the others a single row.
+
+    At a score that six rows share the rate is lower than at one with a single row: it depends on the
+    other scores of the group.
+    """
+    many = rng.uniform(size=n_groups) < 0.5
+    groups = np.repeat(np.arange(n_groups), np.where(many, 6, 1))
+    score = np.round(rng.uniform(size=n_groups), 2)
+    middle = (score**2 + score) / 2.0
+    shift = np.minimum(middle, 1.0 - middle) * np.where(many, -1.0, 1.0)
+    label = rng.uniform(size=n_groups) < middle + shift
+    return score[groups], label[groups], groups
+
+
+def sized(rng: np.random.Generator, n_groups: int) -> tuple[np.ndarray, ...]:
+    """Large groups have a higher rate, and every group scores of its own place and spread."""
+    mood = rng.choice([-1.0, 1.0], size=n_groups)
+    groups = np.repeat(np.arange(n_groups), np.where(mood > 0, 10, 1))
+    scores = rng.uniform(size=groups.size)
+    rates = scores + 0.8 * mood[groups] * np.minimum(scores, 1 - scores)
+    return scores, rng.uniform(size=groups.size) < rates, groups
+
+
+BANDS = {
+    "crowded": (crowded, lambda s: (np.clip(s, 0, 1) ** 2 + np.clip(s, 0, 1)) / 2.0),
+    "sized": (sized, lambda s: np.clip(s, 0, 1)),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("alpha", [0.1, 0.5])
+@pytest.mark.parametrize("world", BANDS)
+def test_a_band_of_groups_holds_at_all_scores_at_once(world: str, alpha: float) -> None:
+    drawn, rate = BANDS[world]
+    missed = 0
+    alone = 0
+    n_draws = 60
+    for seed in range(n_draws):
+        scores, y, groups = drawn(np.random.default_rng(seed), 150)
+        order = np.argsort(y, kind="stable")
+        options = {"confidence_level": 1.0 - alpha, "random_state": seed}
+        band = quietly(scores[order], y[order], groups=groups[order], **options)
+        places = np.unique(scores)
+        missed += is_missed(band, rate, places)
+        if seed < 10:
+            alone += is_missed(quietly(scores, y, **options), rate, places)
+    assert stats.binomtest(missed, n_draws, alpha, alternative="greater").pvalue > 1e-3
+    assert alone > 5  # where groups are not given
+    assert np.diff(band.predict_interval(GRID)).mean() < 0.75
+
+
+def test_whole_groups_are_narrower_than_one_row_of_each() -> None:
+    rng = np.random.default_rng(3)
+    groups = np.repeat(np.arange(400), 8)
+    scores = rng.uniform(size=groups.size)
+    mood = rng.normal(size=400)[groups]
+    y = rng.uniform(size=groups.size) < expit(4.0 * scores - 2.0 + mood)
+    whole = MonotoneBand().fit(scores, y, groups=groups)
+    one = MonotoneBand().fit(scores[::8], y[::8])
+    widths = [np.diff(band.predict_interval(GRID)).mean() for band in (whole, one)]
+    assert widths[0] < 0.85 * widths[1]
+
+
+def test_a_band_of_groups_does_not_depend_on_the_order_of_rows_and_survives_saving() -> None:
+    rng = np.random.default_rng(4)
+    groups = np.repeat(np.arange(60), 5)
+    scores = np.round(rng.uniform(size=300), 2)
+    y = rng.uniform(size=300) < scores
+    weights = rng.uniform(size=300)
+    order = rng.permutation(300)
+    one, other = (
+        MonotoneBand().fit(
+            scores[of],
+            y[of],
+            groups=groups[of],
+            importance_weight=weights[of],
+            weight_bound=1.0,
+        )
+        for of in (np.arange(300), order)
+    )
+    assert one.to_dict() == other.to_dict()
+    assert one.to_dict()["groups"] == [54, 6]
+    read = MonotoneBand.from_dict(json.loads(json.dumps(one.to_dict())))
+    assert read.guarantee_.sentence == one.guarantee_.sentence
+    assert "54 groups, counted whole; 6 pilot groups only cut the runs" in one.guarantee_.sentence
+    assert "no importance weight exceeds 1" in one.guarantee_.assumptions
+
+
+def test_pilot_groups_only_cut_the_runs() -> None:
+    """Their labels change the guess of a variance alone: bets are on the other groups."""
+    rng = np.random.default_rng(5)
+    rows = read_rows(
+        rng.uniform(size=300), rng.uniform(size=300) < 0.4, groups=np.repeat(np.arange(60), 5)
+    ).collect()
+    pilot, counted = GroupScores.pilot_and_counted(rows, None, 0)
+    assert (pilot.n_groups, counted.n_groups) == (6, 54)
+    assert not np.intersect1d(pilot.turn, counted.turn).size
+    np.testing.assert_allclose(np.bincount(counted.turn, counted.weights).max(), 1.0)
+    steps = BandSteps.of_groups(pilot, counted, "auto", 0.1)
+    assert steps.n_rows == 270
+    assert np.isin(steps.lower_knots, pilot.scores).all()
+    assert np.isin(steps.upper_knots, pilot.scores).all()
+
+
+@pytest.mark.parametrize("n_groups", [1, 2])
+def test_a_band_needs_two_groups(n_groups: int) -> None:
+    groups = np.arange(4) % n_groups
+    if n_groups == 1:
+        with pytest.raises(InvalidValueError) as caught:
+            MonotoneBand().fit([0.1, 0.2, 0.3, 0.4], [0, 1, 0, 1], groups=groups)
+        assert caught.value.parameter == "groups"
+        return
+    band = MonotoneBand().fit([0.1, 0.2, 0.3, 0.4], [0, 1, 0, 1], groups=groups)
+    assert band.predict_interval([0.25]).tolist() == [[0.0, 1.0]]
+
+
 def test_bets_on_weighted_rows_are_narrower_than_rows_that_are_kept_by_weight() -> None:
     rng = np.random.default_rng(3)
     scores = rng.uniform(size=1_000)
@@ -163,7 +363,7 @@ def test_a_weight_above_its_bound_is_refused_in_every_row_of_a_group() -> None:
     scores = [0.2, 0.3, 0.8, 0.9]
     labels = [0, 0, 1, 1]
     groups = ["a", "a", "b", "b"]
-    for row in range(4):  # one row of each group is drawn
+    for row in range(4):
         weight = [1.0, 1.0, 1.0, 1.0]
         weight[row] = 2.5
         with pytest.raises(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from calibrant import SubgroupCalibrator
-from calibrant.calibrators.subgroups.parts import RowUnits, TwoParts, group_cap
+from calibrant.calibrators.subgroups.parts import TwoParts, group_cap
 from calibrant.calibrators.subgroups.proof import Guesses, SubgroupRows, error_limits
 from calibrant.cells.attribute_levels import AttributeLevels
 from calibrant.cells.subgroup_family import SubgroupFamily
@@ -51,8 +51,9 @@ def test_bets_on_whole_groups_hold_for_rows_of_new_groups():
             level = AttributeLevels.of(column)
             family = SubgroupFamily.of([level], [level.codes(column)], 1, 0.05)
             rows = read_rows(scores, y, groups=group).collect()
-            units = RowUnits.of(rows, CAP) if whole else RowUnits()
-            seen = SubgroupRows(family, scores, rows.codes, units.unit, units.weights)
+            unit = rows.groups.codes if whole else None
+            weights = rows.units.capped(CAP) / CAP if whole else None
+            seen = SubgroupRows(family, scores, rows.codes, unit, weights)
             limits = error_limits(seen, Guesses.of(seen), 0.1)
             yield {"any": not (limits.lower <= truth).all() or not (truth <= limits.upper).all()}
 
@@ -88,8 +89,7 @@ def test_the_cap_on_groups_is_given_or_the_largest_of_the_rows_to_fit():
     rows = read_rows(scores, y, groups=group).collect()
     assert group_cap(rows, None) == 9
     assert group_cap(rows, 2) == 2
-    units = RowUnits.of(rows, 2)
-    assert np.bincount(units.unit, units.weights).max() == pytest.approx(1.0)
+    assert np.bincount(group, rows.units.capped(2)).max() == pytest.approx(2.0)
     with pytest.raises(InvalidTypeError) as error:
         SubgroupCalibrator().fit(scores, y, attributes=attributes, max_group_size=2)
     assert error.value.parameter == "max_group_size"

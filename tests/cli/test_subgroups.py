@@ -173,3 +173,43 @@ def test_verify_fits_a_calibrator_of_subgroups_again(
     changed = tmp_path / "changed.csv"
     frame.assign(y=frame["y"].where(frame.index != 7, 1 - frame["y"])).to_csv(changed, index=False)
     assert calibrant("verify", model, changed).code == 1
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_apply_predicts_from_scores_and_attributes(
+    calibrant: Callable, off: Path, tmp_path: Path, suffix: str
+):
+    frame = pd.read_csv(off)
+    fitted = SubgroupCalibrator(["old", "sex"]).fit(scored(frame, score="p", label="y"))
+    model = tmp_path / "model.json"
+    save_model(fitted, model, columns={"score": "p", "label": "y"})
+    frame.loc[3, "p"] = np.nan
+    frame.loc[5, "sex"] = None
+    data = tmp_path / f"new.{suffix}"
+    frame.to_csv(data, index=False) if suffix == "csv" else frame.to_parquet(data)
+    out = tmp_path / f"out.{suffix}"
+    assert calibrant("apply", model, data, "-o", out).code == 0
+    read = pd.read_csv(out) if suffix == "csv" else pd.read_parquet(out)
+    assert list(read) == [*frame, "calibrated"]
+    kept = frame.drop(index=3)
+    wanted = fitted.predict(kept["p"], attributes=kept[["old", "sex"]])
+    np.testing.assert_allclose(read["calibrated"].drop(index=3), wanted, rtol=1e-12)
+    assert np.isnan(read.loc[3, "calibrated"])
+    frame.drop(columns="old").to_csv(tmp_path / "without.csv", index=False)
+    refused = calibrant("apply", model, tmp_path / "without.csv", "-o", out, "--overwrite")
+    assert refused.code == 2
+    assert "have the columns of the attributes: 'old', 'sex'; got no 'old'" in refused.err
+
+
+def test_a_frame_is_applied_with_its_attributes(off: Path):
+    polars = pytest.importorskip("polars")
+
+    frame = pd.read_csv(off)
+    data = scored(frame, score="p", label="y")
+    fitted = SubgroupCalibrator(["old"]).fit(data)
+    wanted = fitted.predict(frame["p"], attributes=frame[["old"]])
+    read = fitted.apply(data, prefix="new_").read_all()
+    np.testing.assert_array_equal(read["new_calibrated"], wanted)
+    lazy = scored(polars.from_pandas(frame).lazy(), score="p", label="y")
+    found = fitted.apply(lazy).collect()
+    np.testing.assert_array_equal(found["calibrated"], wanted)

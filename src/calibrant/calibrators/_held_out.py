@@ -18,6 +18,7 @@ import numpy as np
 from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.calibrators._recentre import Moved
 from calibrant.cells.score_partition import ScorePartition
+from calibrant.cells.units import RowUnits, turns
 from calibrant.limits.binomial import lower_limit, upper_limit
 from calibrant.limits.goal_bets import BetUnits, unit_limits
 from calibrant.limits.interval import Interval
@@ -71,17 +72,17 @@ class ProbabilityRows:
             return [
                 RegionUnits(errors[rows], self.scores[rows]) for rows in np.split(sorted_rows, ends)
             ]
-        n_groups = order.size
-        place = np.empty(n_groups, dtype=np.intp)
-        place[order] = np.arange(n_groups)
-        cell = regions * n_groups + place[self.groups]
-        found, number, rows = np.unique(cell, return_inverse=True, return_counts=True)
-        error = np.bincount(number, errors) / rows
-        score = np.bincount(number, self.scores) / rows
-        weight = np.minimum(rows, cap) / cap
-        ends = np.searchsorted(found, np.arange(1, n_regions) * n_groups)
-        parts = (np.split(column, ends) for column in (error, score, weight))
-        return [RegionUnits(*columns) for columns in zip(*parts, strict=True)]
+        units = RowUnits(turns(order)[self.groups], order.size, np.ones(len(self.scores)))
+        cells = units.in_cells(regions, n_regions)
+        columns = (
+            cells.sums(errors[cells.rows]) / cells.total,
+            cells.sums(self.scores[cells.rows]) / cells.total,
+            np.minimum(cells.total, cap) / cap,
+        )
+        by_region = np.argsort(cells.cell, kind="stable")
+        ends = np.cumsum(np.bincount(cells.cell, minlength=n_regions))[:-1]
+        parts = (np.split(column[by_region], ends) for column in columns)
+        return [RegionUnits(*of_region) for of_region in zip(*parts, strict=True)]
 
     def largest_group(self, regions: IndexArray) -> int:
         """The most rows that a group has in a region."""
@@ -98,8 +99,8 @@ class ProbabilityRows:
         """How many rows each group has in each region where it has any."""
         if self.groups is None:
             return np.ones(len(self.scores), dtype=np.int64)
-        cell = regions * (int(self.groups.max()) + 1) + self.groups
-        return np.asarray(np.unique(cell, return_counts=True)[1])
+        units = RowUnits(self.groups, int(self.groups.max()) + 1, np.ones(len(self.scores)))
+        return units.in_cells(regions, int(regions.max()) + 1).n_rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,7 +2,7 @@
 batch of rows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._optional import pa
+from calibrant._typing import FloatArray
 from calibrant.calibrators.tables.added import added_from
-from calibrant.errors import CalibrantError, NoTableError
+from calibrant.errors import CalibrantError, InvalidValueError, NoTableError
 from calibrant.sample.added_columns import AddColumns, LookUp
-from calibrant.sample.batch import Coded, Columns
+from calibrant.sample.batch import BatchRows, Coded, Columns
 
 
 def predicted_columns(
@@ -24,14 +25,17 @@ def predicted_columns(
 
     A curve with exp is computed by `predict`, batch by batch, so that all bits are those of
     `predict`; engines that run SQL compute it themselves. A calibrator without a table is applied
-    likewise, where batches can be had, if it predicts from one score.
+    likewise, where batches can be had, if it predicts from one score, or from one score and
+    attributes that are columns of the data.
     """
     try:
         table = calibrator._table(coverage)
     except NoTableError as error:
-        if not calibrator._takes_one_score:
+        if calibrator._takes_one_score:
+            return Predict.of(calibrator, columns, coverage, prefix, error)
+        if not calibrator._attribute_names:
             raise
-        return Predict.of(calibrator, columns, coverage, prefix, error)
+        return PredictWithAttributes.of(calibrator, columns, prefix, error)
     added = added_from(table, columns, prefix)
     return Predict.of(calibrator, columns, coverage, prefix, added) if table.needs_exp else added
 
@@ -68,13 +72,9 @@ class Predict(AddColumns):
         table: LookUp | NoTableError,
     ) -> "Predict":
         """Find out which scores the calibrator takes: all, or probabilities only."""
-        calibrator = copy(calibrator)
-        calibrator.score_range_seen_ = (
-            None  # a warning for each batch, from each worker, helps no one
-        )
-        low = -np.inf if _takes(calibrator, -1.0) else 0.0
-        high = np.inf if _takes(calibrator, 2.0) else 1.0
-        return cls(columns.only(), calibrator, coverage, prefix, low, high, table)
+        calibrator = _without_warnings(calibrator)
+        ends = _taken(calibrator.predict)
+        return cls(columns.only(), calibrator, coverage, prefix, *ends, table)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -115,9 +115,98 @@ class Predict(AddColumns):
         ]
 
 
-def _takes(calibrator: Any, score: float) -> bool:
+@dataclass(frozen=True, slots=True, eq=False)
+class PredictWithAttributes(AddColumns):
+    """What `predict` says of each score and the attributes beside it, which are columns of the data.
+
+    Attributes
+    ----------
+    columns, calibrator, prefix
+        As given to `predicted_columns`.
+    low, high : float
+        The scores that the calibrator takes.
+    no_table : NoTableError
+        Why there is no table.
+    """
+
+    columns: Columns
+    calibrator: Any
+    prefix: str
+    low: float
+    high: float
+    no_table: NoTableError
+
+    @classmethod
+    def of(
+        cls, calibrator: Any, columns: Columns, prefix: str, error: NoTableError
+    ) -> "PredictWithAttributes":
+        """Find out which scores the calibrator takes: all, or probabilities only."""
+        calibrator = _without_warnings(calibrator)
+        nothing = {name: [None] for name in calibrator._attribute_names}
+        ends = _taken(lambda scores: calibrator.predict(scores, attributes=nothing))
+        return cls(columns.only(), calibrator, prefix, *ends, error)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One column, the probability."""
+        return (f"{self.prefix}calibrated",)
+
+    @property
+    def to_read(self) -> list[str]:
+        """The score and the attributes."""
+        return list(dict.fromkeys([self.columns.score, *self.calibrator._attribute_names]))
+
+    def schema(self, schema: Any) -> Any:
+        """The schema of a batch with the column added; raise if an attribute is not there."""
+        missing = [name for name in self.calibrator._attribute_names if name not in schema.names]
+        if missing:
+            needed = ", ".join(map(repr, self.calibrator._attribute_names))
+            rule = f"have the columns of the attributes: {needed}"
+            raise InvalidValueError("the data", rule, got=f"no {missing[0]!r}")
+        return AddColumns.schema(self, schema)
+
+    def as_look_up(self) -> LookUp:
+        """There is none."""
+        raise self.no_table
+
+    def usable(self, scores: NDArray[Any], segments: Coded | None) -> NDArray[np.bool_]:
+        """Scores in the range that the calibrator takes."""
+        return np.asarray((scores >= self.low) & (scores <= self.high))
+
+    def values(self, scores: NDArray[Any], segments: Coded | None) -> Sequence[Any]:
+        """Of no rows, for the type of the column; see `values_of`."""
+        return [np.empty(0)]
+
+    def values_of(self, rows: BatchRows, batch: Any) -> Sequence[Any]:
+        """What the calibrator predicts."""
+        if not len(rows):
+            return [np.empty(0)]
+        attributes = {name: batch.column(name) for name in self.calibrator._attribute_names}
+        if rows.origin is not None:
+            place = pa.array(rows.origin)
+            attributes = {name: column.take(place) for name, column in attributes.items()}
+        return [self.calibrator.predict(rows.scores, attributes=attributes)]
+
+
+def _without_warnings(calibrator: Any) -> Any:
+    """A copy that does not know its scale: a warning for each batch, from each worker, helps no
+    one.
+    """
+    calibrator = copy(calibrator)
+    calibrator.score_range_seen_ = None
+    return calibrator
+
+
+def _taken(predict: Callable[[FloatArray], FloatArray]) -> tuple[float, float]:
+    """The smallest and the largest score that is taken: all are, or probabilities only."""
+    low = -np.inf if _takes(predict, -1.0) else 0.0
+    high = np.inf if _takes(predict, 2.0) else 1.0
+    return low, high
+
+
+def _takes(predict: Callable[[FloatArray], FloatArray], score: float) -> bool:
     try:
-        calibrator.predict(np.array([score]))
+        predict(np.array([score]))
     except CalibrantError:
         return False
     return True

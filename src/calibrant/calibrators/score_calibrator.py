@@ -196,6 +196,11 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
         return True
 
     @property
+    def _attribute_names(self) -> tuple[str, ...]:
+        """The attributes that `predict` takes beside scores."""
+        return ()
+
+    @property
     def as_regions(self) -> RegionCalibrator | None:
         """Return this calibrator, if it has a finite partition with limits for each region.
 

@@ -45,7 +45,8 @@ def command(**options: Any) -> None:
     MODEL is a file from calibrant fit or calibrant threshold. With a fitted model, the new columns
     are calibrated, lower, upper and set. With a threshold, the new column is selected. Thresholds
     for both precision and npv also add referred: true for the rows in between, which a person
-    should look at. In a segment without a threshold, no row is selected.
+    should look at. In a segment without a threshold, no row is selected. A SubgroupCalibrator,
+    saved with save_model, adds only calibrated; the data need the columns of its attributes.
 
     Rows keep their order, and memory use stays the same for any number of rows. A row gets empty
     fields where its score is missing, not finite or out of range, or its segment is unknown to the
@@ -78,9 +79,10 @@ def command(**options: Any) -> None:
     model = read_model(options["model"], threshold=True)
     selects = not hasattr(model.calibrator, "guarantee_")
     with files(options) as source:
-        scored = rows_for(
-            model, source, options, with_rows=False, as_text=source.format() == "csv" == kind
-        )
+        # attributes are compared by value, and text of numbers is no number
+        by_attributes = bool(getattr(model.calibrator, "_attribute_names", ()))
+        as_text = source.format() == "csv" == kind and not by_attributes
+        scored = rows_for(model, source, options, with_rows=False, as_text=as_text)
         coverage = {} if selects else {"coverage": options["coverage"]}
         reader = model.calibrator.apply(scored, prefix=prefix, **coverage)
         seen = _Seen(prefix, _OF_THRESHOLDS[0] if selects else _COLUMNS[0])

@@ -23,7 +23,7 @@ _COMPARE = Declared("assess.compare_calibrators.compare_calibrators", "compare_c
 @option.group_size(_COMPARE, option.IN_A_BIN)
 @option.weights(_COMPARE)
 @option.skip_missing
-@option.confidence(BINS)
+@option.confidence(_COMPARE)
 @option.bins(BINS, "Number of bins, for methods that use bins.")
 @_COMPARE.option("cv", "Cross-validation folds.")
 @option.most_rows

@@ -13,14 +13,13 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from calibrant._typing import CodeArray, FloatArray, IndexArray, IntArray, Keys
-from calibrant.cells.group_counts import block_of
+from calibrant._typing import CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.cells.tally import Tally
+from calibrant.cells.units import Counting, UnitCells
 from calibrant.errors import InvalidTypeError
 from calibrant.params.bounds import GROUP_TARGET
 from calibrant.params.declared_state import Saved
 from calibrant.params.kind import Entry, EntryTable
-from calibrant.params.random import RandomSource
 from calibrant.params.rules import Flag, Integer
 from calibrant.params.state_kinds import Lists, OneCount
 
@@ -61,6 +60,13 @@ class GroupDesign(Saved):
     unproved: tuple[int, ...] = ()
     max_weight: float | None = None
     fixed: bool = False
+
+    @property
+    def counting(self) -> Counting:
+        """By how much a group counts in a region."""
+        if self.target == "groups":
+            return Counting(1.0, by_group=True)
+        return Counting(float(self.max_size) if self.max_weight is None else self.max_weight)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,66 +112,32 @@ class GroupSums:
         if table is None:
             raise InvalidTypeError("tally", "count groups", got="rows only")
         rows = table.rows.astype(np.float64)
-        if design.target == "rows":
-            uncapped = rows
-            bound = float(design.max_size)
-        elif not table.size.all():
+        counting = design.counting
+        if counting.by_group and not table.size.all():
             raise InvalidTypeError(
                 "tally", "know the sizes of groups", got="rows and positives only"
             )
-        else:
-            uncapped = rows / table.size
-            bound = 1.0
+        uncapped = rows / table.size if counting.by_group else rows
+        bound = counting.bound
         weight = np.minimum(uncapped, bound)
         rate = table.positives / rows
         counted = (table.block, table.number, weight / rows, tally.n_regions)
         return cls(table.region, weight, rate, *counted, bound, uncapped)
 
     @classmethod
-    def of_rows(
-        cls,
-        regions: IndexArray,
-        weights: FloatArray,
-        codes: CodeArray,
-        groups: tuple[IndexArray, Keys],
-        n_regions: int,
-        design: GroupDesign,
-        blocks: RandomSource,
-    ) -> tuple[Self, FloatArray]:
-        """Sums of importance weights: a group counts by the weights of its rows in a region, at
-        most `design.max_weight`.
+    def of_units(
+        cls, cells: UnitCells, codes: CodeArray, block: IntArray, n_regions: int, counting: Counting
+    ) -> Self:
+        """Sums of importance weights, from what groups have in regions.
 
-        With the target "groups" it counts by the share of its weight that lies in the region.
-        `groups` holds the index of each row's group, and the key of each group; `blocks` assigns
-        groups to blocks. The second result is the weight with which each row counts.
+        `codes` are the labels of all rows, and `block` has the block of each group.
         """
-        of_row, keys = groups
-        whole = np.bincount(of_row, weights, minlength=len(keys))
-        inside = (regions >= 0) & (weights > 0.0)
-        pairs, entry = np.unique(of_row[inside] * n_regions + regions[inside], return_inverse=True)
-        group, region = np.divmod(pairs, n_regions)
-        total = np.bincount(entry, weights[inside], minlength=pairs.size)
-        rate = np.minimum(
-            np.bincount(entry, weights[inside] * codes[inside], minlength=pairs.size) / total, 1.0
-        )
-        if design.target == "groups":
-            uncapped = total / whole[group]
-            bound = 1.0
-        else:
-            bound = (
-                float(total.max(initial=0.0)) if design.max_weight is None else design.max_weight
-            )
-            uncapped = np.asarray(total, dtype=np.float64)
-        weight = np.minimum(uncapped, bound)
-        block = block_of(keys, blocks)[group]
-        number = np.ones(pairs.size, dtype=np.int64)
-        rows = np.bincount(entry, minlength=pairs.size)
-        own = np.zeros(weights.size)
-        own[inside] = weights[inside] * (weight / total)[entry]
-        return (
-            cls(region, weight, rate, block, number, weight / rows, n_regions, bound, uncapped),
-            own,
-        )
+        uncapped = cells.uncapped(by_group=counting.by_group)
+        weight = np.minimum(uncapped, counting.bound)
+        rate = np.minimum(cells.sums(codes[cells.rows]) / cells.total, 1.0)
+        number = np.ones(weight.size, dtype=np.int64)
+        counted = (block[cells.unit], number, weight / cells.n_rows, n_regions)
+        return cls(cells.cell, weight, rate, *counted, counting.bound, uncapped)
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Sums over the groups of each region."""

@@ -14,7 +14,7 @@ from calibrant._typing import BoolArray, FloatArray, IndexArray
 from calibrant.cells.bins import Bins
 from calibrant.cells.lines import Lines
 from calibrant.errors import InvalidValueError, no_table
-from calibrant.sample.batch import Coded, Columns, read_batch
+from calibrant.sample.batch import BatchRows, Coded, Columns, read_batch
 from calibrant.sample.counts import segment_numbers
 from calibrant.sample.faults import Place
 from calibrant.text.sentences import Setting
@@ -49,6 +49,15 @@ class AddColumns(ABC):
         """The values of the columns for accepted rows, as arrays of numbers or Arrow arrays of
         text.
         """
+
+    def values_of(self, rows: BatchRows, batch: Any) -> Sequence[Any]:
+        """The same, of some rows of a batch, whose other columns may matter."""
+        return self.values(rows.scores, rows.segments)
+
+    @property
+    def to_read(self) -> list[str]:
+        """Names of the columns of the data that are needed."""
+        return list(dict.fromkeys(self.columns.named.values()))
 
     def as_look_up(self) -> "LookUp":
         """The same columns as a table of regions, for engines that add columns by SQL."""
@@ -96,7 +105,7 @@ class AddColumns(ABC):
         usable = self.usable(rows.scores, rows.segments)
         if not usable.all():
             rows = rows.take(np.flatnonzero(usable))
-        added = [pa.array(value) for value in self.values(rows.scores, rows.segments)]
+        added = [pa.array(value) for value in self.values_of(rows, batch)]
         if rows.origin is not None:
             where = np.full(len(batch), -1)
             where[rows.origin] = np.arange(len(rows))

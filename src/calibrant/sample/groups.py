@@ -1,5 +1,6 @@
 """Groups of rows in memory, such as the rows of one customer."""
 
+import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -17,6 +18,18 @@ from calibrant.sample.draw import value_keys
 
 _FINER = ("ps", "fs", "as")  # than the units that engines support
 _KINDS = "hold whole numbers, dates or text, of one kind"
+
+
+PILOT_SHARE = 0.1
+"""Of groups, at least, that are pilot groups where these fix as how many rows a group counts."""
+
+
+def fewest_pilot_groups(n_groups: int) -> int:
+    """How many groups fix as how many rows a group counts, at least.
+
+    A new group is larger than all of k pilot groups with probability at most 1 / (k + 1).
+    """
+    return math.ceil(PILOT_SHARE * n_groups)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,6 +108,11 @@ class Groups:
     def sizes(self) -> NDArray[np.int64]:
         """Number of rows in each group."""
         return np.bincount(self.codes, minlength=len(self.keys))
+
+    @property
+    def largest(self) -> int:
+        """Rows of the largest group: of pilot groups, as how many rows a group counts at most."""
+        return int(self.sizes.max(initial=1))
 
     @property
     def present_keys(self) -> Keys:

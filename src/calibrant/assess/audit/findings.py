@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._typing import BoolArray, FloatArray, IntArray
+from calibrant.assess.subgroups.findings import TOO_HIGH, TOO_LOW
 from calibrant.guarantee.relative import RARE
 from calibrant.text import numbers
 from calibrant.text.result import frame_of
 
-TOO_LOW = "scores too low"
-TOO_HIGH = "scores too high"
 NO_EVIDENCE = "no evidence"
 _NUMBERS = (
     "low",

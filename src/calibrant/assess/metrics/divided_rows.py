@@ -2,7 +2,6 @@
 are counted.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Self
 
@@ -12,9 +11,10 @@ from calibrant._typing import BoolArray, FloatArray, IndexArray
 from calibrant.assess.metrics.independent_units import Units
 from calibrant.calibrators.regions.weighted_rows import weights_of
 from calibrant.errors import InvalidValueError
+from calibrant.sample.groups import PILOT_SHARE, fewest_pilot_groups
 from calibrant.sample.sources.memory import MemoryRows
 
-CUTTING_SHARE = 0.1
+CUTTING_SHARE = PILOT_SHARE
 """Of the rows, or of whole groups: these only cut the regions."""
 
 
@@ -50,7 +50,7 @@ class DividedRows:
         """Draw the rows that cut; without a cap on the size of groups they fix it, too."""
         cutting = _cutting_rows(rows)
         if rows.groups is not None and max_group_size is None:
-            max_group_size = int(rows.groups.take(cutting).sizes.max(initial=1))
+            max_group_size = rows.groups.take(cutting).largest
         # the weights of rows that only cut are checked too
         order = Units.bounded_of(rows, weight_bound, max_group_size)[1].in_order(len(rows))
         rows = rows.take(order)
@@ -68,6 +68,5 @@ def _cutting_rows(rows: MemoryRows) -> BoolArray:
         return np.zeros(1, dtype=bool)
     if rows.groups is None:
         return rows.chosen(rows.draw(CUTTING_SHARE, 0))
-    # of groups exactly a tenth or more, because they fix the cap on sizes, too
-    n_groups = max(1, math.ceil(CUTTING_SHARE * rows.n_groups()))
-    return rows.chosen(rows.draw(n_groups, 0))
+    # as many as fix the cap on sizes
+    return rows.chosen(rows.draw(max(1, fewest_pilot_groups(rows.n_groups())), 0))

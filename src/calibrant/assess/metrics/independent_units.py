@@ -8,6 +8,7 @@ import numpy as np
 
 from calibrant._typing import CodeArray, FloatArray, IndexArray
 from calibrant.calibrators.regions.weighted_rows import checked_bound
+from calibrant.cells.units import turns
 from calibrant.errors import InvalidTypeError
 from calibrant.limits.bounded_mean import weighted_means
 from calibrant.limits.goal_bets import BetUnits, goal_limits
@@ -96,8 +97,9 @@ class Units:
         size: int | None,
     ) -> tuple[MemoryRows, Self]:
         unit = np.unique(groups.codes, return_inverse=True)[1]
-        own = np.ones(len(rows)) if rows.weights is None else rows.weights
-        total = np.bincount(unit, own)
+        of_rows = rows.units
+        own = of_rows.weights
+        total = of_rows.totals
         if rows.weights is None:
             most = 1.0
             about = "of rows of new groups"
@@ -107,10 +109,7 @@ class Units:
             about = "of rows of new groups in the weighted population"
             counts_as = f"by a weight of at most {size * most:,g}" if size else ""
         largest = float(total.max() if size is None else size * most)
-        factor = np.divide(
-            np.minimum(total, largest), total, out=np.zeros(total.size), where=total > 0.0
-        )
-        weights = own * factor[unit]
+        weights = of_rows.capped(largest)
         capped = size is not None and total.max() > largest
         bounded = size is not None and (rows.weights is None or weight_bound is not None)
         said = f" {about}"
@@ -252,9 +251,7 @@ class Units:
         order = self._order(n_rows if self.unit is None else self.n_units)
         if self.unit is None:
             return order
-        turn = np.empty_like(order)
-        turn[order] = np.arange(order.size)
-        return np.argsort(turn[self.unit], kind="stable")
+        return np.argsort(turns(order)[self.unit], kind="stable")
 
     def means(
         self, outcomes: FloatArray, place: IndexArray, n_places: int, delta: float

@@ -11,10 +11,9 @@ from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray, IntA
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.calibrators.regions.weakness import reported_by_caller, warn_of_cap
 from calibrant.cells.partition import Partition
+from calibrant.cells.units import Counting, RowUnits
 from calibrant.errors import InvalidTypeError
-from calibrant.limits.group_sums import GroupDesign, GroupSums
 from calibrant.params.arrays import as_weights
-from calibrant.params.random import RandomSource
 from calibrant.params.rules import error_budget
 from calibrant.sample.groups import Groups
 from calibrant.text.numbers import counted, percent, rows
@@ -247,19 +246,10 @@ def _row_weights(
         return weights
     most = known.max_size if known.max_weight is None else known.max_weight
     together = Groups.of(groups, region.size)
-    how = GroupDesign(1, max_weight=most)
-    same = (together.codes, together.keys)
-    codes = np.zeros(region.size, dtype=np.uint8)
     weights = np.ones(region.size) if weights is None else weights
-    return GroupSums.of_rows(
-        region,
-        weights,
-        codes,
-        same,
-        calibrator.partition_.n_regions,
-        how,
-        RandomSource(0),
-    )[1]  # blocks play no part
+    units = RowUnits(together.codes, len(together.keys), weights)
+    cells = units.in_cells(region, calibrator.partition_.n_regions)
+    return cells.row_weights(Counting(float(most)))
 
 
 def reliability_tables(

@@ -8,6 +8,7 @@ from typing import ClassVar, Self, TypeAlias
 import numpy as np
 
 from calibrant._typing import CodeArray, FloatArray, IndexArray, IntArray
+from calibrant.assess.monotone.grouped_runs import GroupScores, grouped_limits
 from calibrant.assess.monotone.weighted_runs import weighted_limits
 from calibrant.cells.score_partition import equal_mass
 from calibrant.limits.interval import Interval
@@ -19,6 +20,7 @@ from calibrant.text import numbers
 
 _CELLS = 10.0  # times the cube root of the rows
 _CELLS_OF_BETS = 6.7  # the same, of rows that are bet on one by one
+_CELLS_OF_GROUPS = 3.5  # the same, of rows of groups
 
 CellCounts: TypeAlias = tuple[FloatArray, FloatArray, IntArray, IntArray]
 """Rows between scores, in increasing order: the lowest and highest score, the rows and the
@@ -88,7 +90,7 @@ class BandSteps:
         low, high, counts, positives = cells
         if not counts.sum():
             return cls(np.empty(0), np.empty(0), np.empty(0), np.empty(0), 0, 0, None)
-        start, stop = _runs_of(counts, n_cells, _CELLS)
+        start, stop = _runs_of(counts, _number_of_cells(n_cells, _CELLS, counts.sum()))
         before = (np.append(0, np.cumsum(sums)) for sums in (counts, positives))
         rows, hits = (sums[stop] - sums[start] for sums in before)
         low = low[start]
@@ -112,7 +114,7 @@ class BandSteps:
         """
         sorting = np.argsort(scores, kind="stable")
         values, counts = np.unique(scores, return_counts=True)
-        start, stop = _runs_of(counts, n_cells, _CELLS_OF_BETS)
+        start, stop = _runs_of(counts, _number_of_cells(n_cells, _CELLS_OF_BETS, scores.size))
         rows = np.append(0, np.cumsum(counts))
         limits = weighted_limits(
             codes[sorting],
@@ -123,6 +125,23 @@ class BandSteps:
             alpha / (2.0 * start.size),
         )
         return cls._of_limits(values[start], values[stop - 1], limits, scores.size)
+
+    @classmethod
+    def of_groups(
+        cls, pilot: GroupScores, counted: GroupScores, n_cells: int | str, alpha: float
+    ) -> Self:
+        """The same of whole groups; pilot groups cut the runs. See `grouped_limits`."""
+        n_rows = counted.scores.size
+        if not pilot.scores.size:
+            return cls(np.empty(0), np.empty(0), np.empty(0), np.empty(0), n_rows, 0, None)
+        values, counts = np.unique(pilot.scores, return_counts=True)
+        # by pilot rows: how many rows the counted groups have must not decide
+        about = pilot.scores.size / pilot.n_groups * counted.n_groups
+        start, stop = _runs_of(counts, _number_of_cells(n_cells, _CELLS_OF_GROUPS, about))
+        low = values[start]
+        high = values[stop - 1]
+        limits = grouped_limits(counted, pilot, low, high, alpha / (2.0 * start.size))
+        return cls._of_limits(low, high, limits, n_rows)
 
     @classmethod
     def _of_limits(cls, low: FloatArray, high: FloatArray, limits: Interval, n_rows: int) -> Self:
@@ -143,13 +162,18 @@ class BandSteps:
         return np.append(0.0, self.lower)[below], np.append(self.upper, 1.0)[above]
 
 
-def _runs_of(counts: IntArray, n_cells: int | str, automatic: float) -> tuple[IntArray, IntArray]:
+def _number_of_cells(n_cells: int | str, automatic: float, n_rows: float) -> int:
+    """As asked for; "auto" is `automatic` cells times the cube root of the rows."""
+    if n_cells == "auto":
+        return int(max(1, round(automatic * n_rows ** (1.0 / 3.0))))
+    return int(n_cells)
+
+
+def _runs_of(counts: IntArray, most: int) -> tuple[IntArray, IntArray]:
     """The first score of each run, and the one after its last, of so many rows at each score.
 
-    "auto" is `automatic` cells times the cube root of the rows.
+    There are at most `most` cells.
     """
-    n_rows = int(counts.sum())
-    most = max(1, round(automatic * n_rows ** (1.0 / 3.0))) if n_cells == "auto" else int(n_cells)
     first = np.flatnonzero(np.diff(equal_mass(counts, most), prepend=-1))
     ends = np.append(first, counts.size)
     start, stop = runs(first.size)

@@ -40,6 +40,7 @@ from calibrant.assess.threshold.shares import (
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.limits.binomial import sidak_level
 from calibrant.limits.group_sums import GroupDesign
+from calibrant.sample.groups import PILOT_SHARE, fewest_pilot_groups
 from calibrant.sample.kinds import in_memory
 from calibrant.sample.rows import Rows
 from calibrant.sample.sources.memory import MemoryRows
@@ -48,9 +49,6 @@ from calibrant.text.numbers import rows as rows_text
 
 _DRAWN = 0.15  # share of the rows that only choose where to look
 _MOST_DRAWN = 10**6
-_LEAST_SHARE = (
-    0.1  # of groups, at least, that are drawn where they fix the cap on the size of groups
-)
 _GRID = 1_000  # thresholds at which more rows are counted for recall than are held in memory
 _ROUNDING = 1e-9
 _SHARES = 5  # with exact limits beside the target
@@ -129,7 +127,7 @@ class Search:
         if isinstance(size, str):
             size = min(math.ceil(_DRAWN * units), _MOST_DRAWN, max(units - 1, 1))
         if self.grouped and self.max_group_size is None:  # the drawn groups fix the cap, too
-            least = _LEAST_SHARE if isinstance(size, float) else math.ceil(_LEAST_SHARE * units)
+            least = PILOT_SHARE if isinstance(size, float) else fewest_pilot_groups(units)
             size = max(size, least)
         draw = self.data.draw(size, self.seed)
         others = self.data.split_by(draw).others
@@ -225,7 +223,7 @@ class Search:
         if drawn.groups is None or others.groups is None:
             raise InvalidTypeError("groups", "be known for all rows", got="rows without groups")
         if self.max_group_size is None:
-            self.max_group_size = int(np.bincount(drawn.groups.codes).max())
+            self.max_group_size = drawn.groups.largest
         design = GroupDesign(self.max_group_size)
         sizes = np.bincount(others.groups.codes)
         self.above_cap = float(

@@ -35,7 +35,6 @@ from calibrant.calibrators.anchored.fitted_curve import (
 )
 from calibrant.calibrators.anchored.half_curves import CountedRows, HalfCurves
 from calibrant.calibrators.anchored.one_curve import fit_to_all_rows
-from calibrant.calibrators.anchored.unit_rows import UnitWeights
 from calibrant.calibrators.anchored.unlabelled import (
     check_unlabelled,
     other_population,
@@ -49,6 +48,7 @@ from calibrant.calibrators.regions.proof import CurveClaim
 from calibrant.calibrators.regions.region_calibrator import BinnedCalibrator, is_plain
 from calibrant.calibrators.regions.stated import Stated
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
+from calibrant.cells.units import Counting
 from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
 from calibrant.limits.interval import Interval
 from calibrant.params.declared_state import Inline
@@ -309,7 +309,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         with np.errstate(all="ignore"):
             if not proof.is_plain:
                 bound = 1.0 if proof.weighted is None else proof.weighted.bound
-                counting = UnitWeights.of(binned.design, bound)
+                counting = Counting(bound) if binned.design is None else binned.design.counting
                 return CountedRows.of_units(binned, self.random_state, counting)
             if self._exact_interval != EXACT:
                 return None

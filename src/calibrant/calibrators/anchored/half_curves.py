@@ -13,13 +13,13 @@ from calibrant.calibrators.anchored.curve_bounds import CurveBounds, CurveEviden
 from calibrant.calibrators.anchored.curve_choice import Curve, fit_curve
 from calibrant.calibrators.anchored.pilot_rows import LabelledPilot, has_pilot
 from calibrant.calibrators.anchored.plain_rows import PlainRows
-from calibrant.calibrators.anchored.unit_rows import UnitWeights
 from calibrant.calibrators.anchored.units import CurveUnits
 from calibrant.calibrators.curves.distinct_scores import DistinctScores
 from calibrant.calibrators.regions.binned_rows import Binned, Cut
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.cells.knots import Knots
 from calibrant.cells.tally import Tally
+from calibrant.cells.units import Counting
 from calibrant.errors import InvalidValueError
 from calibrant.limits.interval import Interval
 from calibrant.params.random import RandomSource
@@ -106,7 +106,7 @@ class CountedRows:
         return cls(pilot, firsts, plain)
 
     @classmethod
-    def of_units(cls, binned: Binned, random_state: Seed, counting: UnitWeights) -> Self:
+    def of_units(cls, binned: Binned, random_state: Seed, counting: Counting) -> Self:
         """Sum rows over units; `counting` says how these count."""
         if any(map(len, binned.drawn.values())):
             drawn = binned.rows.drawn_rows(binned.whole, binned.classes)

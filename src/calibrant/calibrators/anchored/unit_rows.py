@@ -16,35 +16,10 @@ from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray, IntA
 from calibrant.calibrators._held_out import RegionUnits
 from calibrant.calibrators.regions.weighted_rows import weights_of
 from calibrant.cells.knots import Knots
-from calibrant.limits.group_sums import GroupDesign
+from calibrant.cells.units import Counting, turns
 from calibrant.params.random import RandomSource
 from calibrant.sample.draw import position_keys
 from calibrant.sample.sources.memory import MemoryRows
-
-
-@dataclass(frozen=True, slots=True)
-class UnitWeights:
-    """How units count.
-
-    Attributes
-    ----------
-    bound : float
-        The largest weight that counts: of a row, or of a group in a region.
-    by_group : bool
-        Whether every group counts the same, whatever its number of rows.
-    """
-
-    bound: float
-    by_group: bool = False
-
-    @classmethod
-    def of(cls, design: GroupDesign | None, weight_bound: float) -> Self:
-        """As groups count or, without them, rows with weights."""
-        if design is None:
-            return cls(weight_bound)
-        if design.target == "groups":
-            return cls(1.0, by_group=True)
-        return cls(float(design.max_size) if design.max_weight is None else design.max_weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,31 +59,23 @@ class UnitRows:
     n_units: int
 
     @classmethod
-    def of(cls, rows: MemoryRows, knots: Knots, counting: UnitWeights) -> Self:
+    def of(cls, rows: MemoryRows, knots: Knots, counting: Counting) -> Self:
         """The rows of whole groups, or rows with weights."""
-        unit = np.arange(len(rows)) if rows.groups is None else rows.groups.codes
-        n_units = len(rows) if rows.groups is None else len(rows.groups.keys)
-        weights = weights_of(rows)
         knot, share = _places(rows, knots)
-        used = np.flatnonzero((knot >= 0) & (weights > 0.0))
-        n_regions = knots.regions.n_regions
-        pair = unit[used] * n_regions + knots.region[knot[used]]
-        pairs, entry = np.unique(pair, return_inverse=True)
-        of_unit, region = np.divmod(pairs, n_regions)
-        total = np.bincount(entry, weights[used], minlength=pairs.size)
-        counts: FloatArray = np.asarray(total, dtype=np.float64)
-        if counting.by_group:
-            counts = total / np.bincount(unit, weights, minlength=n_units)[of_unit]
+        region = np.where(knot >= 0, knots.region[knot], -1)
+        units = rows.units
+        cells = units.in_cells(region, knots.regions.n_regions)
+        weight = cells.uncapped(by_group=counting.by_group) / counting.bound
         return cls(
-            knot[used],
-            share[used],
-            rows.codes[used],
-            entry,
-            weights[used] / total[entry],
-            region,
-            of_unit,
-            np.minimum(counts / counting.bound, 1.0),
-            n_units,
+            knot[cells.rows],
+            share[cells.rows],
+            rows.codes[cells.rows],
+            cells.entry,
+            cells.parts,
+            cells.cell,
+            cells.unit,
+            np.minimum(weight, 1.0),
+            units.n_units,
         )
 
     def at_rows(self, curve: FloatArray) -> FloatArray:
@@ -135,9 +102,8 @@ class UnitRows:
 
     def ordered(self, order: IndexArray, n_regions: int) -> list[IndexArray]:
         """The entries of each region, in an order of units."""
-        turn = np.empty(self.n_units, dtype=np.intp)
-        turn[order] = np.arange(self.n_units)
-        by_turn = np.argsort(self.region * self.n_units + turn[self.unit], kind="stable")
+        place = self.region * self.n_units + turns(order)[self.unit]
+        by_turn = np.argsort(place, kind="stable")
         ends = np.cumsum(np.bincount(self.region, minlength=n_regions))[:-1]
         return np.split(by_turn, ends)
 

@@ -34,9 +34,10 @@ from calibrant.calibrators.anchored.curve_bounds import (
     CurveEvidence,
     CurveLimits,
 )
-from calibrant.calibrators.anchored.unit_rows import UnitRows, UnitWeights, rounded_counts
+from calibrant.calibrators.anchored.unit_rows import UnitRows, rounded_counts
 from calibrant.calibrators.regions.binned_rows import Binned
 from calibrant.cells.knots import Knots
+from calibrant.cells.units import Counting
 from calibrant.limits.bet_walk import FEW_STEPS
 from calibrant.limits.goal_bets import BetUnits, unit_limits
 from calibrant.limits.interval import Interval
@@ -91,7 +92,7 @@ class CurveUnits:
         pilot: MemoryRows | None,
         knots: Knots,
         source: RandomSource,
-        counting: UnitWeights,
+        counting: Counting,
     ) -> Self:
         """Find the units of the rows, and their halves."""
         rows = _in_order(binned.rows.counted_rows())

@@ -1,6 +1,5 @@
 """Grouped rows: bins cut from whole groups, and limits by bets on the sums of groups."""
 
-import math
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -21,24 +20,22 @@ from calibrant.calibrators.regions.stated import Stated
 from calibrant.calibrators.regions.weighted_rows import (
     checked_bound,
     has_weights,
-    weighted_sums,
+    units_in_regions,
     weights_of,
 )
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.errors import InvalidValueError
 from calibrant.limits.group_sums import GroupDesign
-from calibrant.params.random import RandomSource
 from calibrant.sample.draw import Draw, seed_of
 from calibrant.sample.facts import RowFacts
+from calibrant.sample.groups import PILOT_SHARE, fewest_pilot_groups
 from calibrant.sample.kinds import in_memory
 from calibrant.sample.reach import Reach
 from calibrant.sample.rows import Rows, Split
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.numbers import counted
 from calibrant.text.sentences import Setting
-
-_SHARE = 0.1  # of groups, at least, that are set aside where they fix the cap on the size of groups
 
 
 def cut_units(data: Rows, settings: CutParameters, stated: Stated) -> Binned:
@@ -106,7 +103,7 @@ def cut_and_count_groups(data: Rows, settings: CutParameters, stated: Stated) ->
     reach = sum(map(Reach.of, parts.drawn.values()), reach)
     table = tally.groups
     if table is None or not table.n_groups:
-        raise _too_few(n_groups)
+        raise too_few_groups(n_groups)
     largest = stated.max_group_size
     if largest is None:
         seen = data.group_counts(partition, classes.positive, blocks, draw=draw, aside=True)
@@ -143,11 +140,9 @@ def _most_weight(
     set aside.
     """
     if draw is not None and stated.max_group_size is None:
-        aside, _ = weighted_sums(
-            data.take(data.chosen(draw)), partition, replace(design, target="rows"), RandomSource(0)
-        )
-        if aside.weight.size:
-            return float(aside.weight.max())
+        seen = units_in_regions(data.take(data.chosen(draw)), partition)
+        if seen.total.size:
+            return float(seen.total.max())
     if stated.weight_bound is None:
         raise InvalidValueError(
             "weight_bound", "be given with importance weights and max_group_size", got="None"
@@ -180,11 +175,11 @@ def _aside(
         )
         raise InvalidValueError("pilot", rule, got="None")
     if not fixed and isinstance(pilot, float):
-        return max(pilot, _SHARE) if learned else pilot
+        return max(pilot, PILOT_SHARE) if learned else pilot
     if fixed and known and stated.max_group_size is not None:
         return 0
     if n_groups < 2:
-        raise _too_few(n_groups)
+        raise too_few_groups(n_groups)
     if fixed:
         return groups_set_aside(n_groups, 1)
     asked = (
@@ -203,7 +198,8 @@ def groups_set_aside(n_groups: int, n_bins: int) -> int:
     >>> [groups_set_aside(n, 10) for n in (20, 1000, 100_000)]
     [10, 128, 10000]
     """
-    return min(max(groups_that_cut(n_groups, n_bins), math.ceil(_SHARE * n_groups)), n_groups - 1)
+    wanted = max(groups_that_cut(n_groups, n_bins), fewest_pilot_groups(n_groups))
+    return min(wanted, n_groups - 1)
 
 
 def groups_that_cut(n_groups: int, n_bins: int) -> int:
@@ -219,7 +215,8 @@ def groups_that_cut(n_groups: int, n_bins: int) -> int:
     return int(min(max(round(n_groups * split_size(about, n_bins) / about), 1), n_groups - 1))
 
 
-def _too_few(n_groups: int) -> InvalidValueError:
+def too_few_groups(n_groups: int) -> InvalidValueError:
+    """The error where no group is left to count."""
     rule = "be at least two, because some are pilot groups and the others are counted"
     advice = ("use more groups, or set ", Setting("max_group_size"), " and fix the bins beforehand")
     return InvalidValueError("groups", rule, got=counted(n_groups, "group"), advice=advice)

@@ -105,7 +105,7 @@ class WeightedLimits(Saved):
             return cls(get_shift_method("betting")(evidence, alpha), largest, bound is not None)
         rows = binned.rows.collect()
         blocks = binned.whole.block_source(settings.random_state)
-        sums, _ = weighted_sums(rows, binned.partition, design, blocks)
+        sums = weighted_sums(rows, binned.partition, design, blocks)
         largest = checked_bound(weights_of(rows), bound)
         limits = shared_limits(sums, design, alpha)
         groups = _facts(design, rows.n_groups(), sums, limits)

@@ -6,7 +6,9 @@ import numpy as np
 
 from calibrant._typing import FloatArray, IndexArray, Seed
 from calibrant.calibrators.regions.binned_rows import Binned
+from calibrant.cells.group_counts import block_of
 from calibrant.cells.partition import Partition
+from calibrant.cells.units import UnitCells
 from calibrant.errors import InvalidValueError
 from calibrant.limits.group_sums import GroupDesign, GroupSums
 from calibrant.limits.shift.evidence import WeightedRows
@@ -100,12 +102,15 @@ def rounded_rows(rows: MemoryRows, random_state: Seed) -> MemoryRows:
 
 def weighted_sums(
     rows: MemoryRows, partition: Partition, design: GroupDesign, blocks: RandomSource
-) -> tuple[GroupSums, FloatArray]:
-    """Sums of the weights of groups in regions, and the weight by which each row counts."""
+) -> GroupSums:
+    """Sums of the weights of groups in regions."""
     if rows.groups is None:
         raise InvalidValueError("groups", "be given", got="None")
-    groups = (rows.groups.codes, rows.groups.keys)
-    regions = partition.membership(rows.prepared)
-    return GroupSums.of_rows(
-        regions, weights_of(rows), rows.codes, groups, partition.n_regions, design, blocks
-    )
+    block = block_of(rows.groups.keys, blocks)
+    cells = units_in_regions(rows, partition)
+    return GroupSums.of_units(cells, rows.codes, block, partition.n_regions, design.counting)
+
+
+def units_in_regions(rows: MemoryRows, partition: Partition) -> UnitCells:
+    """What whole groups, or rows, have in regions."""
+    return rows.units.in_cells(partition.membership(rows.prepared), partition.n_regions)

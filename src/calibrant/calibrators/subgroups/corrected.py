@@ -9,7 +9,6 @@ from calibrant._typing import FloatArray, IndexArray
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.calibrators.subgroups.boosted_logit import BoostedLogit
 from calibrant.calibrators.subgroups.features import score_column
-from calibrant.calibrators.subgroups.parts import RowUnits
 from calibrant.calibrators.subgroups.proof import SubgroupRows
 from calibrant.cells.attribute_levels import AttributeLevels
 from calibrant.cells.subgroup_family import SubgroupFamily
@@ -71,8 +70,11 @@ class PartOfRows:
     ) -> SubgroupRows:
         """The rows with their predictions and groups."""
         predictions = corrected(base, correction, self.rows.scores, self.columns)
-        units = RowUnits.of(self.rows, cap)
-        return SubgroupRows(family, predictions, self.rows.codes, units.unit, units.weights)
+        groups = self.rows.groups
+        if groups is None or cap is None:
+            return SubgroupRows(family, predictions, self.rows.codes, None, None)
+        weights = self.rows.units.capped(cap) / cap
+        return SubgroupRows(family, predictions, self.rows.codes, groups.codes, weights)
 
 
 def base_logits(base: ScoreCalibrator | None, scores: Any) -> FloatArray:

@@ -23,7 +23,7 @@ from calibrant.calibrators.subgroups.corrected import (
 )
 from calibrant.calibrators.subgroups.features import Feature, score_column
 from calibrant.calibrators.subgroups.guarantee import SubgroupFacts, SubgroupGuarantee
-from calibrant.calibrators.subgroups.parts import RowUnits, TwoParts, group_cap
+from calibrant.calibrators.subgroups.parts import TwoParts, group_cap
 from calibrant.calibrators.subgroups.proof import (
     Guesses,
     error_limits,
@@ -299,7 +299,7 @@ class SubgroupCalibrator(_ProvesSubgroups):
         facts = SubgroupFacts(
             n_fitted=len(first.rows),
             n_proving=len(last.rows),
-            n_groups=RowUnits.of(last.rows, cap).n_units,
+            n_groups=last.rows.n_groups(),
             max_group_size=cap,
             attributes=tuple(column.name for column in last.columns),
         )
@@ -380,6 +380,10 @@ class SubgroupCalibrator(_ProvesSubgroups):
     def _takes_one_score(self) -> bool:
         """Whether there are no attributes."""
         return not self._names
+
+    @property
+    def _attribute_names(self) -> tuple[str, ...]:
+        return self._names
 
     def _own_table(self, coverage: float) -> Table:
         got = f"{type(self).__name__}, whose prediction depends on attributes"

@@ -5,41 +5,12 @@ from typing import Self
 
 import numpy as np
 
-from calibrant._typing import FloatArray, IndexArray, Seed
+from calibrant._typing import IndexArray, Seed
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.numbers import counted
 
 _PURPOSE = "rows to fit and rows that prove"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RowUnits:
-    """What is drawn independently in a part of the rows, in a random order.
-
-    Attributes
-    ----------
-    unit : int array of shape (n,) or None
-        The group of each row, whose rows follow each other; None if each row is a draw.
-    weights : float array of shape (n,) or None
-        How much each row counts: those of a group add up to at most 1.
-    """
-
-    unit: IndexArray | None = None
-    weights: FloatArray | None = None
-
-    @classmethod
-    def of(cls, rows: MemoryRows, most: int | None) -> Self:
-        """A group counts as at most `most` rows: in a larger one each row counts less."""
-        if rows.groups is None or most is None:
-            return cls()
-        sizes = np.bincount(rows.groups.codes)[rows.groups.codes]
-        return cls(rows.groups.codes, np.minimum(1.0 / most, 1.0 / sizes))
-
-    @property
-    def n_units(self) -> int:
-        """How many groups there are; 0 without groups."""
-        return 0 if self.unit is None else int(np.unique(self.unit).size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,9 +40,7 @@ class TwoParts:
             sizes = np.bincount(codes, minlength=by_turn.size)[by_turn]
             n_first = np.searchsorted(np.cumsum(sizes), wanted, side="left") + 1
             wanted = int(sizes[:n_first].sum())
-            turn = np.empty_like(by_turn)
-            turn[by_turn] = np.arange(by_turn.size)
-            order = np.argsort(turn[codes], kind="stable")
+            order = rows.units.in_turn(by_turn)
         if not 0 < wanted < n_rows:
             what = "rows" if rows.groups is None else "whole groups"
             got = f"{pilot!r} of {counted(n_rows, 'row')}"
@@ -88,4 +57,4 @@ def group_cap(fitting: MemoryRows, max_group_size: int | None) -> int | None:
         return None
     if max_group_size is not None:
         return max_group_size
-    return int(np.bincount(fitting.groups.codes).max())
+    return fitting.groups.largest

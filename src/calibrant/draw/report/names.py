@@ -1,6 +1,7 @@
 """Words and names that figures and tables of the report share."""
 
-from calibrant.assess.audit.findings import NO_EVIDENCE, TOO_HIGH, TOO_LOW
+from calibrant.assess.audit.findings import NO_EVIDENCE
+from calibrant.assess.subgroups.findings import TOO_HIGH, TOO_LOW
 
 _LONGEST_NAME = 60
 

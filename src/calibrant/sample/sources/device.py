@@ -251,7 +251,7 @@ class DeviceData(Rows):
         NaN for null.
         """
         added.check_free(self._source)
-        batches = [added(batch) for batch, _ in self.batches(list(added.columns.named.values()))]
+        batches = [added(batch) for batch, _ in self.batches(added.to_read)]
         scores = self._source[self.columns.score]
         found = {}
         for name in added.names:

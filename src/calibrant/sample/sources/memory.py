@@ -23,6 +23,7 @@ from calibrant.cells.group_counts import GroupCounts
 from calibrant.cells.knots import Knots, RowHashes
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally
+from calibrant.cells.units import RowUnits
 from calibrant.errors import InvalidValueError
 from calibrant.kernels.hash import small_hashes
 from calibrant.params.arrays import check_in_range
@@ -97,6 +98,14 @@ class MemoryRows(Rows):
     _known_fingerprint: list[int] = field(
         init=False, default_factory=list
     )  # none for rows that differ from these
+
+    @property
+    def units(self) -> RowUnits:
+        """What is drawn independently: whole groups, or rows; and the weights of rows."""
+        weights = np.ones(len(self)) if self.weights is None else self.weights
+        if self.groups is None:
+            return RowUnits(np.arange(len(self)), len(self), weights)
+        return RowUnits(self.groups.codes, len(self.groups.keys), weights)
 
     def facts(self, *, drawn: bool) -> RowFacts:
         """What a guarantee has to say about how the rows were read."""

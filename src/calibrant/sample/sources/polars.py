@@ -95,7 +95,7 @@ class PolarsData(Rows):
         """A lazy frame with the columns added, batch by batch if the streaming engine runs it."""
         schema = self._source.collect_schema()
         added.check_free(schema)
-        read = list(dict.fromkeys(added.columns.named.values()))
+        read = added.to_read
 
         def add(frame: Any) -> Any:
             # only the columns that are read go through Arrow: all others stay unchanged, whatever

@@ -1,0 +1,159 @@
+"""Limits for the rates of runs of scores, by bets on whole groups."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray, Seed
+from calibrant.calibrators.regions.grouped_rows import groups_set_aside, too_few_groups
+from calibrant.cells.units import turns
+from calibrant.limits.bet_walk import FEW_STEPS
+from calibrant.limits.goal_bets import BetUnits, unit_limits
+from calibrant.limits.interval import Interval
+from calibrant.sample.draw import seed_of
+from calibrant.sample.sources.memory import MemoryRows
+
+_TRUSTED = 2.0  # groups that a typical weight counts for in the guess of a variance
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupScores:
+    """Rows of whole groups, sorted by score.
+
+    Attributes
+    ----------
+    scores : float array of shape (n_rows,)
+        In increasing order.
+    codes : int array of shape (n_rows,)
+        Labels, 0 or 1.
+    weights : float array of shape (n_rows,)
+        How much each row counts: those of a group add up to at most 1.
+    turn : int array of shape (n_rows,)
+        The place of each row's group in a random order that does not depend on the groups' rows.
+    n_groups : int
+        How many groups there are, those whose rows all have weight 0 too.
+    """
+
+    scores: FloatArray
+    codes: CodeArray
+    weights: FloatArray
+    turn: IndexArray
+    n_groups: int
+
+    @classmethod
+    def pilot_and_counted(
+        cls, rows: MemoryRows, bound: float | None, random_state: Seed
+    ) -> tuple[Self, Self]:
+        """Draw pilot groups at random; the others are counted.
+
+        A row counts by its weight over `bound`, over the number of rows in its group.
+        """
+        groups = rows.groups
+        if groups is None:
+            raise too_few_groups(0)
+        n_groups = rows.n_groups()
+        if n_groups < 2:
+            raise too_few_groups(n_groups)
+        seed = seed_of(random_state)
+        is_pilot = rows.chosen(rows.draw(groups_set_aside(n_groups, 1), seed))
+        order = rows.random_source(random_state, "order of bets").order(len(groups.keys))
+        turn = turns(order)[groups.codes]
+        weights = rows.units.weights / (groups.sizes[groups.codes] * (bound or 1.0))
+        return cls._of(rows, weights, turn, is_pilot), cls._of(rows, weights, turn, ~is_pilot)
+
+    @classmethod
+    def _of(
+        cls, rows: MemoryRows, weights: FloatArray, turn: IndexArray, chosen: BoolArray
+    ) -> Self:
+        scores = np.asarray(rows.scores, dtype=np.float64)
+        # in an order that does not depend on how the rows came, so that sums are equal to the bit
+        order = np.lexsort((weights, rows.codes, turn, scores))
+        order = order[chosen[order]]
+        n_groups = np.unique(turn[order]).size
+        order = order[weights[order] > 0.0]
+        return cls(scores[order], rows.codes[order], weights[order], turn[order], n_groups)
+
+    def inside(self, low: FloatArray, high: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """For each run from a lowest to a highest score: the weights and the rates of the groups
+        that have rows in it, in random order.
+        """
+        positive = self.weights * self.codes
+        starts = np.searchsorted(self.scores, low, side="left")
+        stops = np.searchsorted(self.scores, high, side="right")
+        for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
+            turn = self.turn[start:stop]
+            total = np.bincount(turn, self.weights[start:stop])
+            of_positives = np.bincount(turn, positive[start:stop])
+            seen = np.flatnonzero(total)
+            rates = np.minimum(of_positives[seen] / total[seen], 1.0)
+            yield np.minimum(total[seen], 1.0), rates
+
+
+def grouped_limits(
+    counted: GroupScores, pilot: GroupScores, low: FloatArray, high: FloatArray, tail: float
+) -> Interval:
+    """A lower limit for the largest rate in each run, and an upper one for the smallest.
+
+    Each misses with probability at most `tail`, given the pilot groups.
+
+    Parameters
+    ----------
+    counted : GroupScores
+        The groups that are bet on.
+    pilot : GroupScores
+        Groups that are not: they guess the variance.
+    low, high : float arrays
+        The lowest and the highest score of each run. They depend on pilot groups alone.
+    tail : float in (0, 1)
+        What each limit may miss.
+
+    Notes
+    -----
+    A group has N rows with scores S_i, labels Y_i and weights v_i from 0 to 1 (all 1 without
+    weights). Its row i counts by u_i = v_i / N. For each set R of scores let mu(R) = E[sum of u_i
+    over rows with S_i in R]. The rate r is defined by
+
+        E[sum of u_i Y_i over rows with S_i in R] = integral of r over R with respect to mu
+
+    for every R: r(s) = E[Y | s] of a row that is drawn at random from a new group, or the rate of
+    the weighted population of such rows. How the rows of a group depend on each other, and how
+    scores and labels depend on N, does not matter.
+
+    Fix a run R, and let W be the sum of u_i over the group's rows in R, which is at most 1, and Z
+    the mean of their labels with the weights u_i. For m at least the largest r in R,
+
+        E[W (Z - m)] = integral of r - m over R with respect to mu <= 0.
+
+    The sign is the same given that the group has rows in R. Groups are independent, also given
+    which of them have rows in R. So the capital of bets on W (Z - m) with stakes that are known
+    before each group is a nonnegative supermartingale, and the argument is that of
+    `calibrant.assess.monotone.weighted_runs`. If r does not fall, the largest r in R is at most
+    r(s) at every s from `high` on.
+
+    **Why pilot groups cut the runs.** Given all scores of its group, the rate of a label is not
+    r(s): it may depend on the other scores and on N. So scores of counted groups may not choose
+    runs, nor may their number of rows choose how many there are. Rows beside a run are of the same
+    groups as those in it, so that the guess of the variance comes from pilot groups as well.
+
+    **What it gains over one row of each group** (whose W is 0 or 1, with exact limits): the
+    variance of W (Z - m) is at most that of one row's, and about 1 / N of it where a group rarely
+    has two rows in a run. What a group can lose is the same, so that short runs gain less.
+    """
+    samples = []
+    for known, found in zip(pilot.inside(low, high), counted.inside(low, high), strict=True):
+        variance, typical = _guess(*known)
+        weights, rates = found
+        samples.append(BetUnits(rates, 0.0, 1.0, variance, weights, typical))
+    return Interval(*unit_limits(samples, np.full(len(samples), tail), FEW_STEPS))
+
+
+def _guess(weights: FloatArray, rates: FloatArray) -> tuple[float, float]:
+    """The variance of w (rate - mean), and the mean weight, of pilot groups: at least one."""
+    typical = float(weights.mean())
+    total = float(weights.sum())
+    mean = (float(weights @ rates) + typical / 2.0) / (total + typical)
+    prior = _TRUSTED * mean * (1.0 - mean) * float(np.square(weights).mean())
+    spread = float(np.square(weights * (rates - mean)).sum())
+    return (spread + prior) / (weights.size + _TRUSTED), typical

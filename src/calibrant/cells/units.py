@@ -1,0 +1,148 @@
+"""Units: what is drawn independently, a row or a group of rows; and what units have in cells of rows.
+
+Everything that takes groups or importance weights in memory asks here which rows form a unit, how
+much a unit counts, and for its sums in each cell: rates of regions, curves, audits, metrics, bands
+and subgroups. Where rows are elsewhere, `calibrant.cells.group_counts` has whole numbers of the same.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrant._typing import FloatArray, IndexArray, IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """How much a unit counts in a cell: by the weight of its rows there, up to a bound.
+
+    Attributes
+    ----------
+    bound : float
+        The largest weight that counts: of a row, or of a group in a cell. It is fixed before the
+        counted units are seen.
+    by_group : bool
+        Whether every unit counts the same: in a cell, by the share of its weight that lies there.
+    """
+
+    bound: float
+    by_group: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowUnits:
+    """The unit of each row, and the weight of each row.
+
+    Attributes
+    ----------
+    unit : int array of shape (n_rows,)
+        The number of each row's unit; numbers may be left out.
+    n_units : int
+        No number is as large as this.
+    weights : float array of shape (n_rows,)
+        At least 0; 1 where rows have no weights.
+
+    Examples
+    --------
+    >>> units = RowUnits(np.array([0, 0, 0, 1]), 2, np.ones(4))
+    >>> units.totals
+    array([3., 1.])
+    >>> units.capped(2.0).round(2)
+    array([0.67, 0.67, 0.67, 1.  ])
+    """
+
+    unit: IndexArray
+    n_units: int
+    weights: FloatArray
+
+    @property
+    def totals(self) -> FloatArray:
+        """The weight of each unit."""
+        found = np.bincount(self.unit, self.weights, minlength=self.n_units)
+        return np.asarray(found, dtype=np.float64)
+
+    def capped(self, most: float) -> FloatArray:
+        """The weights of rows where those of a unit add up to at most `most`: in a larger unit each
+        row counts less.
+        """
+        total = self.totals
+        factor = np.zeros(total.size)
+        np.divide(np.minimum(total, most), total, out=factor, where=total > 0.0)
+        return np.asarray(self.weights * factor[self.unit])
+
+    def in_turn(self, order: IndexArray) -> IndexArray:
+        """The rows in an order of units, those of a unit one after another."""
+        return np.argsort(turns(order)[self.unit], kind="stable")
+
+    def in_cells(self, cell: IndexArray, n_cells: int) -> "UnitCells":
+        """What units have in cells, given the cell of each row, -1 for none."""
+        rows = np.flatnonzero((cell >= 0) & (self.weights > 0.0))
+        pair = self.unit[rows] * n_cells + cell[rows]
+        pairs, entry = np.unique(pair, return_inverse=True)
+        unit, of_entry = np.divmod(pairs, n_cells)
+        total = np.bincount(entry, self.weights[rows], minlength=pairs.size)
+        return UnitCells(self, rows, entry, of_entry, unit, np.asarray(total, dtype=np.float64))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnitCells:
+    """What units have in cells. An *entry* is a unit in a cell where it has rows.
+
+    Attributes
+    ----------
+    of : RowUnits
+        All rows.
+    rows : int array of shape (n_used,)
+        The rows that are in a cell and have a weight.
+    entry : int array of shape (n_used,)
+        The entry of each of them.
+    cell, unit : int arrays of shape (n_entries,)
+        The cell and the unit of each entry, sorted by unit and cell.
+    total : float array of shape (n_entries,)
+        The weight of its rows.
+    """
+
+    of: RowUnits
+    rows: IndexArray
+    entry: IndexArray
+    cell: IndexArray
+    unit: IndexArray
+    total: FloatArray
+
+    @property
+    def n_rows(self) -> IntArray:
+        """Rows of each entry."""
+        return np.bincount(self.entry, minlength=self.unit.size)
+
+    @property
+    def parts(self) -> FloatArray:
+        """The part of its entry that each row is; those of an entry add up to 1."""
+        return np.asarray(self.of.weights[self.rows] / self.total[self.entry])
+
+    def sums(self, values: FloatArray | IntArray) -> FloatArray:
+        """Sums over each entry of a number of each row that is used, times its weight."""
+        weighted = self.of.weights[self.rows] * values
+        found = np.bincount(self.entry, weighted, minlength=self.unit.size)
+        return np.asarray(found, dtype=np.float64)
+
+    def uncapped(self, *, by_group: bool) -> FloatArray:
+        """How much each entry would count without a bound."""
+        return self.total / self.of.totals[self.unit] if by_group else self.total
+
+    def row_weights(self, counting: Counting) -> FloatArray:
+        """By how much each row counts, those that are not used too: they count nothing."""
+        counted = np.minimum(self.uncapped(by_group=counting.by_group), counting.bound)
+        found = np.zeros(self.of.weights.size)
+        found[self.rows] = self.of.weights[self.rows] * (counted / self.total)[self.entry]
+        return found
+
+
+def turns(order: IndexArray) -> IndexArray:
+    """The place of each number in an order of 0, 1, ...
+
+    >>> turns(np.array([2, 0, 1]))
+    array([1, 2, 0])
+    """
+    turn = np.empty(order.size, dtype=np.intp)
+    turn[order] = np.arange(order.size)
+    return turn
