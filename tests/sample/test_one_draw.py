@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from calibrant import BinningCalibrator, scored
-from calibrant.sample.draw import Draw, SmallestHashes, position_keys, seed_of
+from calibrant.params.random import seed_number
+from calibrant.sample.draw import Draw, SmallestHashes, position_keys
 from calibrant.sample.kinds import rows_of
 from calibrant.sample.reader import read_rows
 from read_marks import unmarked
@@ -160,9 +161,9 @@ def test_the_default_seed_is_fixed_none_draws_afresh_and_a_generator_gives_the_s
         split_fit(0.2, SCORES, LABELS).tally_
         == BinningCalibrator(5, pilot=0.2, random_state=0).fit(SCORES, LABELS).tally_
     )
-    assert seed_of(None) != seed_of(None)
-    assert seed_of(np.random.default_rng(4)) == seed_of(np.random.default_rng(4))
-    assert seed_of(np.random.RandomState(4)) == seed_of(np.random.RandomState(4))
+    assert seed_number(None) != seed_number(None)
+    assert seed_number(np.random.default_rng(4)) == seed_number(np.random.default_rng(4))
+    assert seed_number(np.random.RandomState(4)) == seed_number(np.random.RandomState(4))
 
 
 def test_bins_that_no_row_or_every_row_cuts_are_refused() -> None:

@@ -1,14 +1,16 @@
-"""The common kernel of all engines: rows and weights of each region, by label."""
+"""The common kernels of all engines: rows and weights of each region, by label; rows at knots."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from calibrant._typing import IndexArray, IntArray
 from calibrant.cells.bins import Bins
+from calibrant.cells.knots import Knots, RowHashes
 from calibrant.cells.tally import WeightSums
+from calibrant.params.random import RandomSource
 from calibrant.sample.batch import BatchRows, Coded, Columns, Work, missing_column, read_batch
 from calibrant.sample.draw import Draw
 from calibrant.sample.faults import Fault, Faults, Place
@@ -88,6 +90,9 @@ class Count(Work[Counted]):
     With a weight column, sum weights too.
     """
 
+    keeps_keys: ClassVar[bool] = False
+    """Whether the keys of rows are needed to count them."""
+
     partition: Bins
     draw: Draw | None = None
     weighted: bool = False
@@ -107,13 +112,15 @@ class Count(Work[Counted]):
 
     def __call__(self, batch: Any, place: Place) -> Counted:
         """Count one batch."""
-        rows, faults = read_batch(batch, self.columns, place, keys=self.draw is not None)
+        has_keys = self.keeps_keys or self.draw is not None
+        rows, faults = read_batch(batch, self.columns, place, keys=has_keys)
         left_out = Seal()
         if self.draw is not None:
             drawn = rows.drawn_by(self.draw)
             index = np.flatnonzero(drawn)
             left_out = Seal.of(rows.scores[index], rows.keys[index])
-            rows = replace(rows, keys=rows.keys[:0]).take(~drawn)
+            kept = rows if self.keeps_keys else replace(rows, keys=rows.keys[:0])
+            rows = kept.take(~drawn)
         rows, outside = self._inside(rows, place)
         kinds = {} if rows.labels is None else self._count(rows, rows.labels.names, place)
         return Counted(kinds, left_out, faults + outside, Reach.of(rows.scores))
@@ -186,6 +193,45 @@ class Count(Work[Counted]):
             weights, regions[here], np.zeros(len(weights), dtype=np.uint8), n_regions
         )
         return KindSums(counts, uncounted, sums)
+
+
+@dataclass(frozen=True, slots=True)
+class CountKnots(Count):
+    """Count rows by place, half and kind of label, without drawn rows; see `calibrant.cells.knots`.
+
+    The random numbers of a row come from its position or its id.
+    """
+
+    keeps_keys: ClassVar[bool] = True
+    knots: Knots = field(kw_only=True)
+    source: RandomSource = field(kw_only=True)
+
+    @property
+    def columns(self) -> Columns:
+        """Score and label, and what else is needed."""
+        wanted = ("segment",) if self.partition.has_segments else ()
+        return self.data_columns.only("label", "id", *wanted)
+
+    @property
+    def needs_positions(self) -> bool:
+        """Each row's position determines the knot where it counts."""
+        return True
+
+    def _count(
+        self, rows: BatchRows, kinds: tuple[Any, ...], place: Place
+    ) -> dict[Hashable, KindSums]:
+        """Rows of each kind of label by place and half."""
+        if rows.labels is None:
+            return {}
+        kinds = kinds[: MOST_KINDS + 1]
+        number = np.minimum(rows.labels.number, len(kinds) - 1)  # with more, labels are refused
+        counts = self.knots.count(
+            self.partition.prepared(rows.scores, segment_numbers(rows.segments, self.partition)),
+            number,
+            RowHashes(self.source, rows.keys),
+            n_labels=len(kinds),
+        )
+        return {kind: KindSums(counts[..., code].ravel()) for code, kind in enumerate(kinds)}
 
 
 def segment_numbers(segments: Coded | None, partition: Bins) -> IndexArray | None:

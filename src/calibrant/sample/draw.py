@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._optional import pa
-from calibrant._typing import Keys, Seed
+from calibrant._typing import Keys
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.kernels.hash import mixed
-from calibrant.params.random import RandomSource, seed_number
+from calibrant.params.random import RandomSource
 
 DRAW_RULE = 3
 """Version of the rule by which rows are drawn. Files with a draw record it.
@@ -172,11 +172,6 @@ def check_ids(keys: Iterable[Keys], column: str) -> None:
         raise InvalidValueError(
             "id", rule, got="an id that several rows share", advice=advice, column=column
         )
-
-
-def seed_of(random_state: Seed) -> int:
-    """The seed from an int, a numpy generator or None (a fresh seed)."""
-    return seed_number(random_state)
 
 
 def position_keys(first: int, n_rows: int) -> Keys:

@@ -34,13 +34,12 @@ from calibrant.kernels.hash import mixed
 from calibrant.params.labels import Classes, settle_classes
 from calibrant.params.random import RandomSource
 from calibrant.sample.batch import missing_column
-from calibrant.sample.counts import Count, Counted, KindSums
+from calibrant.sample.counts import Count, Counted, CountKnots, KindSums
 from calibrant.sample.cross_counts import CountCross, CrossCounts, TakeDrawn
 from calibrant.sample.draw import Draw, check_ids, enough
 from calibrant.sample.faults import Faults, Place
 from calibrant.sample.group_rows import MOST_PASSES, CountGroups, ManyGroupsError
 from calibrant.sample.groups import Groups
-from calibrant.sample.knot_counts import CountKnots
 from calibrant.sample.order_statistics import (
     BitCounts,
     CountBits,

@@ -20,7 +20,8 @@ from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidValueError
 from calibrant.limits.group_sums import GroupDesign
 from calibrant.params.labels import Classes
-from calibrant.sample.draw import repeated, seed_of
+from calibrant.params.random import seed_number
+from calibrant.sample.draw import repeated
 from calibrant.sample.facts import RowFacts
 from calibrant.sample.kinds import in_memory
 from calibrant.sample.order_statistics import MovedRowsError
@@ -139,7 +140,7 @@ def cut_bins(
     if given is not None:
         facts = data.facts(drawn=False)
         return count(Cut(given, data, data, facts, weighted=weighted, stated=stated))
-    seed = seed_of(settings.random_state)
+    seed = seed_number(settings.random_state)
     try:
         return count(_cut(data, settings, stated, weighted, seed, can_draw=True))
     except MovedRowsError:  # rows without an order may come in another order

@@ -27,7 +27,8 @@ from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.errors import InvalidValueError
 from calibrant.limits.group_sums import GroupDesign
-from calibrant.sample.draw import Draw, seed_of
+from calibrant.params.random import seed_number
+from calibrant.sample.draw import Draw
 from calibrant.sample.facts import RowFacts
 from calibrant.sample.groups import PILOT_SHARE, fewest_pilot_groups
 from calibrant.sample.kinds import in_memory
@@ -79,7 +80,7 @@ def cut_and_count_groups(data: Rows, settings: CutParameters, stated: Stated) ->
     if weighted:
         data = data.collect()
         checked_bound(weights_of(data), stated.weight_bound)
-    seed = seed_of(settings.random_state)
+    seed = seed_number(settings.random_state)
     if settings._fewest_rows is not None:
         advice = "name the segments, or leave it as it is"
         raise InvalidValueError(
