@@ -12,7 +12,7 @@ from calibrant.cells.units import turns
 from calibrant.limits.bet_walk import FEW_STEPS
 from calibrant.limits.goal_bets import BetUnits, unit_limits
 from calibrant.limits.interval import Interval
-from calibrant.sample.draw import seed_of
+from calibrant.params.random import seed_number
 from calibrant.sample.sources.memory import MemoryRows
 
 _TRUSTED = 2.0  # groups that a typical weight counts for in the guess of a variance
@@ -56,7 +56,7 @@ class GroupScores:
         n_groups = rows.n_groups()
         if n_groups < 2:
             raise too_few_groups(n_groups)
-        seed = seed_of(random_state)
+        seed = seed_number(random_state)
         is_pilot = rows.chosen(rows.draw(groups_set_aside(n_groups, 1), seed))
         order = rows.random_source(random_state, "order of bets").order(len(groups.keys))
         turn = turns(order)[groups.codes]
