@@ -62,7 +62,8 @@ class UnitRows:
     def of(cls, rows: MemoryRows, knots: Knots, counting: Counting) -> Self:
         """The rows of whole groups, or rows with weights."""
         knot, share = _places(rows, knots)
-        region = np.where(knot >= 0, knots.region[knot], -1)
+        region = knots.region[knot]
+        region[knot < 0] = -1
         units = rows.units
         cells = units.in_cells(region, knots.regions.n_regions)
         weight = cells.uncapped(by_group=counting.by_group) / counting.bound

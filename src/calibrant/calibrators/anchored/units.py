@@ -237,8 +237,7 @@ class CurveUnits:
 
     def to_fit(self, number: int) -> IntArray:
         """Pilot rows and those of the other half by knot and label."""
-        unit = np.arange(len(self.rows)) if self.rows.groups is None else self.rows.groups.codes
-        chosen = self.half[unit] != number
+        chosen = self.half[self.rows.units.unit] != number
         purpose = self.source.for_purpose(f"curve of half {number}")
         return np.asarray(self.of_pilot + rounded_counts(self.rows, self.knots, purpose, chosen))
 
