@@ -1,6 +1,6 @@
 """Calibrators: scikit-learn estimators on scores.
 
-They glue partition, tally, interval and guarantee together.
+They combine partition, tally, interval and guarantee.
 """
 
 from calibrant.calibrators.anchored.estimator import AnchoredCalibrator

@@ -1,6 +1,6 @@
-"""What no rows can beat: how narrow the limits of a saved curve may be, given its counts alone.
+"""What no rows can beat: how narrow the limits of a saved curve can be, given its counts alone.
 
-A saved curve keeps margins and limits that only the rows can reproduce. Its counts still say how
+A saved curve stores margins and limits that only the rows can reproduce. Its counts still bound how
 good they can be.
 """
 
@@ -13,27 +13,27 @@ from calibrant.guarantee.absorbed import ABSORBED_SHARE
 from calibrant.limits.binomial import upper_limit
 from calibrant.limits.interval import Interval
 
-_ROUNDING = 1e-9  # what limits may differ by on another machine
+_ROUNDING = 1e-9  # how much limits may differ on another machine
 
 
 def check_parts(proof: CurveProof, fitted: FittedCurve, limits: Interval) -> None:
-    """Raise an error for margins and limits of a curve that its counts cannot give, whatever the
+    """Raise an error for margins and limits that the counts of a curve cannot give, whatever the
     rows were.
 
     Notes
     -----
-    Margins. The average of a curve is known up to its variation times how far the share of rows
-    below any score can be from that in the population. With k of N rows below, exact limits at
-    level d are at least as far as the binomial limits of k in N at d / 2, which is least for k = 0
-    or k = N / 2.
+    Margins. The average of a curve is known up to its variation times the largest distance between
+    the share of rows below any score and that share in the population. With k of N rows below,
+    exact limits at level d are at least as far apart as the binomial limits of k in N at d / 2; the
+    distance is smallest for k = 0 or k = N / 2.
 
     Limits by bets. With outcomes z_i >= a of mean z, a bet against m < z that cannot lose more than
     it has gains the factor 1 + lam (z_i - m), lam <= 1 / (m - a). The mean of these factors is at
     most (z - a) / (m - a), and so the capital is at most that to the power N. It reaches 2 / d only
-    if z - m >= (z - a) (1 - (d / 2)^(1 / N)). Here z is the rate less the average of the first
-    curve, and a minus its largest value, so that z - a is at least the rate: bets leave at least
-    (rate) (1 - (d / 2)^(1 / N)) below and (1 - rate) (1 - (d / 2)^(1 / N)) above. What is kept
-    mixes bets and limits of the rate, so it cannot be narrower than both.
+    if z - m >= (z - a) (1 - (d / 2)^(1 / N)). Here z is the rate minus the average of the first
+    curve, and a is minus its largest value, so z - a is at least the rate: bets leave at least
+    (rate) (1 - (d / 2)^(1 / N)) below and (1 - rate) (1 - (d / 2)^(1 / N)) above. The stored limits
+    mix bets and limits on the rate, so they cannot be narrower than both.
     """
     parts = fitted.parts
     if parts is None:
@@ -60,7 +60,9 @@ def check_parts(proof: CurveProof, fitted: FittedCurve, limits: Interval) -> Non
 
 
 def _least_distance(counts: IntArray, tail: float) -> FloatArray:
-    """The least distance of a share from its limits, over all shares that `counts` rows can have."""
+    """The smallest distance between a share and its limits, over all shares that `counts` rows can
+    have.
+    """
     middle = counts // 2
     limits = [
         upper_limit(below, counts, tail) - below / counts
@@ -70,12 +72,12 @@ def _least_distance(counts: IntArray, tail: float) -> FloatArray:
 
 
 def _unseen(level: FloatArray, counts: IntArray) -> FloatArray:
-    """The largest share of the population of which, with probability `level` / 2, no row was seen."""
+    """The largest share of the population from which no row was seen, with probability `level` / 2."""
     return np.asarray(-np.expm1(np.log(np.maximum(level, 1e-300) / 2.0) / counts))
 
 
 def _check(name: str, found: FloatArray, least: FloatArray) -> None:
-    """Raise an error where a width is less than the least that is possible."""
+    """Raise an error if a width is less than the smallest possible one."""
     short = np.flatnonzero(found < least * (1.0 - _ROUNDING) - _ROUNDING)
     if short.size:
         region = int(short[0])

@@ -1,13 +1,13 @@
-"""What rows prove of probabilities that were fixed before these rows were seen.
+"""What rows prove about probabilities that were fixed before these rows were seen.
 
 With p the probability and b a region of p that pilot rows cut, E[Y - p | b] is the mean of
 independent numbers: given which rows fall into b, their pairs (p, Y) are independent draws. So bets
-on Y - p bound it (`unit_limits`), with all of the rows of b and no price for a curve. Where p
-hardly varies in b and positives or negatives are rare, exact binomial limits of the rate are
-sharper than bets. There the rate less the average of p is bounded by these, and by limits on the
-average. Which of the two is taken is decided by pilot rows and by the number of rows in each
-region, before any label is seen: as many typical pilot rows are bet on, and counted, and whichever
-gives the narrower limits for them is taken for the rows themselves.
+on Y - p bound it (`unit_limits`), with all of the rows of b and at no cost for a curve. If p hardly
+varies in b and positives or negatives are rare, exact binomial limits on the rate are narrower than
+bets. In that case the rate minus the average of p is bounded by these, and by limits on the
+average. Pilot rows and the number of rows in each region determine which of the two is used, before
+any label is seen: the same number of typical pilot rows are bet on, and counted, and the method
+with the narrower limits for them is used for the rows themselves.
 """
 
 from dataclasses import dataclass, replace
@@ -25,17 +25,17 @@ from calibrant.limits.interval import Interval
 from calibrant.limits.shared_tails import even_widths
 
 AVERAGE_SHARE = 0.02
-"""Of the error budget: for limits on the average prediction of each region."""
+"""Share of the error budget for limits on the average prediction of each region."""
 
-_TRUSTED = 20.0  # rows that the probabilities themselves count for in a guess from pilot rows
+_TRUSTED = 20.0  # rows that the probabilities themselves count as in a guess from pilot rows
 SKEWED = 0.08
-"""Skewness over the square root of the rows, from which on exact limits are sharper than bets."""
+"""Skewness over the square root of the rows from which on exact limits are narrower than bets."""
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProbabilityRows:
-    """Rows with a probability, a label, and perhaps a group.
+    """Rows with a probability, a label, and possibly a group.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class ProbabilityRows:
     codes : int array of shape (n,)
         Labels, 0 or 1.
     groups : int array of shape (n,), optional
-        The number of each row's group.
+        The index of each row's group.
     """
 
     scores: FloatArray
@@ -53,7 +53,7 @@ class ProbabilityRows:
 
     @property
     def n_units(self) -> int:
-        """How many rows there are, or groups."""
+        """The number of rows, or of groups."""
         return len(self.scores) if self.groups is None else np.unique(self.groups).size
 
     def units(
@@ -62,8 +62,8 @@ class ProbabilityRows:
         """The independent units of each region, in an order of rows or groups: single rows, or
         whole groups.
 
-        The rows of a group in a region count as one number, their mean, with the weight min(rows,
-        cap) / cap.
+        The rows of a group in a region count as one number, their mean, with weight min(rows, cap)
+        / cap.
         """
         errors = self.codes - self.scores
         if self.groups is None:
@@ -85,18 +85,18 @@ class ProbabilityRows:
         return [RegionUnits(*of_region) for of_region in zip(*parts, strict=True)]
 
     def largest_group(self, regions: IndexArray) -> int:
-        """The most rows that a group has in a region."""
+        """The largest number of rows that a group has in a region."""
         return 1 if self.groups is None else int(self.rows_of_groups(regions).max())
 
     def above_cap(self, regions: IndexArray, cap: int) -> float:
-        """The share of rows by which groups exceed what they count as."""
+        """The share of rows beyond the cap of their groups."""
         if self.groups is None:
             return 0.0
         rows = self.rows_of_groups(regions)
         return float(np.maximum(rows - cap, 0).sum() / rows.sum())
 
     def rows_of_groups(self, regions: IndexArray) -> IntArray:
-        """How many rows each group has in each region where it has any."""
+        """The number of rows of each group in each region where it has any."""
         if self.groups is None:
             return np.ones(len(self.scores), dtype=np.int64)
         units = RowUnits(self.groups, int(self.groups.max()) + 1, np.ones(len(self.scores)))
@@ -105,9 +105,9 @@ class ProbabilityRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RegionUnits:
-    """The units of one region: label less probability, and the probability.
+    """The units of one region: label minus probability, and the probability.
 
-    Of a group the means over its rows.
+    For a group, the means over its rows.
     """
 
     errors: FloatArray
@@ -121,13 +121,13 @@ class RegionUnits:
 
     @property
     def positives(self) -> int:
-        """How many single rows are positive."""
+        """The number of positive single rows."""
         return int(np.rint((self.errors + self.scores).sum()))
 
     def typical(self, n_units: int) -> "RegionUnits":
-        """So many units as these have them on average: at even steps of their order by error.
+        """`n_units` typical units: taken at even steps in the order of their errors.
 
-        They are mixed evenly, as in a random order, by the multiples of the golden ratio. None where
+        They are mixed evenly, as in a random order, by multiples of the golden ratio. Empty if
         there are none to choose from.
         """
         if not self.errors.size or not n_units:
@@ -140,15 +140,14 @@ class RegionUnits:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Guess:
-    """What pilot rows say of each region.
+    """The estimates from pilot rows for each region.
 
     Attributes
     ----------
     rate, spread : float arrays of shape (n_regions,)
         The rate, and the variance of p.
     of_errors, of_scores : float arrays of shape (n_regions,)
-        The variance of label less probability, and of the probability: of units, as these are
-        weighted.
+        The variance of label minus probability, and of the probability: of weighted units.
     weight : float array of shape (n_regions,)
         The mean weight of a unit.
     """
@@ -161,28 +160,28 @@ class Guess:
 
     @classmethod
     def of(cls, pilot: list[RegionUnits], bounds: FloatArray) -> Self:
-        """The guess of the units of pilot rows."""
+        """The guess from the units of pilot rows."""
         rows = [_guessed(units, *ends) for units, ends in zip(pilot, bounds.tolist(), strict=True)]
         return cls(*np.array(rows).T)
 
     def shares(self, n_units: IntArray | FloatArray, alpha: float) -> FloatArray:
-        """Parts of the error budget with which limits are about equally wide; they add up to 1."""
+        """Shares of the error budget with which limits are about equally wide; they add up to 1."""
         n = np.maximum(n_units, 1)
         return even_widths(np.sqrt(self.of_errors / (n * self.weight**2) + 1.0 / n**2), alpha)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pilot:
-    """What is known of each region before the rows that prove are seen.
+    """What is known about each region before the proof rows are seen.
 
     Attributes
     ----------
     units : list of RegionUnits
         Its pilot rows, or groups of them.
     guess : Guess
-        What they say of variances.
+        Their estimates of variances.
     cap : int
-        The most rows of a group that count.
+        The largest number of rows of a group that count.
     """
 
     units: list[RegionUnits]
@@ -191,7 +190,7 @@ class Pilot:
 
     @classmethod
     def of(cls, rows: ProbabilityRows, partition: ScorePartition) -> Self:
-        """The pilot of some rows."""
+        """The pilot from some rows."""
         regions = partition.regions_of(rows.scores)
         cap = rows.largest_group(regions)
         units = rows.units(regions, partition.n_regions, np.arange(rows.n_units), cap)
@@ -199,7 +198,7 @@ class Pilot:
 
 
 def _guessed(units: RegionUnits, low: float, high: float) -> tuple[float, ...]:
-    """The guess of one region; the middle of its probabilities counts for some rows more."""
+    """The guess for one region; the midpoint of its probabilities counts as some more rows."""
     weights = np.ones(units.errors.size) if units.weights is None else units.weights
     middle = (low + high) / 2.0
     n = units.errors.size + _TRUSTED
@@ -224,12 +223,12 @@ def _guessed(units: RegionUnits, low: float, high: float) -> tuple[float, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOutLimits:
-    """What is proved of each region; everything holds at once.
+    """What is proved about each region; everything holds simultaneously.
 
     Attributes
     ----------
     errors : Interval
-        The rate less the average probability.
+        The rate minus the average probability.
     averages : Interval
         The average probability.
     rates : Interval
@@ -244,7 +243,7 @@ class HeldOutLimits:
     value: FloatArray
 
     def of(self, moved: Moved) -> "HeldOutLimits":
-        """The same of probabilities that were moved."""
+        """The same limits for moved probabilities."""
         return replace(
             self,
             errors=moved.errors(self.errors, self.averages),
@@ -260,15 +259,15 @@ def held_out_limits(
     pilot: Pilot,
     alpha: float,
 ) -> HeldOutLimits:
-    """Limits for all regions, which hold at once with probability at least 1 - alpha.
+    """Simultaneous limits for all regions, which hold with probability at least 1 - alpha.
 
     Assumed: rows, or whole groups, are independent draws from one distribution. Fixed before they
     were seen: the probabilities, the partition and the pilot. `order` is a random order of rows or
-    of groups that is independent of them.
+    groups that is independent of them.
 
-    Regions of independent rows have Sidak's share of alpha, since given the number of rows in each
-    region the rows of different regions are independent. A group may have rows in several regions:
-    there the shares add up (Bonferroni).
+    Regions of independent rows get Sidak's share of alpha, because the rows of different regions
+    are independent given the number of rows in each region. A group may have rows in several
+    regions: then the shares add up (Bonferroni).
     """
     regions = partition.regions_of(rows.scores)
     n_regions = partition.n_regions
@@ -279,7 +278,7 @@ def held_out_limits(
     if rows.groups is None:
         shares = pilot.guess.shares(n_units, of_errors)
         tails = -np.expm1(np.log1p(-of_errors) * shares) / 2.0
-    else:  # how many groups have rows in a region may depend on their labels
+    else:  # the number of groups with rows in a region may depend on their labels
         equal = np.full(n_regions, max(1, rows.n_units // n_regions))
         shares = pilot.guess.shares(equal, of_errors)
         tails = of_errors * shares / 2.0
@@ -313,7 +312,7 @@ class _Limits:
     def counted(
         self, units: list[RegionUnits], tails: FloatArray, is_counted: BoolArray
     ) -> "_Limits":
-        """The same, with exact binomial limits of the rates of some regions in place of bets."""
+        """The limits, with exact binomial limits on the rates of some regions in place of bets."""
         n_units = np.array([unit.errors.size for unit in units])
         positives = np.array([unit.positives for unit in units])
         exact = Interval(
@@ -334,18 +333,18 @@ class _Limits:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Bets:
-    """How the units of each region are bet on.
+    """How bets are placed on the units of each region.
 
     Attributes
     ----------
     bounds : float array of shape (n_regions, 2)
         The ends of each region.
     guess : Guess
-        What pilot rows say of variances.
+        The estimates of variances from pilot rows.
     tails : float array of shape (n_regions,)
-        With which probability each limit on the error may miss.
+        The probability that each limit on the error misses.
     tail_of_averages : float
-        The same of limits on the average probability.
+        The probability that each limit on the average probability misses.
     """
 
     bounds: FloatArray
@@ -354,9 +353,10 @@ class _Bets:
     tail_of_averages: float
 
     def limits(self, *samples: list[RegionUnits]) -> list[_Limits]:
-        """Limits on the rate less the average probability of each region, and on the average.
+        """Limits on the rate minus the average probability of each region, and on the average.
 
-        Of several samples at once, which is faster: one `_Limits` for each, as of it alone.
+        Several samples are processed together, which is faster; each gets one `_Limits`, as if
+        alone.
         """
         bets: list[BetUnits] = []
         for units in samples:
@@ -375,7 +375,9 @@ class _Bets:
         return limits
 
     def _bets(self, units: list[RegionUnits]) -> list[BetUnits]:
-        """What is bet on: label less probability in each region, then the probability."""
+        """The outcomes that are bet on: label minus probability in each region, then the
+        probability.
+        """
         numbers = zip(units, self.bounds.tolist(), self._guesses(), strict=True)
         errors = []
         averages = []

@@ -1,19 +1,18 @@
-"""The least movement of probabilities with which the largest average error that is not ruled out is
-small.
+"""The smallest movement of probabilities that makes the largest average error not ruled out small.
 
-Bets give limits on the rate less the average of p in every region. Where p is off, by chance or in
+Bets give limits on the rate minus the average of p in every region. If p is off, by chance or in
 truth, the limits are not centred at 0, and epsilon is larger than half of their width. Moving p
-towards the middle of the limits repairs that. The moved curve is straight in each region. So its
-average there is a straight function of that of p, for which there are limits already, and these
-hold for every such curve at once. It may jump up from a region to the next, and never falls: the
+towards the middle of the limits repairs that. The moved curve is linear in each region. So its
+average there is a linear function of that of p, for which there already are limits, and these hold
+for every such curve at once. It may jump up from one region to the next, but never decreases: the
 ranking is kept.
 
-How far p moves. The middle of the limits is in part noise of few rows, and moving there costs log
-loss: if p was right before, the mean over rows of KL(p, moved p), which pilot rows tell. Where that
-is at most 0.05% of the log loss, epsilon is made about the smallest that is possible. Where it is
-more, p moves less, but so far that epsilon is at most twice the smallest; 1.35 times with so many
-rows that noise costs little. Moving to the rates of n rows in R regions costs R / (2 n) on
-average if p was right.
+How far p moves. The middle of the limits is partly noise of few rows, and moving there costs log
+loss: if p was right before, the mean over rows of KL(p, moved p), which pilot rows estimate. If
+that is at most 0.05% of the log loss, epsilon is made about as small as possible. If it is more, p
+moves less, but far enough that epsilon is at most twice the smallest; 1.35 times with so many rows
+that noise costs little. Moving to the rates of n rows in R regions costs R / (2 n) on average if p
+was right.
 """
 
 from dataclasses import dataclass
@@ -27,29 +26,30 @@ from calibrant.limits.interval import Interval
 Bounds: TypeAlias = list[tuple[float | None, float | None]]
 """Limits on each variable of a linear programme; None for no limit."""
 
-_NEAR = 1.0  # by how much epsilon may exceed the smallest one, so that probabilities move less
+_NEAR = 1.0  # how much epsilon may exceed the smallest one, so that probabilities move less
 _NEAR_OF_MANY = 0.35  # the same, with so many rows that their noise costs little
-_FAR = 0.02  # the same, where moving costs little
-_COST = 0.0005  # what moving may cost, over the log loss, where it is not needed for that
-_LITTLE_NOISE = 0.003  # what noise costs on average, over the log loss, with many rows
+_FAR = 0.02  # the same, if moving costs little
+_COST = 0.0005  # relative increase in log loss allowed for moving further than the slack requires
+_LITTLE_NOISE = 0.003  # noise is small if it costs less than this share of the log loss on average
 _BISECTIONS = 12
-_MOST_ROWS = (0.1, 0.9)  # quantiles of pilot rows, between which probabilities may move freely
+_MOST_ROWS = (0.1, 0.9)  # quantiles of pilot rows between which probabilities may move freely
 _LEAST = 1e-6
 _LEAST_SLOPE = 0.2  # of the moved curve in a region
-# of the distance to the nearest probabilities of pilot rows: how far the curve moves at 0 and 1
+# share of the distance to the nearest probabilities of pilot rows: how far the curve moves at 0 and
+# 1
 _BEYOND = 0.5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moved:
-    """A curve from probabilities to probabilities that is straight in each region.
+    """A curve from probabilities to probabilities that is linear in each region.
 
     Attributes
     ----------
     knots : float array of shape (n_regions + 1,)
         The ends of the regions.
     left, right : float arrays of shape (n_regions,)
-        The value at the beginning of each region, and the limit at its end.
+        The value at the start of each region, and the limit at its end.
     """
 
     knots: FloatArray
@@ -63,30 +63,30 @@ class Moved:
 
     @classmethod
     def nowhere(cls, knots: FloatArray) -> Self:
-        """Probabilities stay as they are."""
+        """The identity: probabilities stay as they are."""
         return cls(knots, knots[:-1], knots[1:])
 
     def at(self, averages: FloatArray) -> FloatArray:
-        """The average of the curve in each region, where p has these averages."""
+        """The average of the curve in each region, if p has these averages."""
         share = (averages - self.knots[:-1]) / np.diff(self.knots)
         return np.asarray(self.left + (self.right - self.left) * share)
 
     def averages(self, limits: Interval) -> Interval:
-        """Limits on its average in each region, from those on the average of p.
+        """Limits on its average in each region, from limits on the average of p.
 
-        The curve never falls.
+        The curve never decreases.
         """
         return Interval(self.at(limits.lower), self.at(limits.upper))
 
     def towards(self, other: "Moved", share: float) -> "Moved":
-        """A curve between this one and another, both of which never fall."""
+        """A curve between this one and another, both of which never decrease."""
         before = np.column_stack([self.left, self.right]).ravel()
         after = np.column_stack([other.left, other.right]).ravel()
         between = np.maximum.accumulate(before + share * (after - before))
         return Moved(self.knots, between[::2], between[1::2])
 
     def loss(self, p: FloatArray, rates: FloatArray) -> float:
-        """The log loss of p after it was moved, where these are the rates of its rows."""
+        """The log loss of p after it is moved, if these are the rates of its rows."""
         region = np.clip(np.searchsorted(self.knots, p, "right") - 1, 0, self.left.size - 1)
         share = (p - self.knots[region]) / np.diff(self.knots)[region]
         moved = self.left[region] + (self.right - self.left)[region] * share
@@ -94,7 +94,7 @@ class Moved:
         return float(-(rates * np.log(moved) + (1.0 - rates) * np.log1p(-moved)).mean())
 
     def errors(self, errors: Interval, averages: Interval) -> Interval:
-        """Limits on the rate less its average in each region, from those on the rate less the
+        """Limits on the rate minus its average in each region, from limits on the rate minus the
         average of p.
         """
         shifts = np.array([self.at(ends) - ends for ends in (averages.lower, averages.upper)])
@@ -105,19 +105,20 @@ class Moved:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RisingRegions:
-    """A curve that never falls, as its values at both ends of each region, and what is known of its
-    averages.
+    """A curve that never decreases, as its values at both ends of each region, and what is known
+    about its averages.
 
     Attributes
     ----------
     low, high : float arrays of shape (n_regions,)
-        Its values where each region begins and ends.
+        Its values at the start and at the end of each region.
     errors : Interval
-        Limits on the rate less its average in each region.
+        Limits on the rate minus its average in each region.
     averages : Interval
         Limits on its average in each region.
     follows : bool array of shape (n_regions,)
-        Whether each region follows the one before it, so that the curve may not fall in between.
+        Whether each region directly follows the one before, so that the curve may not decrease in
+        between.
     """
 
     low: FloatArray
@@ -133,7 +134,7 @@ class RisingRegions:
 
     @property
     def ends(self) -> FloatArray:
-        """Values where regions begin, then where they end."""
+        """Values at the starts of regions, then at their ends."""
         return np.concatenate([self.low, self.high])
 
     def moved_least(
@@ -142,14 +143,14 @@ class RisingRegions:
         """Values at the ends of regions that differ least, with an epsilon of at most 1 + slack
         times the smallest one.
 
-        `cost` is that of moving each end, `bounds` are limits on each move. None if there is
+        `cost` is the cost of moving each end, `bounds` are limits on each move. None if there is
         nothing to gain.
         """
         smallest = self.smallest(bounds)
         return None if smallest is None else self.within(cost, bounds, (1.0 + slack) * smallest)
 
     def smallest(self, bounds: Bounds) -> float | None:
-        """The smallest epsilon that is possible; None where the solver finds none."""
+        """The smallest possible epsilon; None if the solver finds none."""
         found = self._programme(bounds).least(np.append(np.zeros(4 * self.low.size), 1.0))
         return None if found is None else float(found[-1])
 
@@ -158,7 +159,7 @@ class RisingRegions:
     ) -> tuple[FloatArray, FloatArray] | None:
         """Values at the ends of regions that differ least, with an epsilon of at most `allowed`.
 
-        None if it is that already.
+        None if epsilon is already at most that.
         """
         if self.epsilon <= allowed:
             return None
@@ -172,7 +173,7 @@ class RisingRegions:
         return self._in_order(left, right)
 
     def _in_order(self, left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The same values, in order: the solver may miss it by rounding."""
+        """The same values in order: the solver may violate it by rounding."""
         starts = np.flatnonzero(~self.follows)
         ends = np.append(starts[1:], left.size)
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
@@ -199,14 +200,14 @@ class RisingRegions:
         share = np.clip((limits - np.tile(self.low, 2)) / wide, 0.0, 1.0)
         both = (np.tile(left, 2), 1.0 - share), (np.tile(right, 2), share)
         conditions = _Conditions()
-        # upper limits less the shift are at most epsilon, and lower limits at least - epsilon
+        # upper limits minus the shift are at most epsilon, and lower limits at least - epsilon
         for sign, of_errors in ((-1.0, -self.errors.upper), (1.0, self.errors.lower)):
             shift = [(column, sign * value) for column, value in both]
             conditions.add(np.tile(of_errors, 2), *shift, (epsilon, -1.0))
-        # left less right: the curve rises; a flat region stays flat
+        # left minus right: the curve increases; a flat region stays flat
         conditions.add((1.0 - _LEAST_SLOPE) * width, (left, 1.0), (right, -1.0))
         conditions.add(np.zeros(flat.size), (left[flat], -1.0), (right[flat], 1.0))
-        # the end of a region less the next beginning
+        # the end of a region minus the next start
         jumps = self.low[follows] - self.high[follows - 1]
         conditions.add(jumps, (left[follows], -1.0), (right[follows - 1], 1.0))
         conditions.add(np.zeros(2 * n_regions), (ends, 1.0), (sizes, -1.0))
@@ -216,7 +217,7 @@ class RisingRegions:
 
 
 class _Conditions:
-    """Rows of a sparse matrix, with what their products with the variables are at most."""
+    """Rows of a sparse matrix, with upper bounds on their products with the variables."""
 
     def __init__(self) -> None:
         self.limits: list[FloatArray] = []
@@ -224,7 +225,7 @@ class _Conditions:
         self._n_rows = 0
 
     def add(self, limits: FloatArray, *columns: tuple[Any, Any]) -> None:
-        """One row for each limit; `columns` are where entries stand in these rows, and the entries."""
+        """Add one row per limit; `columns` are pairs of the columns and the entries in these rows."""
         row = np.arange(limits.size) + self._n_rows
         for column, value in columns:
             at = np.broadcast_to(column, limits.shape)
@@ -246,7 +247,7 @@ class _Conditions:
 class _Programme:
     """Linear conditions on a curve.
 
-    The variables are its shifts at both ends of each region, their sizes, epsilon.
+    The variables are its shifts at both ends of each region, their absolute values, and epsilon.
     """
 
     conditions: Any
@@ -254,7 +255,7 @@ class _Programme:
     bounds: Bounds
 
     def least(self, cost: FloatArray, most_epsilon: float | None = None) -> FloatArray | None:
-        """The variables with the least cost, or None where the solver finds none."""
+        """The variables with the smallest cost, or None if the solver finds none."""
         from scipy.optimize import linprog
 
         bounds = [*self.bounds[:-1], (0.0, most_epsilon)]
@@ -270,10 +271,10 @@ def recentred(
     pilot: FloatArray,
 ) -> Moved:
     """The curve that moves p as far as it costs little, and at least so far that epsilon is at most
-    twice the smallest that is possible.
+    twice the smallest possible.
 
-    `rows` are the numbers of rows of each region, and `pilot` the probabilities of pilot rows. Near
-    the ends of the first and the last region probabilities move little.
+    `rows` holds the number of rows in each region, and `pilot` the probabilities of pilot rows.
+    Near the ends of the first and the last region probabilities move little.
     """
     follows = np.arange(rows.size) > 0
     regions = RisingRegions(knots[:-1], knots[1:], errors, averages, follows)
@@ -303,10 +304,10 @@ def recentred(
 
 
 def _between(near: Moved, far: Moved, most: float, pilot: FloatArray) -> Moved:
-    """The curve on the straight way from one to another that is as far as its log loss is at most
+    """The curve on the line from one to another that is as far along as its log loss stays at most
     `most`.
 
-    All curves on that way meet the conditions that both meet, which are linear.
+    All curves on that line satisfy the conditions that both satisfy, because these are linear.
     """
     share = 0.0
     beyond = 1.0

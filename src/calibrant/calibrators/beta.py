@@ -126,10 +126,10 @@ class BetaCalibrator(CurveCalibrator):
 def _increasing(
     features: FloatArray, rows: DistinctScores, *, intercept: bool
 ) -> tuple[list[float], float]:
-    """Coefficients >= 0 of the best curve: the free optimum, or else the best of those on the
+    """Nonnegative coefficients of the best curve: the free optimum, or else the best on the
     boundary.
 
-    The loss is convex, so a free optimum outside means that the best curve inside has a coefficient
+    The loss is convex, so if the free optimum is outside, the best curve inside has a coefficient
     of 0.
     """
     targets = rows.positives / rows.counts

@@ -1,6 +1,4 @@
-"""Histogram binning: the calibrator of the paper, with exact intervals and without the need to
-split.
-"""
+"""Histogram binning: the calibrator of the paper, with exact intervals and no need to split."""
 
 from __future__ import annotations
 
@@ -189,7 +187,7 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
         self._conclude(learned["proof"], classes, learned["facts"])
 
     def _conclude(self, proof: Proof, classes: Classes, facts: RowFacts | None = None) -> None:
-        """Derive the guarantee, and set everything that was learned at once."""
+        """Derive the guarantee, and set all learned attributes together."""
         partition = proof.partition
         tally = proof.tally
         limits = proof.rates()

@@ -1,4 +1,4 @@
-"""What is said of calibrators without a guarantee: why they have none, and what is known instead."""
+"""Statements about calibrators without a guarantee: why they have none, and what is known instead."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
@@ -24,25 +24,25 @@ INJECTIVE = NoGuarantee(
     ),
     advice=BINNED_INSTEAD,
 )
-"""Of strictly increasing maps (`thm:f-must-be-coarse`)."""
+"""For strictly increasing maps (`thm:f-must-be-coarse`)."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WeakerGuarantee(NoGuarantee):
-    """What is said where something is known, but no bound on the calibration error.
+    """The statement if something is known, but no bound on the calibration error.
 
     Attributes
     ----------
     reason : Text
         Why there is no bound.
     advice : Text
-        What to use for one.
+        What to use to get a bound.
     because : Text
-        More on the reason, for the details.
+        More about the reason, for the details.
     known : Text
         What is known, and on which assumptions.
     of_groups : str
-        What is to be said where one row was drawn from each group.
+        The text for the case that one row was drawn from each group.
     """
 
     _opening: ClassVar[str] = "No bound on the calibration error is proved"
@@ -50,12 +50,12 @@ class WeakerGuarantee(NoGuarantee):
     of_groups: str = ""
 
     def of_rows(self, facts: RowFacts) -> Self:
-        """Return the same for rows that were read in this way, such as one row of each group."""
+        """Return the statement for rows read in this way, such as one row of each group."""
         return replace(self, of_groups=facts.said_of_groups)
 
     @property
     def explanation(self) -> str:
-        """More on the reason, what is known instead, and what to use for a bound."""
+        """More about the reason, what is known instead, and what to use to get a bound."""
         more = joined(self.because, ". ") if self.because else ""
         return words(
             joined(more, "What is known: ", self.known, ".", self.of_groups, " ", self.advice, ".")

@@ -1,4 +1,4 @@
-"""Probabilities of several classes that were fixed beforehand, and a proof of each class against
+"""Probabilities of several classes that were fixed beforehand, and a proof for each class against
 the rest.
 """
 
@@ -25,8 +25,8 @@ _SCHEMA = "calibrant.class_wise_hold_out/1"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PilotRows:
-    """Rows that only choose the regions: probabilities, one column for each class, labels, and
-    perhaps groups.
+    """Rows that only choose the regions: probabilities, one column per class, labels, and possibly
+    groups.
     """
 
     probabilities: FloatArray
@@ -36,7 +36,7 @@ class PilotRows:
 
 @dataclass(frozen=True, eq=False)
 class ClassWiseHoldOut:
-    """What held-out rows prove of the probabilities of several classes, which stay as they are.
+    """What held-out rows prove about the probabilities of several classes, which are not changed.
 
     Claimed, for every distribution: with probability at least the confidence level over the rows
     that prove, for every class and in every bin of its probability at once, the average probability
@@ -45,8 +45,8 @@ class ClassWiseHoldOut:
     these rows.
 
     Each of L classes has the level 1 - alpha / L. The classes share their rows, so their limits are
-    dependent, and it is Bonferroni over classes that holds for any dependence. The probabilities
-    are not moved: those of a row that add up to 1 still do.
+    dependent; Bonferroni over classes holds for any dependence. The probabilities are not moved: if
+    those of a row add up to 1, they still do.
 
     Attributes
     ----------
@@ -55,10 +55,10 @@ class ClassWiseHoldOut:
     calibrators_ : tuple of HoldOutCalibrator
         One for each class.
     guarantee_ : ClassWiseGuarantee
-        What is proved of all classes at once.
+        What is proved about all classes at once.
     own_probabilities_ : float array of shape (n,), or None
-        The probability that was given to the label of each row that proves, sorted: for sets. None
-        where rows belong to groups.
+        The probabilities that were predicted for the labels of the proof rows, sorted; used for
+        sets. None if rows have groups.
     """
 
     classes_: NDArray[Any]
@@ -78,7 +78,7 @@ class ClassWiseHoldOut:
         order: IndexArray,
         groups: ArrayLike | None = None,
     ) -> Self:
-        """Bet on the label of each class less its probability.
+        """Bet on the label of each class minus its probability.
 
         See `HoldOutCalibrator.fit` for the arguments.
         """
@@ -118,19 +118,19 @@ class ClassWiseHoldOut:
         return cls(classes, calibrators, said, own)
 
     def warn_if_weak(self) -> None:
-        """Warn where little is proved of some class."""
+        """Warn if little is proved about some class."""
         name, weakest = max(
             self.guarantee_.guarantees.items(), key=lambda one: one[1].stated.epsilon
         )
         warn_if_weak(weakest, of=f" of class {name!r}")
 
     def predict_proba(self, scores: ArrayLike) -> FloatArray:
-        """Return the probabilities as they are, shape (n, L)."""
+        """Return the probabilities unchanged, shape (n, L)."""
         return self._columns(scores)
 
     def predict_interval(self, scores: ArrayLike) -> FloatArray:
-        """Return each probability moved by each average error of its bin that is not ruled out,
-        shape (n, L, 2).
+        """Return each probability shifted by the limits on the average error of its bin, shape (n,
+        L, 2).
         """
         return self._of_each("predict_interval", scores)
 
@@ -143,9 +143,9 @@ class ClassWiseHoldOut:
     def predict_set(self, scores: ArrayLike, *, coverage: float = 0.95) -> BoolArray:
         """Return the labels that are not ruled out, shape (n, L), boolean.
 
-        With probability `confidence_level` over the rows that prove, the label of a new row is in
-        its set with probability at least the coverage: on average over all rows, and for one
-        coverage. This is a statement of its own, beside `guarantee_`; see `LabelSets`.
+        With probability `confidence_level` over the proof rows, the label of a new row is in its
+        set with probability at least the coverage: on average over all rows, and for one coverage.
+        This statement is separate from `guarantee_`; see `LabelSets`.
         """
         columns = self._columns(scores)
         if self.own_probabilities_ is None:
@@ -156,7 +156,7 @@ class ClassWiseHoldOut:
         return LabelSets(self.own_probabilities_, alpha).of(columns, coverage)
 
     def _columns(self, scores: ArrayLike) -> FloatArray:
-        """Probabilities, one column for each class."""
+        """Probabilities, one column per class."""
         columns = np.asarray(as_array(scores, "scores"), dtype=np.float64)
         size = self.classes_.size
         if columns.ndim != 2 or columns.shape[1] != size:

@@ -25,7 +25,7 @@ from calibrant.sample.reader import ONE_EACH, check_no_weights, refuse
 from calibrant.sample.sample import Sample
 from calibrant.text.sentences import Setting
 
-_MOST_FOLDS = 1000  # of a saved calibrator
+_MOST_FOLDS = 1000  # in a saved calibrator
 _KNOWN = WeakerGuarantee(
     reason="merging over folds has no proof of validity: the folds share their training rows",
     known=(
@@ -182,7 +182,7 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
 
     @property
     def _takes_one_score(self) -> bool:
-        """No: `predict` takes a column of scores for each fold."""
+        """False: `predict` takes a column of scores for each fold."""
         return False
 
     def _take(self, learned: dict[str, Any], classes: Classes) -> None:

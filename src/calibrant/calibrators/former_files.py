@@ -1,12 +1,14 @@
-"""Saved calibrators of earlier releases, in the form of today: parameters had other names then."""
+"""Convert saved calibrators of earlier releases to the current form: parameters had other names
+then.
+"""
 
 from collections.abc import Mapping
 from typing import Any
 
 _RENAMED = {"split": "pilot", "strategy": "partition"}
-"""From a parameter's name in older files to its name now.
+"""From a parameter's name in older files to its current name.
 
-`min_rows` and `keep_segments` are one, `segment_rule`.
+`min_rows` and `keep_segments` are now one, `segment_rule`.
 """
 
 _STATED = {
@@ -20,7 +22,7 @@ _STATED = {
     "source_prior": None,
     "sampling_rates": None,
 }
-"""Parameters that are arguments of `fit` now, kept as what was stated; and what is usual."""
+"""Former parameters that are now arguments of `fit`, stored as stated, and their usual values."""
 
 _WITH_SEGMENTS = (
     "AnchoredCalibrator",
@@ -31,7 +33,7 @@ _WITH_SEGMENTS = (
 
 
 def current_form(saved: Mapping[str, Any]) -> dict[str, Any]:
-    """What `to_dict` wrote, in an earlier release or in this one, by the names of today.
+    """The output of `to_dict`, from an earlier release or this one, under current names.
 
     >>> current_form({"type": "BinningCalibrator", "parameters": {"strategy": "uniform",
     ...     "min_rows": 500}})
@@ -57,8 +59,8 @@ def current_form(saved: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def current_columns(saved: Mapping[str, Any]) -> dict[str, Any]:
-    """What a multiclass calibrator wrote, in an earlier release or in this one, by the names of
-    today.
+    """The output of a multiclass calibrator, from an earlier release or this one, under current
+    names.
     """
     parameters = dict(saved["parameters"])
     moved = {name: parameters.pop(name) for name in _STATED if name in parameters}
@@ -67,15 +69,15 @@ def current_columns(saved: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _told(moved: Mapping[str, Any]) -> dict[str, Any]:
-    """What was stated, where it is not usual."""
+    """The stated values that are not the usual ones."""
     return {name: value for name, value in moved.items() if value != _STATED[name]}
 
 
 def _current_names(parameters: Mapping[str, Any], kind: str) -> dict[str, Any]:
     """The parameters of a calibrator that was saved when `partition` was called `strategy`.
 
-    If such a file has no `min_rows`, every segment has regions of its own. Its interval
-    "clopper-pearson" stands for "auto": rows with weights or groups had the interval of betting.
+    If such a file has no `min_rows`, every segment has its own regions. Its interval
+    "clopper-pearson" stands for "auto": rows with weights or groups had the betting interval.
     """
     rest = {
         name: value
@@ -83,7 +85,7 @@ def _current_names(parameters: Mapping[str, Any], kind: str) -> dict[str, Any]:
         if name not in ("min_rows", "keep_segments")
     }
     found = {_RENAMED.get(name, name): value for name, value in rest.items()}
-    if found["partition"] == "quantile":  # as today: what is usual is not written
+    if found["partition"] == "quantile":  # as now: usual values are not written
         del found["partition"]
     if found.get("interval") == "clopper-pearson":
         found["interval"] = "auto"

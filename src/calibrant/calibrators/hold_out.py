@@ -1,5 +1,5 @@
-"""Probabilities that were fixed beforehand, moved little or not at all, with a proof of how far
-they can be off.
+"""Probabilities that were fixed beforehand, moved little or not at all, with a proof of how far off
+they can be.
 """
 
 from collections.abc import Hashable
@@ -50,7 +50,7 @@ _GROUPS = Record(
     {"target": "rows", "design_effect": np.nan},
 )
 _FEWEST_ROWS = (
-    120  # of a region, and so many of the rarer class, where there are more than two regions
+    120  # rows in a region and, below, of the rarer class, if there are more than two regions
 )
 _FEWEST_OF_RARER_CLASS = 10
 _DERIVED = {  # attributes that need not be pickled
@@ -251,23 +251,25 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
         return data
 
     def falling(self) -> Self:
-        """The same, with a guarantee that says that probabilities fall as the models' scores rise."""
+        """Return self, with a guarantee that says that probabilities decrease as the models' scores
+        increase.
+        """
         self.guarantee_ = self.guarantee_.with_facts(falls=True)
         return self
 
     def __getstate__(self) -> Any:
-        """What is pickled: what a model file has, from which all else is derived."""
+        """What is pickled: the content of a model file, from which everything else is derived."""
         state = super().__getstate__()
         guarantee = getattr(self, "guarantee_", None)
         if guarantee is None or guarantee.confidence_level != self.confidence_level:
-            return state  # not fitted, or with another level set since then
+            return state  # not fitted, or another level was set since then
         if guarantee.statement.caveats:
-            return state  # what makes a guarantee weaker is not derived again
+            return state  # what weakens a guarantee is not derived again
         kept = {name: value for name, value in state.items() if name not in _DERIVED}
         return {**kept, "learned": (self._state(), guarantee.read)}
 
     def __setstate__(self, state: Any) -> None:
-        """Take over what was pickled."""
+        """Restore the pickled state."""
         given = dict(state)
         learned = given.pop("learned", None)
         super().__setstate__(given)
@@ -323,12 +325,12 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
 
 
 def proving_regions(n_units: int, rate: float) -> int:
-    """How many regions so many rows, or groups, can prove something of.
+    """The number of regions for which this many rows, or groups, can prove something.
 
     `rate` is that of pilot rows.
 
-    Neither depends on a label of a row that proves, so that the regions are fixed before such a
-    label is seen.
+    Neither depends on the label of a proof row, so the regions are fixed before any such label is
+    seen.
 
     >>> [proving_regions(n, 0.5) for n in (2, 100, 280, 600, 10_000)], proving_regions(600, 0.02)
     ([1, 2, 2, 4, 10], 2)
@@ -347,7 +349,7 @@ def _group_facts(
     cap: int,
     aside: int,
 ) -> GroupFacts:
-    """What is to be said of groups: also where the rate of all rows, counted in full, lies outside
+    """The facts about groups, including where the rate that counts all rows in full lies outside
     the limits.
     """
     above = rows.above_cap(regions, cap)

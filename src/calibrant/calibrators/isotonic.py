@@ -101,7 +101,7 @@ class IsotonicCalibrator(CurveCalibrator):
         flat = values[1:] == values[:-1]
         corner = ~(
             np.append(flat, False) & np.append(False, flat)
-        )  # inside a flat stretch nothing turns
+        )  # nothing changes inside a flat stretch
         return {"thresholds": rows.scores[corner].tolist(), "values": values[corner].tolist()}
 
     def _check_curve(self) -> None:
@@ -113,7 +113,7 @@ class IsotonicCalibrator(CurveCalibrator):
         self.pieces_ = Pieces.through(whole, [self.thresholds_], [self.values_])
 
     def _curve(self, scores: FloatArray) -> FloatArray:
-        """Start, value and slope of the piece, as exports have them: the same sum, so the same
+        """Evaluate by start, value and slope of the piece, as exports do: the same sum, so the same
         bits.
         """
         start, value, slope = self.pieces_.table[

@@ -8,19 +8,19 @@ from calibrant.params.rules import OPEN_UNIT
 
 
 class LabelSets:
-    """The labels whose probability is not too small, with a proof of how often the label is missed.
+    """The labels whose probability is not too small, with a proof of how often the true label is
+    missed.
 
     Claimed, for every distribution and for one coverage: with probability at least 1 - alpha over
-    the rows that prove, a new row's label is in its set with probability at least the coverage.
-    Assumed: these rows and the new row are i.i.d., and the probabilities do not depend on these
-    rows.
+    the proof rows, a new row's label is in its set with probability at least the coverage. Assumed:
+    these rows and the new row are i.i.d., and the probabilities do not depend on these rows.
 
-    Let U be the probability that a row's own label was given. With a threshold t, a label is
-    missed where U < t. Take for t the k-th smallest U of the n rows that prove. It misses a share
-    of more than m of the population only if t exceeds the m-quantile of U, so that at most k - 1 of
-    the rows are at or below it: with probability at most P(Bin(n, m) <= k - 1), with ties and
-    without. So k is the largest number for which that is at most alpha, m = 1 - coverage. If there
-    is none, every label is in the set. The most probable label always is.
+    Let U be the probability that was predicted for a row's own label. With a threshold t, a label
+    is missed if U < t. Let t be the k-th smallest U of the n proof rows. It misses a share of more
+    than m of the population only if t exceeds the m-quantile of U, so that at most k - 1 of the
+    rows are at or below it: with probability at most P(Bin(n, m) <= k - 1), with ties and without.
+    So k is the largest number for which that is at most alpha, m = 1 - coverage. If there is none,
+    every label is in the set. The most probable label always is.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class LabelSets:
         self.alpha = alpha
 
     def threshold(self, coverage: float) -> float:
-        """The probability from which on a label is in the set; 0 where none can be left out."""
+        """The probability from which on a label is in the set; 0 if none can be left out."""
         missed = 1.0 - float(OPEN_UNIT.check("coverage", coverage))
         below = np.arange(self.own.size)
         enough = int(np.count_nonzero(bdtr(below, self.own.size, missed) <= self.alpha))

@@ -1,4 +1,4 @@
-"""A calibrator whose values follow a curve in straight pieces, with limits on its average error in
+"""A calibrator whose values follow a piecewise linear curve, with limits on its average error in
 every region.
 """
 
@@ -31,7 +31,7 @@ class PiecewiseCalibrator(RegionCalibrator):
     _lines: FloatArray
 
     def _set_pieces(self, pieces: Pieces, errors: Interval) -> None:
-        """Store the curve, and limits on the rate less its average in each region."""
+        """Store the curve, and limits on the rate minus its average in each region."""
         offsets = np.column_stack([errors.lower, errors.upper])
         self.pieces_ = pieces
         self._lines = pieces.table
@@ -80,9 +80,7 @@ class PiecewiseCalibrator(RegionCalibrator):
         return self.pieces_.range(self.partition_.as_bins())
 
     def _own_table(self, coverage: float) -> Table:
-        """The pieces of the curve, each with the limits and the set of the region that it is part
-        of.
-        """
+        """The pieces of the curve, each with the limits and the set of its region."""
         start, value, slope, lower, upper = self.table_.T
         numbers = self.pieces_.regions(self.partition_.as_bins())
         return replace(

@@ -1,5 +1,5 @@
-"""The columns that a calibrator adds: its table on every engine, or what `predict` says of each
-batch of rows.
+"""The columns that a calibrator adds: its table on every engine, or the output of `predict` for
+each batch of rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,14 +42,14 @@ def predicted_columns(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Predict(AddColumns):
-    """What `predict` says of each score; and the limits and sets, where the calibrator has them.
+    """The output of `predict` for each score, and the limits and sets, if the calibrator has them.
 
     Attributes
     ----------
     columns, calibrator, coverage, prefix
         As given to `predicted_columns`.
     low, high : float
-        The scores that the calibrator takes.
+        The range of scores that the calibrator accepts.
     table : LookUp or NoTableError
         The same columns as a table, or why there is none.
     """
@@ -89,11 +89,11 @@ class Predict(AddColumns):
         return self.table
 
     def usable(self, scores: NDArray[Any], segments: Coded | None) -> NDArray[np.bool_]:
-        """Scores in the range that the calibrator takes."""
+        """Scores in the range that the calibrator accepts."""
         return np.asarray((scores >= self.low) & (scores <= self.high))
 
     def values(self, scores: NDArray[Any], segments: Coded | None) -> Sequence[Any]:
-        """What the calibrator predicts."""
+        """The predictions of the calibrator."""
         wanted = self.names
         if not scores.size:
             return [

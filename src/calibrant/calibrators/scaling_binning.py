@@ -217,7 +217,7 @@ class ScalingBinningCalibrator(LabelParameters, ValueParameters, BinParameters, 
         return self
 
     def _binning(self) -> BinningCalibrator:
-        """Bins of the base map's output, where classes are coded as 0 and 1."""
+        """Bins of the base map's output, with classes coded as 0 and 1."""
         left_out = ("base", "pilot", "pos_label", "random_state")
         own = {
             name: value
@@ -256,7 +256,7 @@ class ScalingBinningCalibrator(LabelParameters, ValueParameters, BinParameters, 
         base = self.base_._step_function()
         bins = self.partition_.bins_by_segment.get(None)
         if base is None or bins is None:
-            # engines round computed values differently, so that they would fall into other bins
+            # engines round computed values differently, so they would fall into other bins
             raise no_table(f"bins of {type(self.base_).__name__}'s values")
         outside = (base.values < bins.low) | (base.values > bins.high)
         inside = np.searchsorted(bins.cuts, base.values, side="right")

@@ -1,5 +1,5 @@
-"""What calibrators of scores have in common: classes, probabilities of both labels, and state that
-is plain JSON.
+"""Common parts of score calibrators: classes, probabilities of both labels, and state as plain
+JSON.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _MADE_BY_OTHERS = {
 }  # not public, but saved and read
 _NOT_SAVED = ("n_jobs", "random_state")
 FACTS = Entry(Inline(RowFacts), of="_facts")
-"""How the rows were read: an entry of what a calibrator has learned."""
+"""How the rows were read: an entry of the learned state."""
 
 
 class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: ignore[misc]
@@ -69,7 +69,7 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
     """Whether one is fitted on the rows of each fold, and their predictions are merged."""
 
     _learned: ClassVar[EntryTable]
-    """What was learned, as it is saved: see `calibrant.params.declared_state`."""
+    """What was learned, as saved; see `calibrant.params.declared_state`."""
 
     pos_label: Hashable
     guarantee_: Guarantee | NoGuarantee
@@ -86,26 +86,28 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
         """Return the calibrated probability of the positive class, shape (n,)."""
 
     def _state(self) -> dict[str, Any]:
-        """What was learned, as plain JSON values."""
+        """The learned attributes as plain JSON values."""
         return written(declared_entries(type(self), "_learned"), self)
 
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
-        """Set what was learned from what `_state` returned; raise where it breaks a rule."""
+        """Restore the learned attributes from what `_state` returned; raise an error if a rule is
+        broken.
+        """
         self._check_parameters()
         known = {"self": self, "classes": classes}
         self._take(read_entries(declared_entries(type(self), "_learned"), state, known), classes)
 
     @abstractmethod
     def _take(self, learned: dict[str, Any], classes: Classes) -> None:
-        """Set what was learned, by the names of its entries, and derive the guarantee.
+        """Set the learned attributes, by the names of their entries, and derive the guarantee.
 
-        Raise where entries do not agree with each other.
+        Raise an error if entries contradict each other.
         """
 
     def _read(
         self, scores: ArrayLike | Sample, y: ArrayLike | None, **beside: ArrayLike | None
     ) -> Rows:
-        """Check what `fit` was given."""
+        """Check the arguments of `fit`."""
         partition = getattr(self, "_given_partition", None)
         threads = thread_count(getattr(self, "n_jobs", None))
         return read_rows(
@@ -138,7 +140,7 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
         return rows_beyond(as_scores(scores, positive_column=self.positive_index_), limits)
 
     def _warn_of_other_scale(self, scores: Any) -> None:
-        """Warn where a score lies far beyond those that the calibrator was fitted on."""
+        """Warn if a score lies far beyond those that the calibrator was fitted on."""
         low, high = familiar_limits(self.score_range_seen_)
         if self.score_range_seen_ is None or not len(scores):
             return
@@ -192,7 +194,7 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
 
     @property
     def _takes_one_score(self) -> bool:
-        """Whether `predict` takes one score for each row, so that rows can be predicted in batches."""
+        """Whether `predict` takes one score per row, so that rows can be predicted in batches."""
         return True
 
     @property
@@ -209,7 +211,7 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
         return None
 
     def _table(self, coverage: float) -> Table:
-        """The answers as a table, with sets of that coverage; raise if there is none."""
+        """The predictions as a table, with sets of that coverage; raise an error if there is none."""
         check_is_fitted(self)
         return self._own_table(coverage)
 
@@ -218,7 +220,7 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
         raise no_table(type(self).__name__)
 
     def _table_notes(self, mark: str = "") -> tuple[str, str]:
-        """For a reader of the table: where it comes from, and what is guaranteed."""
+        """Notes for a reader of the table: its origin, and what is guaranteed."""
         guaranteed = " ".join(self.guarantee_.sentence.split())
         return written_by(type(self).__name__, mark), guaranteed
 
@@ -282,12 +284,14 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
         return calibrator
 
     def _mark_as_read(self) -> None:
-        """Say in the guarantee what was read and needs the rows to be recomputed."""
+        """Record in the guarantee what was read and needs the rows to be recomputed."""
         if is_guarantee(self.guarantee_):
             self.guarantee_ = replace(self.guarantee_, read=self._needs_rows())
 
     def _needs_rows(self) -> tuple[str, ...]:
-        """What of the guarantee only the rows can decide; all else is derived when a state is read."""
+        """The parts of the guarantee that only the rows can determine; everything else is derived
+        when a state is read.
+        """
         return ("counts",)
 
     def __sklearn_tags__(self) -> Any:
@@ -299,7 +303,7 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
 
 
 def _own_type(name: object) -> type[ScoreCalibrator] | None:
-    """The calibrator of this package with that name. A class that a user wrote is never found here."""
+    """The calibrator of this package with that name. User-written classes are never found here."""
     kind = None
     for module in ("calibrant", "calibrant.calibrators"):  # which list the public names
         if isinstance(name, str) and name in import_module(module).__all__:
@@ -313,7 +317,7 @@ def _own_type(name: object) -> type[ScoreCalibrator] | None:
 
 
 def _type_name(kind: type[ScoreCalibrator]) -> str:
-    """The name of one of our types; of a type that a user wrote, the name with its module."""
+    """The name of one of our types; for a user-written type, the name with its module."""
     return (
         kind.__name__
         if _own_type(kind.__name__) is kind
@@ -327,7 +331,7 @@ def _description(calibrator: ScoreCalibrator) -> dict[str, Any]:
     saved = {k: v for k, v in given.items() if k not in _NOT_SAVED}
     if (
         saved.get("partition") != "uniform"
-    ):  # what is usual is not written, and regions that were given are learned
+    ):  # usual values are not written, and given regions are learned
         saved.pop("partition", None)
     return {
         "type": _type_name(type(calibrator)),

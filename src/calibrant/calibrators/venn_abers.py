@@ -28,7 +28,7 @@ from calibrant.text.sentences import shown
 
 LOSS = Choice(("log", "brier"))
 _MANY_SCORES = 100_000
-"""With at least this many scores, a look-up table over the steps is faster."""
+"""With at least this many scores, a lookup table over the steps is faster."""
 
 VENN_KNOWN = (
     "of the two probabilities, the one that belongs to the true label is perfectly calibrated, E[Y"
@@ -178,7 +178,7 @@ class VennAbersCalibrator(CurveCalibrator):
         return self._step(self._checked(scores), np.column_stack([self.p0_, self.p1_]))
 
     def _step(self, scores: FloatArray, table: FloatArray) -> FloatArray:
-        """Each score's entry of a table with one entry, or row, between the cuts."""
+        """Each score's entry or row in a table between the cuts."""
         if scores.size < _MANY_SCORES:
             return np.asarray(table[self.cuts_.searchsorted(scores, side="right")])
         return kernels.look_up(scores, self.cuts_, table)
@@ -192,5 +192,5 @@ class VennAbersCalibrator(CurveCalibrator):
 
 
 def merged(p0: FloatArray, p1: FloatArray, loss: str) -> FloatArray:
-    """One probability from two, of smallest regret in the worst case."""
+    """Merge two probabilities into one with the smallest worst-case regret."""
     return p1 / (1.0 - p0 + p1) if loss == "log" else p1 + (p0**2 - p1**2) / 2

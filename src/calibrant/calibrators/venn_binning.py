@@ -177,8 +177,8 @@ class VennBinningCalibrator(LabelParameters, BinParameters, RegionCalibrator):
 
 
 def _by_cell(tally: Tally, bins: Bins) -> Tally:
-    """What was seen in each cell: a tied edge was selected, so that its labels and those of its bin
-    stay apart.
+    """The counts of each cell: a tied edge was selected, so its labels are kept apart from those of
+    its bin.
     """
     counts, positives = (column[bins.count_regions] for column in (tally.counts, tally.positives))
     if tally.absorbed is not None:

@@ -1,1 +1,1 @@
-"""What was seen: finite partitions of the inputs, and the sums of each region."""
+"""What was counted: finite partitions of the inputs, and the sums of each region."""

@@ -1,6 +1,4 @@
-"""The levels of an attribute: its values, or ranges of a numeric one that is cut at quantiles, and
-missing.
-"""
+"""The levels of an attribute: its values, or quantile ranges of a numeric attribute, and missing."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -19,7 +17,7 @@ from calibrant.text.numbers import edge
 from calibrant.text.sentences import shown
 
 N_RANGES = 4
-"""Ranges of a numeric attribute.
+"""Number of ranges of a numeric attribute.
 
 Pairs of quarters still have a twentieth of the rows, the usual floor.
 """
@@ -28,12 +26,12 @@ _FEW_VALUES = 5  # of a numeric attribute: each is a level
 
 @dataclass(frozen=True, slots=True)
 class AttributeLevels(Saved):
-    """How an attribute is cut into levels, by its own values alone, never by a score or a label.
+    """How an attribute is cut into levels: by its own values alone, never by a score or a label.
 
-    A text, a truth value or a category is a level of its own. Of a numeric attribute, a value that
-    a quarter of the rows have is a level of its own, and so is each of at most five distinct
-    values; what is left is cut at quartiles. A missing value is a level. A value that was not there
-    when the levels were made belongs to none.
+    Each text, truth value or category is a level. In a numeric attribute, a value that a quarter of
+    the rows have is a level of its own, and so is each of at most five distinct values; the rest is
+    cut at quartiles. Missing values are a level. A value that did not occur when the levels were
+    made has no level.
 
     Attributes
     ----------
@@ -42,8 +40,8 @@ class AttributeLevels(Saved):
     values : tuple
         Values that are levels of their own.
     cuts : tuple of float
-        Upper ends of ranges, all but the last: a number belongs to the first range whose end it
-        does not exceed.
+        Upper ends of all ranges but the last: a number belongs to the first range whose end it does
+        not exceed.
     spans : tuple of pairs of float
         The smallest and the largest number seen in each range; empty if there are no ranges.
     with_missing : bool
@@ -68,7 +66,7 @@ class AttributeLevels(Saved):
 
     @classmethod
     def of(cls, column: AttributeColumn) -> Self:
-        """The levels of an attribute, as its values are found in these rows.
+        """The levels of an attribute, from its values in these rows.
 
         >>> from calibrant.params.attributes import read_attributes
         >>> (age,) = read_attributes({"age": [20, 25, 31, 36, 45, 52, 60, 71, None]})
@@ -98,7 +96,7 @@ class AttributeLevels(Saved):
 
     @property
     def n_levels(self) -> int:
-        """How many levels there are."""
+        """The number of levels."""
         return len(self.values) + len(self.spans) + int(self.with_missing)
 
     @property
@@ -127,7 +125,7 @@ class AttributeLevels(Saved):
         return found
 
     def codes(self, column: AttributeColumn) -> IndexArray:
-        """The number of each row's level; -1 where it has none."""
+        """The index of each row's level; -1 if it has none."""
         if self.is_numeric != column.is_numeric and len(column) and not column.missing.all():
             kind = "numbers" if self.is_numeric else "text or truth values"
             got = "numbers" if column.is_numeric else "other values"
@@ -170,9 +168,7 @@ class AttributeLevels(Saved):
 def _ranges(
     values: FloatArray, counts: Sequence[int] | IndexArray
 ) -> tuple[tuple[float, ...], tuple[tuple[float, float], ...]]:
-    """Cuts at quartiles of numbers that are given with their counts, and the numbers seen between
-    them.
-    """
+    """Cuts at the quartiles of numbers given with their counts, and the numbers seen between them."""
     if not values.size:
         return (), ()
     ranks = np.cumsum(counts)

@@ -1,4 +1,4 @@
-"""What bins of the score have in common, in one segment or in many."""
+"""Common parts of score bins, in one segment or in many."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Rest(Enum):
-    """The name of all segments without bins of their own, also of those that no row had in `fit`."""
+    """The name of all segments without their own bins, including segments that no row had in `fit`."""
 
     OTHER = "other"
 
@@ -34,7 +34,7 @@ OTHER = Rest.OTHER
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SegmentedScores:
-    """Checked scores, and the number of the segment of each row."""
+    """Checked scores, and the index of each row's segment."""
 
     scores: NDArray[Any]
     segment: IndexArray

@@ -1,4 +1,4 @@
-"""Sums of floats that do not depend on the order of adding.
+"""Sums of floats that do not depend on the order of addition.
 
 Floating-point addition is not associative, so a plain sum depends on how the data were split. A
 double is an integer times a power of two; added as integers, any split, merged in any order, gives
@@ -17,7 +17,7 @@ _UNIT_EXPONENT = 1074  # every finite double is a whole multiple of 2**-1074
 _UNIT = 1 << _UNIT_EXPONENT
 _MANTISSA_BITS = 53
 _LOW_BITS = 26
-_MOST_PARTS = 64  # each has 53 bits of its own, and a sum no more than 2200
+_MOST_PARTS = 64  # each has 53 bits, and a sum at most 2200
 _LARGEST = float(np.finfo(np.float64).max)
 _CHUNK = (
     1 << 22
@@ -40,7 +40,7 @@ class ExactSums:
 
     @classmethod
     def of(cls, values: FloatArray, groups: Any, n_groups: int) -> Self:
-        """Sum finite `values` within `groups` (numbers from 0 to n_groups - 1)."""
+        """Sum finite `values` within `groups` (indices from 0 to n_groups - 1)."""
         units = [0] * n_groups
         for start in range(0, len(values), _CHUNK):
             stop = start + _CHUNK
@@ -70,7 +70,7 @@ class ExactSums:
         return ExactSums(a + b for a, b in zip(self._units, other._units, strict=True))
 
     def regrouped(self, groups: Any, n_groups: int) -> "ExactSums":
-        """Add up groups that become one; those sent to -1 are left out."""
+        """Add up groups that are merged; those mapped to -1 are left out."""
         units = [0] * n_groups
         for group, total in zip(groups.tolist(), self._units, strict=True):
             if group >= 0:
@@ -84,7 +84,7 @@ class ExactSums:
         return hash(self._units)
 
     def at_most(self, other: "ExactSums") -> bool:
-        """Whether no sum exceeds the other's."""
+        """Whether no sum exceeds the corresponding one of `other`."""
         return all(a <= b for a, b in zip(self._units, other._units, strict=True))
 
     def rounded(self) -> FloatArray:
@@ -92,7 +92,7 @@ class ExactSums:
         return np.array([units / _UNIT for units in self._units], dtype=np.float64)
 
     def to_list(self) -> list[list[float]]:
-        """Each sum as the shortest list of doubles that add up to it exactly: what JSON can hold."""
+        """Each sum as the shortest list of doubles that add up to it exactly, which JSON can hold."""
         expansions = []
         for units in self._units:
             parts = []

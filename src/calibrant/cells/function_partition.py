@@ -1,4 +1,4 @@
-"""Regions named by any function of the inputs: a tree's leaves, a rule, a cluster."""
+"""Regions defined by any function of the inputs: a tree's leaves, a rule, a cluster."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _function_mark(function: Any) -> tuple[str, ...]:
 
 
 def _row_count(inputs: Any) -> int | None:
-    """Return the number of rows of the inputs; None if it is not known."""
+    """Return the number of rows of the inputs; None if unknown."""
     shape = getattr(inputs, "shape", None)
     if isinstance(shape, tuple) and shape:
         return int(shape[0])

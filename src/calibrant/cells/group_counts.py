@@ -21,25 +21,24 @@ _LARGEST_CODE = 2**62
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupCounts(Saved):
-    """A table of how many groups have each number of rows and of positives in a region.
+    """A table of how many groups have each number of rows and positives in a region.
 
-    The entries are sorted and differ, so that any split of the data into whole groups, merged in
-    any order, gives the identical table. A group with rows in several regions is part of several
+    The entries are sorted and distinct, so any split of the data into whole groups, merged in any
+    order, gives the identical table. A group with rows in several regions belongs to several
     entries.
 
     Attributes
     ----------
     region, rows, positives : int arrays
-        The region; a group's rows there, at least 1; and how many of them are positive.
+        The region, a group's rows there (at least 1), and how many of them are positive.
     size : int array
-        The group's rows in all regions and in none. Left out, as 0, where every row counts the
-        same.
+        The group's rows in all regions and in none. Omitted (0) if every row counts equally.
     block : int array
-        The group's block, see `block_of`: groups are bet on block by block.
+        The group's block; see `block_of`. Groups are bet on block by block.
     number : int array
         How many groups have this combination.
     n_groups : int
-        Groups in all, those without a row in any region too.
+        Total number of groups, including those without a row in any region.
 
     Examples
     --------
@@ -75,12 +74,11 @@ class GroupCounts(Saved):
         keys: Keys | None = None,
         blocks: RandomSource | None = None,
     ) -> Self:
-        """Count rows: the region of each, -1 for none; its label, 0 or 1.
+        """Count rows, given the region of each (-1 for none), its label (0 or 1) and the index of
+        its group.
 
-        And the number of its group.
-
-        `keys` are the keys of groups 0, 1, ...; without them a group's number is its key. `blocks`
-        puts groups into blocks: where limits follow, it must be a source made for these rows.
+        `keys` are the keys of groups 0, 1, ...; without them a group's index is its key. `blocks`
+        assigns groups to blocks: if limits follow, it must be a source made for these rows.
         """
         region, positive, group = (
             np.asarray(values).astype(np.int64) for values in (regions, codes, groups)
@@ -110,7 +108,7 @@ class GroupCounts(Saved):
         number: IntArray | None,
         n_groups: int,
     ) -> Self:
-        """Sort entries and add up equal ones; without `number` every entry is one group."""
+        """Sort entries and add up equal ones; without `number`, every entry is one group."""
         sizes = np.zeros(len(region)) if size is None else size
         arrays = [
             np.asarray(column, dtype=np.int64) for column in (region, rows, positives, block, sizes)
@@ -128,16 +126,14 @@ class GroupCounts(Saved):
         return self.region, self.rows, self.positives, self.size, self.block, self.number
 
     def without_sizes(self) -> "GroupCounts":
-        """The table without the groups' own sizes: all that is needed where every row counts the
-        same.
-        """
+        """The table without the groups' own sizes, which is enough if every row counts equally."""
         columns = self.region, self.rows, self.positives, None, self.block, self.number
         return GroupCounts.from_cells(*columns, self.n_groups)
 
     def regrouped(self, regions: IndexArray) -> "GroupCounts":
-        """Rename regions; those sent to -1 are left out. Regions with groups cannot become one.
+        """Rename regions; those mapped to -1 are left out. Regions with groups cannot be merged.
 
-        A group with rows in both would have to be found again.
+        A group with rows in both would have to be identified again.
         """
         kept = regions[regions >= 0]
         if np.unique(kept).size < kept.size:
@@ -169,7 +165,7 @@ class GroupCounts(Saved):
         return counts, positives
 
     def __add__(self, other: "GroupCounts") -> "GroupCounts":
-        """The table of both; no group may have rows in both."""
+        """The combined table; no group may have rows in both."""
         region, rows, positives, size, block, number = map(
             np.concatenate, zip(self._columns, other._columns, strict=True)
         )
@@ -188,7 +184,7 @@ class GroupCounts(Saved):
 
     @property
     def _known_size(self) -> IntArray | None:
-        """The sizes of groups; None where they are left out."""
+        """The sizes of groups; None if they are omitted."""
         return self.size if self.size.all() else None
 
     @classmethod
@@ -215,18 +211,18 @@ class GroupCounts(Saved):
 
 
 def block_of(keys: Keys, blocks: RandomSource) -> IntArray:
-    """The block of each group, from 0 to 47: drawn by its key, which is made of the group's name.
+    """The block of each group, from 0 to 47, drawn by its key, which is computed from the group's
+    name.
 
-    The source is made for these rows, so that names may say anything about scores and labels;
-    blocks are the same wherever the rows are. Block j has about the share (2 j + 1) / 48² of the
-    groups.
+    The source is made for these rows, so names may say anything about scores and labels; blocks are
+    the same wherever the rows are. Block j has about the share (2 j + 1) / 48² of the groups.
     """
     share = blocks.uniforms(keys)
     return np.asarray(np.minimum(np.sqrt(share) * N_BLOCKS, N_BLOCKS - 1), dtype=np.int64)
 
 
 def _added_up(columns: list[IntArray], number: IntArray) -> tuple[list[IntArray], IntArray]:
-    """The distinct combinations of the columns, sorted, and the sums of `number` over each."""
+    """The distinct combinations of the columns, sorted, and the sum of `number` for each."""
     bases = [int(column.max(initial=0)) + 1 for column in columns]
     if np.prod([float(base) for base in bases]) < _LARGEST_CODE:
         code = np.zeros(number.size, dtype=np.int64)

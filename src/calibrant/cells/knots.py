@@ -1,11 +1,11 @@
-"""Knots of curves of the score, and rows counted at knots so that every average of such a curve is
-kept.
+"""Knots of curves of the score, and counts of rows at knots that preserve every average of such a
+curve.
 
-A curve is straight between neighbouring knots. A row whose score s lies between the knots a and b
-is counted at b with probability (s - a) / (b - a), else at a. For every curve g on these knots the
+A curve is linear between neighbouring knots. A row whose score s lies between the knots a and b is
+counted at b with probability (s - a) / (b - a), else at a. For every curve g on these knots the
 expected value at the row's knot is then g(s) itself: nothing is rounded, and independent rows stay
-independent draws. So counts by knot and label are all that averages of curves need, and they add
-over batches, files and threads.
+independent draws. So averages of curves need only counts by knot and label, and these add over
+batches, files and threads.
 """
 
 from collections.abc import Sequence
@@ -22,29 +22,29 @@ from calibrant.cells.layout import next_double
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.params.random import RandomSource
 
-_BLOCK = 1 << 15  # rows whose numbers stay in the processor's cache
+_BLOCK = 1 << 15  # rows whose numbers fit in the processor's cache
 _HALVES = 2
 
 
 @dataclass(frozen=True, eq=False)
 class Knots:
-    """Where curves of the score bend: at the ends of all regions, once for each side, and at scores
-    between them.
+    """Where the slope of a curve of the score may change: at the ends of all regions, once per
+    side, and at scores between them.
 
     Attributes
     ----------
     regions : Bins
         The regions.
     cells : Bins
-        Cells between neighbouring knots. Curves are straight in them, and constant beyond the outer
+        Cells between neighbouring knots. Curves are linear in them, and constant beyond the outer
         knots.
     region : int array of shape (n_knots,)
-        The region of each knot. Those of a region follow each other, in the order of their scores.
+        The region of each knot. The knots of a region are contiguous, in the order of their scores.
     score : float array of shape (n_knots,)
-        Where the knots are.
+        The scores of the knots.
     first, last : int arrays of shape (n_cells,)
-        The knots at the beginning and at the end of each cell; the same one where curves are
-        constant.
+        The knots at the start and at the end of each cell; the same knot if curves are constant
+        there.
     """
 
     regions: Bins
@@ -56,8 +56,8 @@ class Knots:
 
     @classmethod
     def between(cls, regions: Bins, inner: Sequence[FloatArray]) -> Self:
-        """Knots at the ends of regions and at `inner` scores of each segment, which no counted row
-        may have chosen.
+        """Knots at the ends of regions and at `inner` scores of each segment, which must not depend
+        on counted rows.
         """
         parts = []
         for part, values in zip(regions.parts, inner, strict=True):
@@ -71,7 +71,7 @@ class Knots:
         is_straight = straight_cells(begin, end)
         straight = is_straight.astype(np.intp)
         new_region = (np.diff(of_cell, prepend=-1) != 0).astype(np.intp)
-        # a region has one knot more than cells in which curves are straight
+        # a region has one more knot than cells in which curves are linear
         first = np.cumsum(straight + new_region) - 1 - straight
         last = first + straight
         score = np.empty(int(last[-1]) + 1)
@@ -81,24 +81,24 @@ class Knots:
         region = np.empty(score.size, dtype=np.intp)
         region[first] = of_cell
         region[last] = of_cell
-        # a curve may jump where a region ends: its last knot is just before that
+        # a curve may jump where a region ends, so its last knot is just before the end
         is_end = is_straight & (np.diff(of_cell, append=-1) != 0)
         score[last[is_end]] = next_double(end[is_end], -np.inf)
         return cls(regions, cells, region, score, first, last)
 
     @property
     def n_knots(self) -> int:
-        """How many knots there are."""
+        """The number of knots."""
         return self.score.size
 
     @cached_property
     def starts(self) -> IndexArray:
-        """The first knot of each region, and the number of all knots."""
+        """The first knot of each region, and the total number of knots."""
         return np.searchsorted(self.region, np.arange(self.regions.n_regions + 1))
 
     @cached_property
     def segment(self) -> IndexArray:
-        """The number of the segment of each knot."""
+        """The index of each knot's segment."""
         segment = np.empty(self.n_knots, dtype=np.intp)
         segment[self.first] = self.cells.layout.cells.segment
         segment[self.last] = self.cells.layout.cells.segment
@@ -106,8 +106,8 @@ class Knots:
 
     @cached_property
     def single_cells(self) -> IndexArray:
-        """Cells of the regions' count that are single edge values: those that count in no region, and
-        those that a bin absorbs. No curve is fitted there.
+        """Count cells that are single edge values: those that count in no region, and those
+        absorbed by a bin. No curve is fitted there.
         """
         is_single = self.regions.count_regions < 0
         is_single[self.regions.absorbed_cells] = True
@@ -115,12 +115,16 @@ class Knots:
 
     @property
     def n_places(self) -> int:
-        """At how many places rows are counted: the knots, and after them the single edge values."""
+        """The number of places where rows are counted: the knots, followed by the single edge
+        values.
+        """
         return self.n_knots + self.single_cells.size
 
     @cached_property
     def counting(self) -> tuple[Bins, IndexArray, FloatArray, FloatArray]:
-        """Cells to count in, and of each: its first place, where it begins, 1 / its width."""
+        """The cells to count in, and for each its first place, where it begins, and one over its
+        width.
+        """
         parts = []
         for part, of_curve in zip(self.regions.parts, self.cells.parts, strict=True):
             edges = np.union1d(of_curve.edges, part.count_cuts)
@@ -143,9 +147,10 @@ class Knots:
         return counting, first, np.where(straight, begin, 0.0)[cell], inverse
 
     def places(self, prepared: Any) -> tuple[IndexArray, FloatArray]:
-        """The knot before each score, -1 if it counts in no region, and how far it is to the next.
+        """The knot before each score, or -1 if it counts in no region, and the relative distance to
+        the next knot.
 
-        The share lies in [0, 1]: with the value l of a curve at the knot and r at the next, its
+        The share lies in [0, 1]: if a curve has the value l at the knot and r at the next, its
         value at the score is (1 - share) l + share r.
         """
         counting, first, begin, inverse = self.counting
@@ -167,9 +172,9 @@ class Knots:
         """Count rows by place, half and label: an array of shape (n_places, 2, n_labels) that adds
         over parts of the rows.
 
-        The random numbers of the rows decide at which of the two nearest knots each counts, and in
-        which half. Rows at single edge values come after those at knots. So all counts of regions
-        follow from these (`of_cells`).
+        The random numbers of the rows determine which of the two nearest knots each counts at, and
+        in which half. Rows at single edge values come after those at knots. So all counts of
+        regions follow from these (`of_cells`).
         """
         counting, first, begin, inverse = self.counting
         cell = counting.regions_of(prepared, threads=threads)
@@ -190,9 +195,9 @@ class Knots:
         return total.reshape(self.n_places, _HALVES, n_labels)
 
     def of_cells(self, counts: IntArray) -> tuple[IntArray, IntArray]:
-        """Rows and positives of each cell that the regions are counted in, from counts by place.
+        """Rows and positives of each cell in which the regions are counted, from counts by place.
 
-        A knot on each side of every edge makes that exact: no row is counted beyond its region.
+        A knot on each side of every edge makes this exact: no row is counted outside its region.
         """
         of_region = np.flatnonzero(self.regions.count_regions >= 0)
         of_region = of_region[~np.isin(of_region, self.single_cells)]
@@ -205,12 +210,12 @@ class Knots:
 
 @dataclass(frozen=True, slots=True)
 class RowHashes:
-    """64 random bits for each row, from its key, in pieces.
+    """64 random bits for each row, computed from its key in pieces.
 
     Attributes
     ----------
     source : RandomSource
-        What the bits come from.
+        The source of the bits.
     keys : array of shape (n,), optional
         The keys; None if they are the positions of the rows.
     """
@@ -226,14 +231,14 @@ class RowHashes:
 
 
 def uniforms(bits: NDArray[np.uint64]) -> FloatArray:
-    """Numbers in [0, 1) of the first 53 bits."""
+    """Numbers in [0, 1) from the first 53 bits."""
     return np.asarray((bits >> np.uint64(11)).astype(np.float64) * 2.0**-53)
 
 
 def straight_cells(begin: FloatArray, end: FloatArray) -> BoolArray:
-    """Whether a curve may rise within each cell.
+    """Whether a curve may vary within each cell.
 
-    It is constant in a cell without an end, or of one value.
+    It is constant in a cell that is unbounded or has one value.
     """
     with np.errstate(all="ignore"):
         finite = np.isfinite(begin) & np.isfinite(end - begin) & np.isfinite(1.0 / (end - begin))
@@ -241,7 +246,7 @@ def straight_cells(begin: FloatArray, end: FloatArray) -> BoolArray:
 
 
 def first_inside(begin: FloatArray, end: FloatArray) -> FloatArray:
-    """A double in each run of doubles: the first, or the last of a run without a beginning."""
+    """A double in each run of doubles: the first, or the last if the run has no beginning."""
     return np.where(
         np.isfinite(begin), begin, np.where(np.isfinite(end), next_double(end, -np.inf), 0.0)
     )

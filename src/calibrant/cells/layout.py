@@ -1,6 +1,4 @@
-"""Bins of the score, of one segment or of many laid end to end, so that no work is done once per
-segment.
-"""
+"""Score bins of one segment, or of many laid end to end, so that no work is done once per segment."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +14,7 @@ from calibrant.text.numbers import edge
 if TYPE_CHECKING:
     from calibrant.cells.score_partition import ScorePartition
 
-_CHUNK = 1 << 15  # rows that are searched together: their numbers stay in the cache
+_CHUNK = 1 << 15  # rows that are searched together: their numbers fit in the cache
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,10 +24,10 @@ class Cells:
     Attributes
     ----------
     cuts : float array
-        Where a cell of a segment ends and the next begins: increasing within each segment, segment
-        after segment.
+        Where one cell of a segment ends and the next begins: increasing within each segment,
+        segment by segment.
     starts : int array of shape (n_segments + 1,)
-        Where the cuts of each segment begin, and where those of the last end.
+        Where the cuts of each segment begin, and where the last ones end.
     """
 
     cuts: FloatArray
@@ -78,8 +76,8 @@ class Cells:
         return begin, end
 
     def find(self, scores: NDArray[Any], segment: IndexArray) -> IndexArray:
-        """Cell of each row, numbered over all segments: one binary search for all rows that take as
-        many steps.
+        """The cell of each row, numbered over all segments, by one binary search for all rows that
+        need the same number of steps.
         """
         if self.starts.size == 2:
             return self.cuts.searchsorted(scores, side="right")
@@ -88,7 +86,8 @@ class Cells:
         found = self.first[segment]
         for depth in np.unique(steps[steps > 0]).tolist():
             alike = steps == depth
-            # the cuts of these segments, each with as many at infinity as make all searches alike
+            # pad the cuts of these segments with infinities, so that all searches have the same
+            # length
             table = np.full((np.count_nonzero(alike), 1 << depth), np.inf)
             table[np.arange(1 << depth) < widths[alike, None]] = self.cuts[np.repeat(alike, widths)]
             begin = (np.cumsum(alike) - 1) << depth
@@ -112,19 +111,19 @@ class Layout:
     Attributes
     ----------
     n_atoms, n_uncounted : int
-        How many single score values are regions of their own, and how many edge values count in no
-        region.
+        The number of single score values that are regions of their own, and of edge values that
+        count in no region.
     low, high : float arrays of shape (n_segments,)
         The score range of each segment.
     cells : Cells
         The regions.
     count_cells : Cells
-        The same, with every edge value that counts in no region, or that a bin absorbs, as a cell
-        of its own.
+        The regions, with every edge value that counts in no region or is absorbed by a bin as a
+        separate cell.
     count_regions : int array
-        Region of each of these, and -1 for such an edge value.
+        Region of each of these cells; -1 for an edge value that counts in no region.
     absorbed_cells : int array
-        Those that are edge values which the bin to their right absorbs.
+        The cells that are edge values absorbed by the bin to their right.
     """
 
     def __init__(self, parts: "Sequence[ScorePartition]") -> None:
@@ -138,7 +137,7 @@ class Layout:
         self.low, self.high = np.array([(part.low, part.high) for part in parts]).T
         self._after = next_double(self._edges, np.inf)
         uncounted = self._own_sample[self._segment] & ~self._is_atom & ~self._is_absorbed
-        # no double lies between such an edge and the next one: it begins no bin
+        # no double lies between such an edge and the next one, so it begins no bin
         closed_in = uncounted.copy()
         closed_in[-1:] = False
         closed_in[:-1] &= (self._after[:-1] == self._edges[1:]) & (
@@ -208,15 +207,15 @@ class Layout:
         ]
 
     def gather(self, rows: IntArray) -> IntArray:
-        """From counts per cell between the count cuts to counts per region."""
+        """Convert counts per count cell to counts per region."""
         inside = self.count_regions >= 0
         counts = np.zeros(self.cells.first[-1], dtype=np.int64)
         np.add.at(counts, self.count_regions[inside], rows[inside])
         return counts
 
     def ranks(self, rows: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """First and last rank of each edge among the rows of its segment, counted per cell, and how
-        many these are.
+        """First and last rank of each edge among the rows of its segment, counted per cell, and the
+        number of these rows.
         """
         total = np.cumsum(rows)
         ends = total[self.cells.first[1:] - 1]
@@ -258,5 +257,5 @@ def next_double(values: FloatArray, towards: float) -> FloatArray:
     """The next double after each value."""
     with np.errstate(
         all="ignore"
-    ):  # next to 0 and to the largest double numpy reports an underflow or an overflow
+    ):  # numpy reports an underflow next to 0 and an overflow next to the largest double
         return np.nextafter(values, towards)

@@ -1,4 +1,4 @@
-"""A curve of the score with a line in each region: as numbers, which every rendering of it shares."""
+"""A curve of the score with a line in each region, as numbers that all of its renderings share."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ import numpy as np
 from calibrant._typing import FloatArray
 
 MOST_LOGIT = 700.0
-"""Logits are cut off here, where exp does not overflow in any engine."""
+"""Logits are clipped to this, so that exp does not overflow in any engine."""
 
 SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)
 """Probabilities are kept this far from 0 and 1 before a logarithm is taken."""
@@ -15,21 +15,21 @@ SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lines:
-    """A curve that is straight in each region of a table, perhaps on the logit scale.
+    """A curve that is linear in each region of a table, possibly on the logit scale.
 
-    In a region it is z = value + slope * (score - start), or with `beta`, numbers a and b, the same
-    for all regions, z = value + a ln p - b ln(1 - p), where p is the score kept within
-    `SMALLEST_PROBABILITY` of 0 and 1. The prediction is z, or 1 / (1 + exp(-z)) where it is on the
-    logit scale. Then z is cut off at +-700.
+    In a region it is z = value + slope * (score - start). With `beta`, numbers a and b that are the
+    same for all regions, it is z = value + a ln p - b ln(1 - p), where p is the score, kept
+    `SMALLEST_PROBABILITY` away from 0 and 1. The prediction is z, or 1 / (1 + exp(-z)) on the logit
+    scale. In that case z is clipped to +-700.
 
     Attributes
     ----------
     start, slope : float arrays of shape (n_regions,)
-        Where each region begins, and the slope in it. The value there is the table's.
+        Where each region begins, and its slope. The value at the start is in the table.
     logit : bool
-        Whether the curve is straight on the logit scale.
+        Whether the curve is linear on the logit scale.
     beta : (float, float) or None
-        Factors of the logarithms, in place of start and slope.
+        Factors of the logarithms, which replace start and slope.
     """
 
     start: FloatArray

@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from calibrant.cells.score_partition import ScorePartition
     from calibrant.cells.segmented_partition import SegmentedPartition
 
-_MOST_REGIONS = 10**7  # of a function
+_MOST_REGIONS = 10**7  # for a function
 
 
 def is_partition(value: object) -> TypeIs[Partition]:
-    """Whether this is a partition: asked here alone."""
+    """Whether this is a partition: the only place that asks."""
     return isinstance(value, Partition)
 
 
 def check_partition(partition: Any) -> None:
-    """Raise for anything that is not a partition."""
+    """Raise an error for anything that is not a partition."""
     check_type("partition", partition, Partition, "a Partition")
 
 
@@ -185,8 +185,8 @@ class Partition(Saved, ABC):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.n_regions} regions>"
 
-    # The ways to make one. Each returns the class that does the work, so that `Partition` is the
-    # only name to learn.
+    # Constructors. Each returns the class that does the work, so that `Partition` is the only name
+    # to learn.
 
     @staticmethod
     def fixed_width(n_bins: int, score_range: tuple[float, float] = (0.0, 1.0)) -> ScorePartition:

@@ -314,11 +314,11 @@ def _check_ranks(first: IntArray, last: IntArray, n_rows: int) -> None:
         raise InvalidValueError("ranks of neighbouring edges", "not overlap")
 
 
-@lru_cache(maxsize=1024)  # many segments are of one size
+@lru_cache(maxsize=1024)  # many segments have the same size
 def edge_ranks(n_rows: int, n_bins: int) -> IntArray:
-    """Ranks ceil(b (n + 1) / n_bins), b = 1 .. n_bins - 1, of the scores that become edges."""
+    """The ranks ceil(b (n + 1) / n_bins), b = 1 .. n_bins - 1, of the scores that become edges."""
     check_enough_rows(n_rows, n_bins)
-    # b (n + 1) itself may be more than 64 bits hold
+    # b (n + 1) itself may not fit in 64 bits
     whole, rest = divmod(n_rows + 1, n_bins)
     numbers = np.arange(1, n_bins, dtype=np.int64)
     return _frozen(numbers * whole - (-numbers * rest // n_bins))
@@ -330,8 +330,8 @@ def middle_ranks(counts: IntArray | FloatArray) -> FloatArray:
 
 
 def equal_mass(counts: IntArray | FloatArray, n_bins: int) -> IntArray:
-    """Bin of each score value, by its middle rank: bins of about equal mass, where equal scores
-    share a bin.
+    """The bin of each score value, by its middle rank: bins of about equal mass, with equal scores
+    in the same bin.
     """
     cell = (middle_ranks(counts) * (n_bins / counts.sum())).astype(np.int64)
     return np.asarray(np.minimum(cell, n_bins - 1))

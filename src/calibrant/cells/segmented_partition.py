@@ -1,4 +1,4 @@
-"""Score bins within segments: a group's own regions, within one shared error budget."""
+"""Score bins within segments: each segment has its own regions, within one shared error budget."""
 
 from __future__ import annotations
 
@@ -178,13 +178,11 @@ class SegmentedPartition(Bins):
 
 
 def segment_kinds(segments: ArrayLike) -> tuple[list[Any], IndexArray]:
-    """Return the distinct segments, in increasing order, and for each row the number of its segment
-    among them.
-    """
+    """Return the distinct segments, in increasing order, and the index of each row's segment."""
     if isinstance(segments, list | tuple) and all(isinstance(value, str) for value in segments):
         values = np.array(
             segments, dtype=object
-        )  # as text of a fixed width, numpy would drop NULs at the end
+        )  # as fixed-width text, numpy would drop trailing NULs
     else:
         values = as_array(segments, "segments")
     if values.ndim == 2 and values.shape[1] == 1:
@@ -213,11 +211,11 @@ def segment_kinds(segments: ArrayLike) -> tuple[list[Any], IndexArray]:
 
 
 def _distinct(values: NDArray[Any]) -> tuple[list[Any], IndexArray]:
-    """The distinct values, and the place of each row's value among them."""
+    """The distinct values, and the index of each row's value among them."""
     if values.dtype.kind not in "OTU":
         kinds = np.unique(values)
         return kinds.tolist(), kinds.searchsorted(values)  # a third of the memory of return_inverse
-    met: dict[Hashable, int] = {}  # faster than sorting text, and tells "a" from "a\0"
+    met: dict[Hashable, int] = {}  # faster than sorting text, and distinguishes "a" from "a\0"
     inverse = np.array(
         [met.setdefault(value, len(met)) for value in values.tolist()], dtype=np.intp
     )

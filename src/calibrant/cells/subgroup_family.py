@@ -1,5 +1,5 @@
-"""A family of subgroups that overlap: all values of single attributes, of pairs, of triples, with
-enough rows.
+"""A family of overlapping subgroups with enough rows: all values of single attributes, of pairs and
+of triples.
 """
 
 from collections.abc import Sequence
@@ -19,23 +19,23 @@ from calibrant.text.numbers import counted
 
 MOST_ORDERS = 3
 MOST_SUBGROUPS = 50_000
-"""Of a family: a search through more takes hours, and each of them would be told little."""
+"""Largest family: searching more takes hours, and little could be said about each subgroup."""
 _ADVICE = "use fewer attributes, a smaller order or a larger min_share"
-_MOST_COMBINATIONS = 20_000_000  # of levels of one crossing, before those with few rows are dropped
+_MOST_COMBINATIONS = 20_000_000  # of levels in one crossing, before those with few rows are dropped
 
 _Mark: TypeAlias = tuple[int, int, int]
-"""What stands for a set of rows: their number, and two sums."""
+"""A fingerprint of a set of rows: their number, and two sums."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Crossing:
-    """The subgroups that some attributes make together: disjoint, so that one number says which a
-    row belongs to.
+    """The subgroups formed by some attributes together: disjoint, so one index says which a row
+    belongs to.
 
     Attributes
     ----------
     attributes : tuple of int
-        Which attributes; none of them for all rows.
+        The attributes; empty for all rows.
     levels : int array of shape (size, number of attributes)
         The level of each attribute, for each subgroup.
     cell : int array of shape (n,)
@@ -48,32 +48,31 @@ class Crossing:
 
     @property
     def size(self) -> int:
-        """How many subgroups there are."""
+        """The number of subgroups."""
         return len(self.levels)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SubgroupFamily:
-    """All subgroups of up to three attributes that have enough rows, and all rows as one more.
+    """All subgroups of up to three attributes with enough rows, and all rows as one more.
 
-    Which subgroups there are depends on attributes alone. Of subgroups with the same rows, such as
-    "pregnant" and "pregnant and female", only the one of fewest attributes is kept.
+    The choice of subgroups depends on attributes alone. Of subgroups with the same rows, such as
+    "pregnant" and "pregnant and female", only the one with the fewest attributes is kept.
 
     Attributes
     ----------
     levels : tuple of AttributeLevels
         The attributes.
     crossings : tuple of Crossing
-        Subgroups by the attributes that they are made of; all rows first.
+        Subgroups by the attributes that define them; all rows first.
     n_rows : int
-        How many rows there are.
+        The number of rows.
     counts : int array of shape (n_subgroups,)
         Rows of each subgroup.
     least : int
-        Subgroups have at least this many rows.
+        The smallest number of rows in a subgroup.
     weights : float array of shape (n,), optional
-        Where rows are entries that stand for several rows each: for how many. `counts` are then
-        those of rows.
+        If rows are entries that stand for several rows each: how many. `counts` then counts rows.
     """
 
     levels: tuple[AttributeLevels, ...]
@@ -92,7 +91,7 @@ class SubgroupFamily:
         min_share: float,
         weights: FloatArray | None = None,
     ) -> Self:
-        """Make the family of rows whose levels are given by `codes`, one array for each attribute.
+        """Make the family of rows whose levels are given by `codes`, one array per attribute.
 
         >>> from calibrant.params.attributes import read_attributes
         >>> columns = read_attributes({"sex": ["f", "m"] * 4, "old": [False] * 4 + [True] * 4})
@@ -113,12 +112,12 @@ class SubgroupFamily:
 
     @property
     def n_subgroups(self) -> int:
-        """How many subgroups there are, all rows among them."""
+        """The number of subgroups, including all rows."""
         return self.counts.size
 
     @property
     def order(self) -> IntArray:
-        """Of how many attributes each subgroup is made."""
+        """The number of attributes that define each subgroup."""
         return np.repeat(
             [len(part.attributes) for part in self.crossings],
             [part.size for part in self.crossings],
@@ -141,7 +140,7 @@ class SubgroupFamily:
         )
 
     def rows_in(self, chosen: BoolArray) -> int:
-        """How many rows are chosen."""
+        """The number of chosen rows."""
         return (
             int(np.count_nonzero(chosen))
             if self.weights is None
@@ -149,7 +148,7 @@ class SubgroupFamily:
         )
 
     def shared(self, chosen: BoolArray) -> FloatArray:
-        """How many of the chosen rows each subgroup has."""
+        """The number of chosen rows in each subgroup."""
         return self.sums(
             chosen.astype(np.float64)
             if self.weights is None
@@ -170,12 +169,12 @@ class SubgroupFamily:
         return np.asarray(part.cell == cell)
 
     def conditions(self, number: int) -> frozenset[tuple[int, int]]:
-        """The attributes and their levels that make a subgroup."""
+        """The attributes and levels that define a subgroup."""
         part, cell = self._at(number)
         return frozenset(zip(part.attributes, part.levels[cell].tolist(), strict=True))
 
     def number_of(self, conditions: frozenset[tuple[int, int]]) -> int | None:
-        """The number of the subgroup that these attributes and levels make; None without one."""
+        """The index of the subgroup defined by these attributes and levels; None if there is none."""
         wanted = sorted(conditions)
         attributes = tuple(attribute for attribute, _ in wanted)
         levels = np.array([level for _, level in wanted], dtype=np.int64)
@@ -207,7 +206,8 @@ class SubgroupFamily:
 
 
 def most_subgroups(levels: Sequence[AttributeLevels], order: int, min_share: float) -> int:
-    """How many subgroups a family of these levels can have at most, whatever its rows are.
+    """The largest number of subgroups that a family of these levels can have, whatever its rows
+    are.
 
     Subgroups of the same attributes are disjoint. So at most 1 / `min_share` of them have that
     share of the rows; with a share of 0 it is the number of all combinations of levels. All rows
@@ -265,7 +265,7 @@ def _single(number: int, codes: IndexArray, n_levels: int) -> Crossing:
 
 
 def _crossed(before: Crossing, last: Crossing) -> Crossing:
-    """Every subgroup of some attributes with every level of one more."""
+    """All combinations of the subgroups of some attributes with the levels of one more."""
     none = before.size * last.size
     both = before.cell.astype(np.intp) * last.size + last.cell
     cell = np.where((before.cell == before.size) | (last.cell == last.size), none, both)
@@ -276,11 +276,10 @@ def _crossed(before: Crossing, last: Crossing) -> Crossing:
 
 
 class _Kept:
-    """Keeps subgroups with enough rows, without those that have the same rows as one that was kept
-    before.
+    """Keeps subgroups with enough rows, without those that have the same rows as one kept before.
 
-    Equal rows have equal sums of two random whole numbers for each row; others hardly ever do.
-    Whichever are kept depends on attributes alone.
+    Each row has two random whole numbers. Equal sets of rows have equal sums of these; different
+    sets hardly ever do. Which subgroups are kept depends on attributes alone.
     """
 
     def __init__(self, n_rows: int, weights: FloatArray | None, least: int) -> None:
@@ -291,20 +290,20 @@ class _Kept:
         self._seen: set[_Mark] = set()
 
     def check(self, n_subgroups: int) -> None:
-        """Refuse a family that is too large to be searched."""
+        """Raise an error for a family that is too large to search."""
         if n_subgroups > MOST_SUBGROUPS:
             rule = f"make at most {MOST_SUBGROUPS:,} subgroups"
             got = f"more, with at least {counted(self._least, 'row')} each"
             raise InvalidValueError("attributes", rule, got=got, advice=_ADVICE)
 
     def check_combinations(self, number: int) -> None:
-        """Refuse attributes whose levels make too many combinations."""
+        """Raise an error for attributes whose levels make too many combinations."""
         if number > _MOST_COMBINATIONS:
             rule = f"make at most {_MOST_COMBINATIONS:,} combinations of levels at a time"
             raise InvalidValueError("attributes", rule, got=f"{number:,}", advice=_ADVICE)
 
     def __call__(self, part: Crossing, least: int | None = None) -> Crossing:
-        """Those of a crossing that are kept."""
+        """The subgroups of a crossing that are kept."""
         size = part.size + 1
         rows = np.bincount(part.cell, self._weights, minlength=size)
         counts = np.bincount(part.cell, minlength=size)

@@ -1,4 +1,4 @@
-"""The second of the four ideas: what was seen in each region, as sums that add.
+"""The second of the four ideas: counts of each region, as sums that add.
 
 Because tallies add, a fit runs out of core, on many machines, or in a stream, and can be saved and
 merged, with no second code path.
@@ -31,11 +31,11 @@ _MOST_ROWS_IN_ALL = 2**62
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightSums(Saved):
-    """Per region the sums of w, w², wy and w²y, and the smallest and largest w (infinities where no
-    row was seen).
+    """The sums of w, w², wy and w²y of each region, and the smallest and largest w (infinities for
+    a region without rows).
 
-    The sums are exact (see `calibrant.cells.exact_sums`; w² is rounded once per row), so that any
-    split merged in any order gives the identical tally.
+    The sums are exact (see `calibrant.cells.exact_sums`; w² is rounded once per row), so any split,
+    merged in any order, gives the identical tally.
     """
 
     _entries: ClassVar[EntryTable] = {
@@ -75,7 +75,7 @@ class WeightSums(Saved):
         return WeightSums(w, w2, wy, w2y, self.smallest[regions], self.largest[regions])
 
     def regrouped(self, regions: IndexArray, n_regions: int) -> WeightSums:
-        """Add up regions that become one; those sent to -1 are left out."""
+        """Add up regions that are merged; those mapped to -1 are left out."""
         w, w2, wy, w2y = (sums.regrouped(regions, n_regions) for sums in self._sums)
         inside = regions >= 0
         extremes = _extremes(
@@ -403,7 +403,7 @@ def _extremes(
 
 
 def check_tally(partition: Partition, tally: Tally) -> None:
-    """Check that a tally was taken over this partition."""
+    """Check that a tally was made with this partition."""
     check_partition(partition)
     check_type("tally", tally, Tally, "a Tally")
     if tally.n_regions != partition.n_regions:

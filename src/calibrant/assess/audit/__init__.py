@@ -1,1 +1,1 @@
-"""Is this score calibrated? `audit`, and what it finds."""
+"""Is this score calibrated? `audit` and its result."""

@@ -239,7 +239,7 @@ def audit(
 
 
 def _said(proved: Proved, tolerance: float, held: Rows | None, **beside: Any) -> Audit:
-    """The result, from what is proved of each segment."""
+    """The result, from what is proved about each segment."""
     parts = proved.parts
     table = AuditTable.joined([part.table for part in parts])
     within = _bounds(proved, parts[1:], table.error, 1, tolerance) if len(parts) > 1 else None
@@ -260,9 +260,7 @@ def _said(proved: Proved, tolerance: float, held: Rows | None, **beside: Any) ->
 
 
 def _has_units(y: ArrayLike | Sample, *beside: object) -> bool:
-    """Whether rows are weighted or grouped: by what is given beside the data, or by
-    their columns.
-    """
+    """Whether rows are weighted or grouped, by further arguments or by their columns."""
     if any(value is not None for value in beside):
         return True
     rows = rows_in(y)
@@ -306,7 +304,7 @@ def _bounds(
 
 
 def _band(cells: CellSums, confidence_level: float) -> MonotoneBand:
-    """The band of all rows; nothing that is said of it names a class."""
+    """The band of all rows; its texts name no class."""
     counts = (cells.low, cells.high, cells.counts, cells.positives)
     return MonotoneBand.from_cells(counts, CODED, confidence_level=confidence_level)
 

@@ -1,6 +1,4 @@
-"""What an audit needs to know about the rows: sums over cells of scores, from memory or from any
-other source.
-"""
+"""The rows of an audit as sums over cells of scores, from memory or from any other source."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
@@ -35,7 +33,7 @@ class CellSums:
     total : float array of shape (m,)
         Sum of the scores.
     n_values : int or None
-        Distinct scores in all cells; None for more than were counted.
+        Number of distinct scores in all cells; None if there are more than were counted.
     """
 
     low: FloatArray
@@ -47,24 +45,24 @@ class CellSums:
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return int(self.counts.sum())
 
     @property
     def finite(self) -> bool:
-        """Whether every value is seen so often that it can be a region of its own."""
+        """Whether every value is seen often enough to be a region of its own."""
         return self.n_values is not None and few_values(self.n_values, self.n_rows)
 
     @classmethod
     def of_rows(cls, rows: MemoryRows) -> Self:
-        """One cell for every score value."""
+        """One cell per score value."""
         values, inverse, counts = np.unique(rows.scores, return_inverse=True, return_counts=True)
         positives = np.bincount(inverse, rows.codes).astype(np.int64)
         return cls(values, values, counts, positives, values * counts, values.size)
 
     @classmethod
     def of_tally(cls, tally: Tally, n_values: int | None) -> Self:
-        """One cell for every region of a tally whose weights are the scores themselves."""
+        """One cell per region of a tally whose weights are the scores themselves."""
         sums = cast(WeightSums, tally.weights)
         used = tally.counts > 0
         low = sums.smallest[used]
@@ -74,7 +72,7 @@ class CellSums:
 
 
 def finest_bins(n_rows: int, n_bins: int | str) -> int:
-    """How many bins the finest resolution has."""
+    """The number of bins at the finest resolution."""
     return 2 ** int(np.log2(n_rows) / 3) if isinstance(n_bins, str) else min(n_bins, n_rows)
 
 
@@ -88,8 +86,8 @@ def cells_of_data(
     """The cells of all rows, then of each segment. They give the same regions as rows in memory.
 
     A region ends where the middle rank of a value passes j n / n_bins. That value is the order
-    statistic of rank ceil(j n / n_bins). Each of these values is a cell of its own, and so is each
-    range between two of them. So every region is made of whole cells.
+    statistic of rank ceil(j n / n_bins). Each of these values is a cell, and so is each range
+    between two of them. So every region consists of whole cells.
     """
     values = data.values(MOST_VALUES)
     if not values:

@@ -1,4 +1,4 @@
-"""What an audit found, as plain numbers and as text."""
+"""The findings of an audit, as numbers and as text."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, fields
@@ -42,12 +42,11 @@ class Finding:
         Some score in the range is off by at least this much: from E[Y | score], or from E[Y |
         score, segment].
     count : int
-        Rows in the range.
+        Number of rows in the range.
     mean_score, rate : float
         Mean score and observed rate of these rows.
     relative_lower, relative_upper : float
-        Limits on the true rate of these rows divided by their mean score; NaN where nothing is
-        known.
+        Limits on the true rate of these rows divided by their mean score; NaN if nothing is known.
     """
 
     segment: Hashable
@@ -65,7 +64,7 @@ class Finding:
         return self.text()
 
     def text(self, noun: str = "segment") -> str:
-        """The finding in words; `noun` is what a segment is, such as a month."""
+        """The finding in words; `noun` is the word for a segment, such as "month"."""
         where = f"{numbers.rows(self.count)} with scores from {numbers.span(self.low, self.high)}"
         group = "" if self.segment is None else f" in {noun} {self.segment!r}"
         return (
@@ -76,8 +75,8 @@ class Finding:
 
     @property
     def _factor(self) -> str:
-        """How many times the mean score the true rate is, where it is so small that a distance says
-        little.
+        """Limits on the ratio of true rate to mean score, if the rate is so small that a difference
+        says little.
         """
         if self.rate >= RARE or np.isnan(self.relative_lower):
             return ""
@@ -107,11 +106,11 @@ class AuditTable:
         `mean_score` plus limits for the mean of E[Y | score] - score over the population of the
         region.
     error : float array of shape (m,)
-        Proved distance between the mean score and that mean; 0 where nothing is proved.
+        Proved distance between the mean score and that mean; 0 if nothing is proved.
     relative_lower, relative_upper : float arrays of shape (m,)
-        Limits on the same mean divided by the mean score: for rare events, where a distance says
-        little. With importance weights or groups, both means are those of the population of the
-        region. Infinity where there is no limit.
+        Limits on the same mean divided by the mean score: for rare events, where a difference says
+        little. With importance weights or groups, both means are those of the region's population.
+        Infinity if there is no limit.
     """
 
     segment: NDArray[np.object_]
@@ -137,7 +136,7 @@ class AuditTable:
 
     @property
     def verdict(self) -> tuple[str, ...]:
-        """For each region "scores too low", "scores too high" or "no evidence"."""
+        """The verdict on each region: "scores too low", "scores too high" or "no evidence"."""
         direction = np.where(self.mean_score < self.lower, TOO_LOW, TOO_HIGH)
         return tuple(np.where(self.error > 0.0, direction, NO_EVIDENCE).tolist())
 
@@ -152,13 +151,13 @@ class AuditTable:
     def blocks(self) -> tuple[slice, ...]:
         """The regions of all rows, and then of each segment.
 
-        The first region of a block holds all of its rows.
+        The first region of a block contains all of its rows.
         """
         starts = np.flatnonzero(self.resolution == 0).tolist()
         return tuple(slice(*ends) for ends in pairwise([*starts, self.resolution.size]))
 
     def finding(self, row: int) -> Finding:
-        """What is proved for one region."""
+        """What is proved about one region."""
         return Finding(
             segment=self.segment[row],
             direction=TOO_LOW if self.mean_score[row] < self.lower[row] else TOO_HIGH,

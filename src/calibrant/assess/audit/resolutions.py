@@ -25,7 +25,7 @@ from calibrant.limits.non_identical import gap_limits, non_identical
 REGIONS_SHARE = 0.9
 AVERAGE_SHARE = 0.05
 UNSEEN_SHARE = 0.05
-_ROUNDING = 1e-12  # allowed for rounding in a mean score, at the cost of the proved error
+_ROUNDING = 1e-12  # for rounding in a mean score, subtracted from the proved error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,7 +35,7 @@ class Resolutions:
     Attributes
     ----------
     table : AuditTable
-        The regions; the one of resolution 0 holds all rows.
+        The regions; the one at resolution 0 contains all rows.
     parent : int array of shape (m,)
         The region of the next coarser resolution that contains each region; -1 for the first.
     largest_possible : float
@@ -44,11 +44,11 @@ class Resolutions:
     finite : bool
         Whether the finest regions are single score values.
     n_values : int or None
-        Distinct scores; None for more than were counted.
+        Number of distinct scores; None if there are more than were counted.
     n_singletons : int
-        Scores seen once.
+        Number of scores seen once.
     n_apart : int
-        Regions where the error lies outside its limits if large groups count in full, see
+        Number of regions where the error lies outside its limits if large groups count in full; see
         `audit_units`.
     """
 
@@ -62,12 +62,12 @@ class Resolutions:
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return int(self.table.counts[0])
 
     def average_error(self) -> float:
-        """Proved average error over the rows: the best sum over regions of any resolutions that do
-        not overlap.
+        """Proved average error over the rows: the best sum over nonoverlapping regions of any
+        resolutions.
         """
         best = self.table.counts * self.table.error
         level = self.table.resolution
@@ -79,18 +79,18 @@ class Resolutions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Proved:
-    """What is proved of a score, by the regions of all rows, and then of each segment.
+    """What is proved about a score, from the regions of all rows, and then of each segment.
 
     Attributes
     ----------
     parts : list of Resolutions
         The regions of all rows, and then of each segment.
     averages : sequence of float
-        Lower bounds of the average error: of the score, and of the score within segments, if there
+        Lower bounds on the average error: of the score, and of the score within segments, if there
         are any.
     unseen_mass : sequence of float
-        At most this share of the population has score values, or values within segments, that were
-        not seen.
+        Upper bounds on the share of the population with unseen score values, or unseen values
+        within segments.
     assumptions : tuple of str
         What must be true.
     n_groups, n_set_aside, population
@@ -109,8 +109,8 @@ class Proved:
 def audit_cells(
     members: list[tuple[Hashable, CellSums]], n_bins: int | str, alpha: float
 ) -> Proved:
-    """What is proved of independent rows, with probability 1 - alpha, from cells of all rows and of
-    each segment.
+    """What is proved about independent rows, with probability 1 - alpha, from the cells of all rows
+    and of each segment.
     """
     share = alpha * REGIONS_SHARE / len(members)
     parts = [
@@ -127,8 +127,8 @@ def audit_cells(
         )
         for some in targets
     ]
-    # an error of E[Y | score] is one of E[Y | score, segment] too, because it is an average of
-    # those
+    # an error of E[Y | score] is also an error of E[Y | score, segment], because it is an average
+    # of those
     averages = []
     unseen = []
     for some, error in zip(targets, np.maximum.accumulate(errors).tolist(), strict=True):
@@ -219,8 +219,7 @@ def _nested_cells(counts: IntArray, n_bins: int, finite: bool) -> list[IntArray]
     if finite:
         nested.append(np.arange(counts.size))
     sizes = [int(np.count_nonzero(np.diff(cell))) for cell in nested]
-    # a resolution with the same regions as the next finer one would use a share of alpha for
-    # nothing
+    # a resolution with the same regions as the next finer one would waste a share of alpha
     return [
         cell
         for cell, size, finer in zip(nested, sizes, [*sizes[1:], -1], strict=True)

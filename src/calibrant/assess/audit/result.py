@@ -1,4 +1,4 @@
-"""What an audit found: bounds on the error, and the whole result."""
+"""The result of an audit, with bounds on the error."""
 
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar
@@ -24,24 +24,23 @@ _ON_FINDINGS = "In each range, some score is off by at least that much."
 class Bounds:
     """What is proved about the distance between a score and the rate E[Y | given].
 
-    What is given is the score alone, or the score and the segment.
+    The condition "given" is the score alone, or the score and the segment.
 
     Attributes
     ----------
     lower_bound : float
-        The largest calibration error, sup |E[Y | given] - score|, is at least this; 0 where nothing
-        is proved.
+        A lower bound on the largest calibration error, sup |E[Y | given] - score|; 0 if nothing is
+        proved.
     average_lower_bound : float
-        The average calibration error, E |E[Y | given] - score|, is at least this.
+        A lower bound on the average calibration error, E |E[Y | given] - score|.
     upper_bound : float or None
-        No score value that was seen is off by more than this; None if no such bound exists.
+        An upper bound on the error of every score value seen; None if no such bound exists.
     upper_bound_reason : str or None
         Why there is no upper bound.
     unseen_mass : float or None
-        Where there is an upper bound: values that were not seen hold at most this share of the
-        population.
+        If there is an upper bound: an upper limit on the population share of unseen values.
     tolerance : float
-        An error up to this size is not called miscalibration.
+        Errors up to this size do not count as miscalibration.
     """
 
     lower_bound: float

@@ -1,6 +1,4 @@
-"""An audit of weighted or grouped rows: bets on weighted rows, or on
-whole groups.
-"""
+"""Audit weighted or grouped rows, by bets on weighted rows or on whole groups."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
@@ -31,7 +29,7 @@ from calibrant.text.sentences import Setting, shown, words
 _ROUNDING = 1e-9
 
 _Segment = tuple[Hashable, BoolArray]
-"""The name of a segment, None for all rows, and which rows it has."""
+"""The name of a segment (None for all rows), and which rows it has."""
 
 
 def audit_units(
@@ -43,13 +41,12 @@ def audit_units(
 ) -> Proved:
     """Regions at every resolution, and what is proved with probability 1 - alpha.
 
-    In a region, a unit (a weighted row, or the rows of a group) has the weight w and the weighted
-    mean d of label minus score. E[w d] / E[w] is the mean of E[Y | score] - score over the region,
-    in the population that the weights describe or among rows of new groups. Units are independent
-    draws, and the regions are cut by other units, so that the bets of
-    `calibrant.limits.shift.betting` hold for (d + b) / (1 + b - a) in a region of scores from a to
-    b. Groups may have rows in several regions, so alpha is shared by Bonferroni's rule, among the
-    segments that units set aside have.
+    In a region, a unit (a weighted row, or the rows of a group) has weight w and weighted mean d of
+    label minus score. E[w d] / E[w] is the mean of E[Y | score] - score over the region, in the
+    population that the weights describe or among rows of new groups. Units are independent draws,
+    and the regions are cut by other units, so the bets of `calibrant.limits.shift.betting` hold for
+    (d + b) / (1 + b - a) in a region of scores from a to b. Groups may have rows in several
+    regions, so alpha is shared by Bonferroni's rule, among the segments of the units set aside.
     """
     divided = _Divided.of(rows, weight_bound, max_group_size)
     units = divided.units
@@ -83,14 +80,14 @@ def audit_units(
 
 
 class _Divided(DividedRows):
-    """Rows that only cut the regions, and others that are counted."""
+    """Pilot rows that only cut the regions, and rows that are counted."""
 
     __slots__ = ()
 
     def segments(self, *, seen: bool) -> list[_Segment]:
-        """The segments that rows set aside have, or those that none of them has.
+        """The segments that rows set aside have or, if not `seen`, that none of them has.
 
-        By rows set aside alone: what is counted must not decide how alpha is shared.
+        Only rows set aside decide, because counted rows must not affect how alpha is shared.
         """
         return [
             (name, inside)
@@ -99,7 +96,7 @@ class _Divided(DividedRows):
         ]
 
     def cuts(self, name: Hashable, inside: BoolArray, n_bins: int | str) -> "_Cuts":
-        """How scores of a segment are cut, by those of its rows that only cut."""
+        """How the scores of a segment are cut, by its rows that only cut."""
         chosen = self.cutting & inside
         scores = self.rows.scores[chosen]
         groups = self.rows.groups
@@ -113,21 +110,19 @@ class _Divided(DividedRows):
 def _all_parts(
     divided: _Divided, known: list[_Segment], cuts: list["_Cuts"], alpha: float
 ) -> list[Resolutions]:
-    """What is proved of all rows, then of each segment that has counted rows, with probability 1 -
-    alpha each.
+    """What is proved about all rows, then about each segment with counted rows, with probability 1
+    - alpha each.
     """
     parts = []
     for (name, inside), cut in zip(known, cuts, strict=True):
         members = np.flatnonzero(inside[~divided.cutting])
         if (
             members.size
-        ):  # they count as among all rows: what is said of segments is about the same population
+        ):  # they count as among all rows: statements about segments are about the same population
             own_rows = divided.others.take(members)
             own_units = divided.units.part(members)
             parts.append(_resolve(name, own_rows, own_units, divided.in_full[members], cut, alpha))
-    if len(parts) < len(
-        known
-    ):  # a segment was seen by rows set aside alone: nothing bounds its errors
+    if len(parts) < len(known):  # only rows set aside saw this segment: nothing bounds its errors
         parts[1:] = [replace(part, largest_possible=1.0) for part in parts[1:]]
     return parts
 
@@ -146,7 +141,7 @@ def _averages(
 ) -> tuple[float, float]:
     """The proved average error, and that within segments, with probability 1 - alpha each."""
     given = (divided.rows.take(divided.cutting), divided.others)
-    # every other resolution: signs are few in coarse ones, and uncertain in fine ones
+    # every other resolution: coarse ones have few signs, and fine ones uncertain signs
     levels = [np.stack([labels[0] for labels in cuts.levels(part.scores)][::2]) for part in given]
     average = _average(given, divided.units, levels, alpha)
     if n_targets == 1:
@@ -160,8 +155,8 @@ def _averages(
 
 
 def _warn_of_cap(parts: list[Resolutions], units: Units) -> None:
-    """Warn where the error among all rows lies outside limits that are for groups which count up to
-    a learned cap.
+    """Warn if the error among all rows lies outside limits for groups that count up to a learned
+    cap.
     """
     n_apart = sum(part.n_apart for part in parts)
     if not n_apart:
@@ -189,11 +184,11 @@ class _Cuts:
     Attributes
     ----------
     edges : float array
-        Between the finest bins.
+        The edges between the finest bins.
     values : float array
-        The score values that were seen.
+        The score values seen.
     finite : bool
-        Whether these are so few, and seen so often, that each is a region.
+        Whether there are so few of them, each seen so often, that each is a region.
     """
 
     edges: FloatArray
@@ -247,7 +242,9 @@ class _Cuts:
 def _columns_of(
     rows: MemoryRows, weights: FloatArray, place: IndexArray, error: Interval
 ) -> dict[str, Any]:
-    """Columns of the table, for regions whose error lies in an interval; `place` is each row's."""
+    """Columns of the table, for regions whose error lies in an interval; `place` is the region of
+    each row.
+    """
     total = np.bincount(place, weights)
     mean = np.bincount(place, weights * rows.scores) / total
     smallest = np.full(total.size, np.inf)
@@ -275,9 +272,9 @@ def _resolve(
     cuts: _Cuts,
     alpha: float,
 ) -> Resolutions:
-    """What is proved for each region of some rows.
+    """What is proved about each region of some rows.
 
-    `in_full` are the weights of rows without a cap on groups.
+    `in_full` holds the weights of rows without a cap on groups.
     """
     levels = cuts.levels(rows.scores)
     weights = units.weights(len(rows))
@@ -297,11 +294,11 @@ def _resolve(
         ends = Interval(low_end[seen], high_end[seen])
         share = alpha / (len(levels) * low_end.size)
         errors = _error_limits(some, units.part(inside), place, ends, share)
-        # of the average score of the population only the ends of the region are known
+        # only the region's ends bound the average score in the population
         unknown = Interval(np.zeros(seen.size), np.ones(seen.size))
         relative = relative_limits(unknown, ends, errors)
         n_apart += _n_apart(some, in_full[inside], place, errors)
-        # of a region without rows nothing is known
+        # nothing is known about a region without rows
         farthest = _largest_error(errors) if seen.size == low_end.size else 1.0
         parent = np.empty(seen.size, dtype=np.intp)
         parent[place] = above[inside]  # regions of the next level lie within those of the last
@@ -318,7 +315,7 @@ def _resolve(
         above[inside] = offset + place
         offset += seen.size
     table, found = _joined(segment, parts)
-    # a score value that only counted rows have is no region, so that nothing bounds its error
+    # a score value that only counted rows have is not a region, so nothing bounds its error
     finite = cuts.finite and bool((levels[-1][0] >= 0).all())
     n_values = np.unique(rows.scores).size
     reach = min(1.0, farthest + _ROUNDING)
@@ -334,7 +331,7 @@ def _resolve(
 
 
 def _joined(segment: Hashable, parts: list[dict[str, Any]]) -> tuple[AuditTable, IndexArray]:
-    """The table of the regions of all levels, and the region above each."""
+    """The table of the regions of all levels, and the parent of each region."""
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     above = columns.pop("parent")
     names = np.empty(above.size, dtype=object)
@@ -345,7 +342,7 @@ def _joined(segment: Hashable, parts: list[dict[str, Any]]) -> tuple[AuditTable,
 def _error_limits(
     rows: MemoryRows, units: Units, place: IndexArray, ends: Interval, alpha: float
 ) -> Interval:
-    """Limits of the mean error of each region: label minus score, which lies within the ends of the
+    """Limits on the mean error of each region: label minus score, which lies within the ends of the
     region.
     """
     most = ends.upper
@@ -356,7 +353,7 @@ def _error_limits(
 
 
 def _n_apart(rows: MemoryRows, weights: FloatArray, place: IndexArray, errors: Interval) -> int:
-    """The regions whose mean error over all rows lies outside its limits."""
+    """Number of regions whose mean error over all rows lies outside its limits."""
     whole = np.bincount(place, weights)
     sums = np.bincount(place, weights * (rows.codes - rows.scores))
     error = sums / np.maximum(whole, 1e-300)
@@ -385,7 +382,7 @@ def _average(
         sums = np.bincount(before[held], (cut.codes - cut.scores)[held], minlength=size)
         signs = np.append(
             np.where(sums < 0.0, -1.0, 1.0), 0.0
-        )  # the last is that of rows in no region
+        )  # the last entry is for rows in no region
         sign = signs[np.maximum(now, -1)]
         outcomes = (sign * (others.codes - others.scores) + 1.0) / 2.0
         best = max(best, 2.0 * units.limits(outcomes, 2.0 * alpha / len(levels[0]))[0] - 1.0)

@@ -1,1 +1,1 @@
-"""How well scores agree with labels, one metric a file; their door is `calibrant.metrics`."""
+"""How well scores agree with labels, one metric per file; public as `calibrant.metrics`."""

@@ -96,7 +96,8 @@ def auc(
 def delong(
     codes: CodeArray, scores: Sequence[FloatArray], units: Units = ROWS
 ) -> tuple[FloatArray, FloatArray]:
-    """AUC of each of several scores of the same rows, and the estimated covariance of these AUCs.
+    """The AUC of each of several scores of the same rows, and the estimated covariance of these
+    AUCs.
 
     O(n log n).
 
@@ -148,7 +149,7 @@ def _weighted_auc(
 
 
 def normal_limits(value: float, variance: float, alpha: float) -> tuple[float, float]:
-    """Normal limits; NaN where the variance is not above 0, because then it was not estimated well."""
+    """Normal limits; NaN if the variance is not above 0, because then it was not estimated well."""
     if not variance > 1e-18:
         return math.nan, math.nan
     radius = float(-ndtri(alpha / 2.0)) * math.sqrt(variance)
@@ -158,10 +159,10 @@ def normal_limits(value: float, variance: float, alpha: float) -> tuple[float, f
 def _share_below(
     others: FloatArray, values: FloatArray, weights: FloatArray | None = None
 ) -> FloatArray:
-    """For each value the share of the others that lie below it, ties counting one half."""
+    """For each value, the share of the others below it, ties counting one half."""
     place = np.argsort(others)
     ordered = others[place]
-    order = np.argsort(values)  # neighbouring look-ups are close in memory
+    order = np.argsort(values)  # neighbouring lookups are close in memory
     low, high = (np.searchsorted(ordered, values[order], side=side) for side in ("left", "right"))
     shares = np.empty(values.size)
     if weights is None:

@@ -1,4 +1,6 @@
-"""Rows of a metric, grouped into bins: of the scores alone, or as many as keep the rates rising."""
+"""Group the rows of a metric into bins: by score alone, or as many bins as keep the rates
+increasing.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ def read_scored(
 
 
 CALIBRATE_FIRST = "turn scores into probabilities first, for example with BinningCalibrator"
-"""Advice for scores that are no probabilities."""
+"""Advice for scores that are not probabilities."""
 
 
 def read_forecasts(
@@ -53,7 +55,8 @@ def read_forecasts(
 ) -> MemoryRows:
     """Read labels and predicted probabilities; the scores of the result are doubles in [0, 1].
 
-    Rows without weight are left out, after the bound is checked: an error names a row of the data.
+    Rows without weight are left out after the bound is checked, so that errors name rows of the
+    data.
     """
     beside = {
         "segments": segments,
@@ -73,26 +76,26 @@ def read_forecasts(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BinSums:
-    """What was seen in each bin that holds at least one row.
+    """The sums of each nonempty bin.
 
     Attributes
     ----------
     index : int array of shape (n,)
         Bin of each row.
     counts, positives : int or float arrays of shape (m,)
-        Rows and positive rows; sums of their weights, where they have importance weights.
+        Numbers of rows and positive rows; sums of their weights, if they have importance weights.
     mean_score : float array of shape (m,)
         Mean score.
     is_value : bool array of shape (m,)
-        Whether all scores of the bin are equal. Then binning hides no error.
+        Whether all scores of the bin are equal, so that binning hides no error.
     squares : float array of shape (m,) or None
-        Sums of squared weights of independent units, rows or groups, where rows have weights or
+        Sums of squared weights of independent units (rows or groups), if rows have weights or
         groups.
     noise : float array of shape (m,) or None
-        Estimated variance of each rate by the spread of groups; NaN in bins with one group.
+        Variance of each rate, estimated from the spread of groups; NaN in bins with one group.
     moves : float array of shape (m,)
-        Sum over units of their weight in the bin times that in all bins: how much labels can move
-        weighted sums.
+        Sum over units of their weight in the bin times their weight in all bins: how much labels
+        can move weighted sums.
     """
 
     index: IndexArray
@@ -106,7 +109,7 @@ class BinSums:
 
     @classmethod
     def of(cls, rows: MemoryRows, cell: IntArray | IndexArray) -> BinSums:
-        """Group rows by the number of their bin."""
+        """Group rows by the index of their bin."""
         used = np.bincount(cell) > 0
         index = cell if used.all() else (np.cumsum(used) - 1)[cell]
         weights = rows.weights
@@ -145,8 +148,8 @@ class BinSums:
 
     @property
     def effective_rows(self) -> FloatArray:
-        """Rows, or with weights the number with the same precision, (sum of w)^2 / (sum of w^2)
-        (Kish 1965).
+        """Number of rows, or with weights the number with the same precision, (sum of w)^2 / (sum
+        of w^2) (Kish 1965).
         """
         return np.asarray(self.counts if self.squares is None else self.counts**2 / self.squares)
 
@@ -180,33 +183,29 @@ def _by_group(
 
 
 def few_values(n_values: int, n_rows: int) -> bool:
-    """Whether there are so few distinct scores, each seen so often, that each can be a bin of its
-    own.
-    """
+    """Whether there are so few distinct scores, each seen so often, that each can be a bin."""
     return n_values <= max(1, min(MOST_VALUES, n_rows // _ROWS_PER_VALUE))
 
 
 def binned(rows: MemoryRows, n_bins: int, strategy: str) -> BinSums:
-    """Group rows into the bins asked for.
+    """Group rows into the requested bins.
 
-    Bins without rows are left out, because they weigh nothing.
+    Empty bins are left out, because they have no weight.
     """
     Choice(BINS).check("strategy", strategy)
     n_bins = check_bins(n_bins)
     if strategy == "quantile":
         inverse = np.unique(rows.scores, return_inverse=True)[1]
         return BinSums.of(rows, equal_mass(np.bincount(inverse, rows.weights), n_bins)[inverse])
-    # some rows are enough to see that there are many values
+    # some rows are enough to show that there are many values
     if strategy == "values" or (
         strategy == "auto" and few_values(np.unique(rows.scores[:_LOOK]).size, len(rows))
     ):
-        values = np.unique(
-            rows.scores
-        )  # in a quarter of the time that it takes to number the rows too
+        values = np.unique(rows.scores)  # takes a quarter of the time of numbering the rows too
         if strategy == "values" or few_values(values.size, len(rows)):
             return BinSums.of(rows, kernels.assign(rows.scores, values[1:]))
-    # the paper's intervals [(b - 1) / B, b / B), the last one closed; the edges are doubles and are
-    # not rounded
+    # the paper's intervals [(b - 1) / B, b / B), with the last one closed; the edges are doubles
+    # and are not rounded
     return BinSums.of(rows, kernels.assign(rows.scores, np.arange(1, n_bins) / n_bins))
 
 
@@ -280,9 +279,9 @@ def _sweep(rows: MemoryRows) -> int:
 
 
 def _rises(hits: FloatArray, ends: IntArray | FloatArray, middle: FloatArray, n_bins: int) -> bool:
-    """Whether no rate falls from one of `n_bins` bins of equal mass to the next.
+    """Whether the rates are nondecreasing over `n_bins` bins of equal mass.
 
-    In O(n_bins log n).
+    Takes O(n_bins log n).
     """
     # the first value whose middle rank lies in each bin
     starts = np.searchsorted(middle, np.arange(1, n_bins) * (ends[-1] / n_bins), side="left")

@@ -1,5 +1,5 @@
-"""Rows in two parts, drawn at random by whole units: some that only cut regions, and others that
-are counted.
+"""Divide rows at random, by whole units, into pilot rows that only cut regions and rows that are
+counted.
 """
 
 from dataclasses import dataclass
@@ -15,23 +15,23 @@ from calibrant.sample.groups import PILOT_SHARE, fewest_pilot_groups
 from calibrant.sample.sources.memory import MemoryRows
 
 CUTTING_SHARE = PILOT_SHARE
-"""Of the rows, or of whole groups: these only cut the regions."""
+"""Share of the rows, or of whole groups, that only cut the regions."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DividedRows:
-    """Rows in the order of bets: some that only cut the regions, and others that are counted.
+    """Rows in the order of bets: pilot rows that only cut the regions, and rows that are counted.
 
     Attributes
     ----------
     rows : MemoryRows
-        All of them.
+        All rows.
     order : int array
-        The place of each of them among the rows that were given.
+        The position of each row among the given rows.
     cutting : bool array
-        Which of them only cut.
+        Which rows only cut.
     others : MemoryRows
-        Those that are counted, with the weights by which they count.
+        The counted rows, with the weights with which they count.
     units : Units
         The units of the counted rows.
     in_full : float array
@@ -47,11 +47,11 @@ class DividedRows:
 
     @classmethod
     def of(cls, rows: MemoryRows, weight_bound: float | None, max_group_size: int | None) -> Self:
-        """Draw the rows that cut; without a cap on the size of groups they fix it, too."""
+        """Draw the pilot rows; without a cap on the size of groups, they set it, too."""
         cutting = _cutting_rows(rows)
         if rows.groups is not None and max_group_size is None:
             max_group_size = rows.groups.take(cutting).largest
-        # the weights of rows that only cut are checked too
+        # the weights of pilot rows are checked too
         order = Units.bounded_of(rows, weight_bound, max_group_size)[1].in_order(len(rows))
         rows = rows.take(order)
         cutting = cutting[order]

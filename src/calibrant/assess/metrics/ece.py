@@ -36,8 +36,8 @@ _BIN_SHARE = {
     "l1": 0.25,
     "l2": 0.75,
     "max": 1.0,
-}  # of alpha, for limits in all bins at once
-# of alpha, for the lower limit of "l1" by a sum over bins; the rest is for the upper limit
+}  # share of alpha for simultaneous limits in all bins
+# share of alpha for the lower limit of "l1" by a sum over bins; the rest is for the upper limit
 _LOWER_SHARE = 0.375
 _SWEPT = "as if the bins had not been chosen by looking at the labels"
 
@@ -234,7 +234,7 @@ def _bins(rows: MemoryRows, n_bins: int | str, strategy: str) -> BinSums:
 
 
 def seen(rows: MemoryRows) -> str:
-    """What an estimate is given."""
+    """What an estimate is conditional on."""
     given = "scores" if rows.weights is None else "scores and weights"
     return f"{given} seen" + (
         ""
@@ -280,9 +280,9 @@ def _estimate(
 
 
 def rate_limits(bins: BinSums, alpha: float) -> Interval:
-    """Limits for the mean rate of each bin, given the scores; all hold at once."""
+    """Simultaneous limits for the mean rate of each bin, given the scores."""
     tail = sidak_level(alpha, bins.counts.size) / 2.0
-    if bins.noise is not None:  # groups have rows in several bins, which makes these dependent
+    if bins.noise is not None:  # groups have rows in several bins, so the bins are dependent
         tail = alpha / bins.counts.size / 2.0
     if bins.squares is None:
         return non_identical(
@@ -292,8 +292,8 @@ def rate_limits(bins: BinSums, alpha: float) -> Interval:
 
 
 def _mean_noise(bins: BinSums, limits: Interval, tail: float) -> float:
-    """What the sum of p_b |FP_b - mean rate| exceeds with probability at most `tail`, if the limits
-    hold.
+    """A bound that the sum of p_b |FP_b - mean rate| exceeds with probability at most `tail`, if
+    the limits hold.
     """
     if bins.squares is None:
         expected = float(np.sqrt(bins.counts * largest_variance(limits)).sum())
@@ -304,8 +304,8 @@ def _mean_noise(bins: BinSums, limits: Interval, tail: float) -> float:
 
 
 def _noise_at_truth(bins: BinSums, limits: Interval, norm: str, tail: float) -> float:
-    """By how much the true error exceeds the estimate with probability at most `tail`, if the
-    limits hold.
+    """A bound that the true error minus the estimate exceeds with probability at most `tail`, if
+    the limits hold.
     """
     total = float(bins.counts.sum())
     if norm == "l1" and bins.squares is None:

@@ -1,4 +1,4 @@
-"""What a metric returns: a number, an interval, and whether the interval is proved."""
+"""The result of a metric: a number, an interval, and whether the interval is proved."""
 
 from dataclasses import dataclass
 

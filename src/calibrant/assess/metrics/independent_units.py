@@ -1,4 +1,4 @@
-"""What is drawn independently: rows, rows with importance weights, or groups of rows."""
+"""The independent units: rows, rows with importance weights, or groups of rows."""
 
 import math
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ _LIMITED = Optional(GROUP_SIZE)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Units:
-    """Independent draws from one distribution, each with a weight, and what no weight exceeds.
+    """Independent draws from one distribution, each with a weight, and a bound on the weights.
 
     Attributes
     ----------
@@ -34,17 +34,17 @@ class Units:
     row_weights : float array of shape (n_rows,) or None
         The weight of each row; None if all are 1.
     bound : float
-        What no weight of a unit exceeds.
+        An upper bound on the weight of a unit.
     bounded : bool
-        Whether that is known, and not the largest weight seen.
+        Whether the bound is known, rather than the largest weight seen.
     population : str
-        Which population a mean is about, where it is not that of the rows.
+        The population that a mean is about, if it is not that of the rows.
     counts_as : str
-        How a group counts at most, and which share of the rows is above that; empty without groups.
+        The text on the cap of a group, and on the share of rows above it; empty without groups.
     weighted : bool
         Whether rows have importance weights.
     rows : int
-        The fingerprint of the rows, by which the order of bets is drawn.
+        The fingerprint of the rows, which determines the random order of bets.
     """
 
     unit: IndexArray | None
@@ -60,7 +60,7 @@ class Units:
     def of(
         cls, rows: MemoryRows, weight_bound: float | None, max_group_size: int | None
     ) -> tuple[MemoryRows, Self]:
-        """The units of rows, and the rows with the weights by which they count.
+        """The units of rows, and the rows with the weights with which they count.
 
         A group counts as at most `max_group_size` rows, of the largest weight if rows have weights:
         in a larger group each row counts less.
@@ -135,7 +135,9 @@ class Units:
     def bounded_of(
         cls, rows: MemoryRows, weight_bound: float | None, max_group_size: int | None
     ) -> tuple[MemoryRows, Self]:
-        """The same, where nothing is proved without a bound, so that one is needed."""
+        """The units and rows as in `of`, for claims that need a bound; raise an error if there is
+        none.
+        """
         counted_rows, units = cls.of(rows, weight_bound, max_group_size)
         if not units.bounded:
             name = "weight_bound"
@@ -157,18 +159,18 @@ class Units:
 
     @property
     def assumption(self) -> str:
-        """What must be true of the draws."""
+        """What must be true about the draws."""
         weights = ", and their weights are right and bounded" if self.weighted else ""
         drawn = "rows" if self.unit is None else "groups"
         return f"the {drawn} are independent draws from one distribution{weights}"
 
     @property
     def n_units(self) -> int:
-        """How many groups there are; 0 where each row is a unit."""
+        """The number of groups; 0 if each row is a unit."""
         return 0 if self.unit is None else int(self.unit.max()) + 1
 
     def take(self, rows: IndexArray) -> "Units":
-        """The units of some of the rows, which hold whole ones."""
+        """The units of some of the rows, which contain whole units."""
         unit = None if self.unit is None else np.unique(self.unit[rows], return_inverse=True)[1]
         return replace(
             self,
@@ -177,7 +179,7 @@ class Units:
         )
 
     def part(self, rows: IndexArray) -> "Units":
-        """Some of the rows, whose units keep their numbers."""
+        """Some of the rows, whose units keep their indices."""
         unit = rows if self.unit is None else self.unit[rows]
         return replace(
             self,
@@ -211,24 +213,24 @@ class Units:
     ) -> tuple[float, float]:
         """Limits for the mean of outcomes, by bets on the units.
 
-        Each of the two misses by at most alpha / 2.
+        Each of the two misses with probability at most alpha / 2.
 
         With W the sum of weights of a unit, at most `bound`, and z the weighted mean of its
         outcomes, the mean is E[W z] / E[W] (`calibrant.limits.goal_bets.goal_limits`). Assumed: the
-        units are independent draws from one distribution, and no outcome lies beyond `ends`, which
+        units are independent draws from one distribution, and no outcome lies outside `ends`, which
         are fixed without them.
 
         Parameters
         ----------
         outcomes : float array of shape (n_rows,)
-            The number of each row.
+            The outcome of each row.
         alpha : float in (0, 1)
-            Probability with which the interval may miss.
+            Probability that the interval misses.
         ends : pair of float, default=(0.0, 1.0)
-            The range of outcomes; what lies beyond does so by rounding alone.
+            The range of outcomes, up to rounding.
         order : int array of shape (n_units,), optional
-            The order of bets, which must not depend on the units; by default it is drawn at random
-            for these rows.
+            The order of bets, which must not depend on the units; drawn at random for these rows by
+            default.
         """
         weights = None
         means = outcomes
@@ -245,9 +247,9 @@ class Units:
         )
 
     def in_order(self, n_rows: int) -> IndexArray:
-        """The rows in the order of bets on their units, those of a unit one after another."""
-        # by the place of a unit among all units, and not of a pair of unit and place: that depends
-        # on scores of others
+        """The rows in the order of bets on their units, with the rows of a unit contiguous."""
+        # by the position of a unit among all units, not of a pair of unit and place: that would
+        # depend on the scores of others
         order = self._order(n_rows if self.unit is None else self.n_units)
         if self.unit is None:
             return order
@@ -256,8 +258,8 @@ class Units:
     def means(
         self, outcomes: FloatArray, place: IndexArray, n_places: int, delta: float
     ) -> Interval:
-        """Limits for the mean of outcomes in [0, 1] over the rows of each place, each of which
-        misses by `delta`.
+        """Limits for the mean of outcomes in [0, 1] over the rows of each place; each interval
+        misses with probability `delta`.
 
         The rows are some of those that `in_order` gives, in that order.
         """
@@ -274,7 +276,7 @@ class Units:
         return weighted_means(place[starts], _scaled(total, self.bound), mean, n_places, delta)
 
     def share_limits(self, part: FloatArray, rest: FloatArray, alpha: float) -> tuple[float, float]:
-        """Limits for E[part] / E[part + rest], both from 0 to 1: a mean in which part + rest is the
+        """Limits for E[part] / E[part + rest], both from 0 to 1: a mean with part + rest as the
         weight.
         """
         total = self.sums(part + rest)
@@ -284,7 +286,7 @@ class Units:
         return self._mean(share, total[order], 2.0 * self.bound, alpha, (0.0, 1.0))
 
     def _order(self, n_units: int) -> IndexArray:
-        """A random order of the units, drawn for these rows: they may be sorted in any way."""
+        """A random order of the units, drawn for these rows, which may be sorted in any way."""
         return RandomSource.of(0, "order of bets", rows=self.rows).order(n_units)
 
     def _mean(
@@ -302,7 +304,7 @@ class Units:
         return min(lower, observed), max(upper, observed)
 
     def standard_error(self, outcomes: FloatArray) -> float:
-        """Of the weighted mean, by the spread of the units."""
+        """Standard error of the weighted mean, from the spread of the units."""
         weights = self.sums(np.ones(outcomes.size))
         mean = float(self.sums(outcomes).sum() / weights.sum())
         off = self.sums(outcomes - mean)
@@ -315,5 +317,5 @@ ROWS = Units(None, None, 1.0, bounded=True, population="")
 
 
 def _scaled(weights: FloatArray, bound: float) -> FloatArray:
-    """Weights over their bound; those of groups are sums, and rounded."""
+    """Weights over their bound; those of groups are sums, and so are rounded."""
     return weights / (bound * (1.0 + 1e-12))

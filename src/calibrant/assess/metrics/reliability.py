@@ -221,8 +221,8 @@ def reliability_table(
 
 
 def _histogram(scores: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Rows in cells of equal width: over [0, 1] where the scores are probabilities, else over the
-    range that was seen.
+    """Rows in cells of equal width: over [0, 1] if the scores are probabilities, else over the
+    observed range.
     """
     seen = (float(scores.min()), float(scores.max()))
     span = (0.0, 1.0) if seen[0] >= 0.0 and seen[1] <= 1.0 else seen
@@ -238,7 +238,7 @@ def _row_weights(
     importance_weight: "ArrayLike | None",
     groups: "ArrayLike | None",
 ) -> FloatArray | None:
-    """By how much each row counts in its bin, as the limits count it; None if all rows count alike."""
+    """The weight of each row in its bin, as in the limits; None if all rows count equally."""
     weights = None if importance_weight is None else as_weights(importance_weight, region.size)
     weighted = calibrator.proof_.weighted
     known = calibrator.proof_.design if weighted is None else weighted.groups
@@ -267,5 +267,5 @@ def reliability_tables(
 
 
 def shared_level(confidence_level: float, n: int) -> float:
-    """The level of each of several tables that hold at once."""
+    """The level of each of several tables that hold simultaneously."""
     return 1.0 - error_budget(confidence_level) / n

@@ -1,1 +1,1 @@
-"""The rate at one score, if it does not fall as the score rises."""
+"""The rate at one score, if it is nondecreasing in the score."""

@@ -1,4 +1,4 @@
-"""What a monotone band claims, as a result."""
+"""The claim of a monotone band, as a result."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -13,7 +13,7 @@ from calibrant.text.result_table import ResultTable
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BandGuarantee(Result):
-    """What is claimed of the rate at every score, if it does not fall as the score rises.
+    """What is claimed about the rate at every score, if it is nondecreasing in the score.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class BandGuarantee(Result):
     assumptions : tuple of str
         What must be true.
     of_groups, of_weights : str
-        What is to be said of groups and of weights.
+        The texts about groups and about weights.
     """
 
     _also: ClassVar[tuple[str, ...]] = ("is_refuted", "n_rows")
@@ -37,12 +37,12 @@ class BandGuarantee(Result):
 
     @property
     def is_refuted(self) -> bool:
-        """Whether the rate is proved to fall somewhere, so that no band holds."""
+        """Whether the rate is proved to decrease somewhere, so that no band holds."""
         return self.steps.refutation is not None
 
     @property
     def n_rows(self) -> int:
-        """Rows behind the band."""
+        """Number of rows behind the band."""
         return self.steps.n_rows
 
     @property

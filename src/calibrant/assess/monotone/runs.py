@@ -1,5 +1,5 @@
-"""Limits for the rate at every score, if it does not fall: the best over runs of neighbouring cells
-of scores.
+"""Limits for the rate at every score, if it is nondecreasing: the best over runs of neighbouring
+cells of scores.
 """
 
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ from calibrant.params.kind import EntryTable
 from calibrant.params.rules import Number
 from calibrant.text import numbers
 
-_CELLS = 10.0  # times the cube root of the rows
-_CELLS_OF_BETS = 6.7  # the same, of rows that are bet on one by one
+_CELLS = 10.0  # number of cells over the cube root of the rows
+_CELLS_OF_BETS = 6.7  # the same, for rows that are bet on one by one
 _CELLS_OF_GROUPS = 3.5  # the same, of rows of groups
 
 CellCounts: TypeAlias = tuple[FloatArray, FloatArray, IntArray, IntArray]
@@ -30,18 +30,18 @@ positives of each cell.
 
 @dataclass(frozen=True, slots=True)
 class Refutation(Saved):
-    """Two ranges of scores that prove that the rate falls somewhere.
+    """Two ranges of scores that prove that the rate decreases somewhere.
 
     Attributes
     ----------
     low, high : float
         The lower range of scores.
     at_least : float
-        Its mean rate is at least this; with weights, its largest rate.
+        A lower bound on its mean rate; with weights, on its largest rate.
     other_low, other_high : float
         The higher range of scores.
     at_most : float
-        Its mean rate is at most this; with weights, its smallest rate.
+        An upper bound on its mean rate; with weights, on its smallest rate.
     """
 
     _entries: ClassVar[EntryTable] = {
@@ -71,7 +71,7 @@ class Refutation(Saved):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BandSteps:
-    """Limits at every score: both never fall, and change only at their knots.
+    """Limits at every score: both are nondecreasing, and change only at their knots.
 
     They come from `n_runs` runs of `n_rows` rows; `refutation` says where they cross, if they do.
     """
@@ -86,7 +86,7 @@ class BandSteps:
 
     @classmethod
     def of(cls, cells: CellCounts, n_cells: int | str, alpha: float) -> Self:
-        """The best limits of all runs of plain rows, which hold at once."""
+        """The best simultaneous limits over all runs of plain rows."""
         low, high, counts, positives = cells
         if not counts.sum():
             return cls(np.empty(0), np.empty(0), np.empty(0), np.empty(0), 0, 0, None)
@@ -108,9 +108,9 @@ class BandSteps:
         n_cells: int | str,
         alpha: float,
     ) -> Self:
-        """The same of rows with weights over their bound; see `weighted_limits`.
+        """The best limits for rows with weights over their bound; see `weighted_limits`.
 
-        `order` is the place of each row in a random order.
+        `order` is the position of each row in a random order.
         """
         sorting = np.argsort(scores, kind="stable")
         values, counts = np.unique(scores, return_counts=True)
@@ -153,9 +153,10 @@ class BandSteps:
         return cls(*_best(high, limits.lower, 0.0), upper_knots, upper, n_rows, low.size, crossing)
 
     def at(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Lower limit: of the last knot at or below a score.
+        """The limits at each score.
 
-        Upper limit: of the first knot at or above it.
+        The lower limit is that of the last knot at or below a score, the upper limit that of the
+        first knot at or above it.
         """
         below = np.searchsorted(self.lower_knots, scores, side="right")
         above = np.searchsorted(self.upper_knots, scores, side="left")
@@ -181,8 +182,8 @@ def _runs_of(counts: IntArray, most: int) -> tuple[IntArray, IntArray]:
 
 
 def runs(n_cells: int) -> tuple[IntArray, IntArray]:
-    """First cell of each run, and the cell after its last: lengths grow by sqrt(2), starts are a
-    quarter apart.
+    """The first cell of each run, and the cell after its last: lengths grow by sqrt(2), starts are
+    a quarter apart.
     """
     lengths = np.unique(
         np.round(2.0 ** (np.arange(2.0 * np.log2(n_cells) + 1.0) / 2.0)).astype(np.int64)
@@ -198,7 +199,7 @@ def runs(n_cells: int) -> tuple[IntArray, IntArray]:
 
 
 def _best(ends: FloatArray, limits: FloatArray, worst: float) -> tuple[FloatArray, FloatArray]:
-    """Knots and values of the largest limit of all runs that end at or before a score.
+    """Knots and values of the largest limit over all runs that end at or before a score.
 
     `worst` if no run does.
     """
@@ -216,7 +217,7 @@ def _best(ends: FloatArray, limits: FloatArray, worst: float) -> tuple[FloatArra
 def refutation(
     low: FloatArray, high: FloatArray, lower: FloatArray, upper: FloatArray
 ) -> Refutation | None:
-    """The two runs whose limits cross by most; None if no limits cross."""
+    """The two runs whose limits cross most; None if no limits cross."""
     order = np.argsort(high, kind="stable")
     best = np.maximum.accumulate(lower[order])
     before = (

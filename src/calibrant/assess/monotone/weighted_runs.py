@@ -7,8 +7,8 @@ from calibrant.limits.bet_walk import FEW_STEPS
 from calibrant.limits.goal_bets import BetUnits, unit_limits
 from calibrant.limits.interval import Interval
 
-_BESIDE = 40  # rows on each side of a run that make a guess of its variance
-_TRUSTED = 2.0  # rows that a typical weight counts for in this guess
+_BESIDE = 40  # rows on each side of a run that provide a guess at its variance
+_TRUSTED = 2.0  # rows that a typical weight counts as in this guess
 
 
 def weighted_limits(
@@ -19,7 +19,7 @@ def weighted_limits(
     stops: IntArray,
     tail: float,
 ) -> Interval:
-    """A lower limit for the largest weighted rate in each run, and an upper one for the smallest.
+    """A lower limit on the largest weighted rate in each run, and an upper limit on the smallest.
 
     Each misses with probability at most `tail`, given the scores.
 
@@ -30,11 +30,11 @@ def weighted_limits(
     weights : float array of shape (n,)
         Weights over their bound, in [0, 1].
     order : int array of shape (n,)
-        The place of each row in a random order that depends neither on labels nor on weights.
+        The position of each row in a random order that depends on neither labels nor weights.
     starts, stops : int arrays
         Where each run begins, and where it ends. They depend on the scores alone.
     tail : float in (0, 1)
-        What each limit may miss.
+        The probability that each limit misses.
 
     Notes
     -----
@@ -43,16 +43,16 @@ def weighted_limits(
     label. For m at least the largest r of a run, each of its rows has E[w (Y - m) | s] = E[w | s]
     (r(s) - m) <= 0. So the capital of bets that labels exceed m, with stakes that are known before
     each row, is a nonnegative supermartingale, and ever reaches 1 / tail with probability at most
-    `tail` (Ville). By the argument of `calibrant.limits.bet_walk` the limit exceeds the largest
-    r only if that number itself was ruled out. The upper limit is the same with both signs turned.
+    `tail` (Ville). By the argument of `calibrant.limits.bet_walk` the limit exceeds the largest r
+    only if that number itself was ruled out. The upper limit follows by symmetry.
 
-    The guess of the variance comes from rows beside the run. Given the scores they are independent
-    of those in it, so that the stakes do not know the rows that they are made on. Rows of weight 0
-    are left out: E[w (Y - m) | s] has the same sign among the others.
+    The guess at the variance comes from rows next to the run. Given the scores they are independent
+    of those in it, so the stakes do not depend on the rows they are placed on. Rows of weight 0 are
+    left out: E[w (Y - m) | s] has the same sign among the others.
 
     Rows that are kept with probability w / bound would be n E[w] draws with exact limits (w over
     its bound). Bets are worth about n E[w]^2 / E[w^2] draws, which is never less. Half-widths of
-    the whole band at n = 4,000, alpha = 0.1, over those of rows that are kept: 0.91 for uniform
+    the whole band at n = 4,000, alpha = 0.1, relative to those with kept rows: 0.91 for uniform
     weights, 0.92 where a tenth of the rows has ten times the weight of the others, 0.81 for
     lognormal weights up to 10, and 1.02 where all weights are at their bound.
     """

@@ -1,8 +1,8 @@
-"""Where thresholds are looked for, and at which of them a target is proved.
+"""Candidate thresholds, and those at which a target is proved.
 
 A target is about the rows that it selects: precision about rows at or above a threshold, and the
 negative predictive value about the rows below it. The second is the first with scores and labels
-turned over, so one search serves both.
+reversed, so one search serves both.
 """
 
 import math
@@ -26,13 +26,13 @@ from calibrant.sample.groups import Groups
 Count = TypeVar("Count", int, IntArray)
 _CANDIDATES = 100  # between the start and the end, and as many again close to the expected answer
 _SPREAD = 3.0  # standard errors of the drawn rows within which the answer is expected
-_POWER = 0.9  # of the labels that would probably be enough
+_POWER = 0.9  # of the number of labels that would probably be enough
 
 
 class Confusion(NamedTuple, Generic[Count]):
-    """Counted rows by what a threshold says of them and what they are.
+    """Counted rows by decision and label.
 
-    Or arrays, with an entry for each threshold.
+    Or arrays, with an entry per threshold.
     """
 
     tp: Count
@@ -47,7 +47,7 @@ class Confusion(NamedTuple, Generic[Count]):
 
     @property
     def shares(self) -> dict[str, tuple[Count, Count]]:
-        """Each share, as the rows that it counts and the rows that it is a share of."""
+        """Each share, as a pair of its numerator and denominator rows."""
         tp, fp, fn, tn = self
         return {
             "selected": (tp + fp, self.n),
@@ -59,19 +59,19 @@ class Confusion(NamedTuple, Generic[Count]):
 
 
 def confusion_at(scores: FloatArray, codes: CodeArray, cut: float) -> Confusion[int]:
-    """What one threshold makes of rows."""
+    """The confusion counts at one threshold."""
     return Confusion(*np.bincount(2 * (scores < cut) + (codes == 0), minlength=4).tolist())
 
 
 def candidates(
     scores: FloatArray, codes: CodeArray, target: float, alpha: float, ratio: float
 ) -> FloatArray:
-    """Return thresholds in falling order, chosen from rows that are not counted.
+    """Return thresholds in decreasing order, chosen from rows that are not counted.
 
-    The first is where the drawn rows are the best evidence, in standard errors, among those that
-    enough rows are expected above: `ratio` counted rows for each drawn one. From there on
-    candidates follow down to where the drawn rows are clear evidence against the target. Half of
-    them lie where the answer is expected.
+    The first is where the drawn rows give the strongest evidence, in standard errors, among
+    thresholds with enough expected rows above: `ratio` counted rows for each drawn one. Candidates
+    continue down to where the drawn rows are clear evidence against the target. Half of them lie
+    where the answer is expected.
     """
     values, n, k = above_each(scores, codes)
     evidence = (k - target * n) / np.sqrt(n)
@@ -88,18 +88,18 @@ def candidates(
 
 
 def above_each(scores: FloatArray, codes: CodeArray) -> tuple[FloatArray, IntArray, IntArray]:
-    """The distinct scores in falling order, and how many rows, and how many positives, lie at or
-    above each.
+    """The distinct scores in decreasing order, and the numbers of rows and positives at or above
+    each.
     """
     order = np.argsort(-scores, kind="stable")
     ranked = scores[order]
     rows = np.arange(1, scores.size + 1)
-    last = np.append(ranked[1:] != ranked[:-1], True)  # rows of one score are selected together
+    last = np.append(ranked[1:] != ranked[:-1], True)  # equal scores are selected together
     return ranked[last], rows[last], np.cumsum(codes[order], dtype=np.int64)[last]
 
 
 def _filled(values: FloatArray) -> FloatArray:
-    """Some of many values, or few values and numbers between them."""
+    """A selection of many values, or few values and numbers between them."""
     places = np.linspace(0.0, values.size - 1.0, _CANDIDATES)
     if values.size > _CANDIDATES:
         return values[np.round(places).astype(np.intp)]
@@ -107,17 +107,17 @@ def _filled(values: FloatArray) -> FloatArray:
 
 
 def rows_needed(target: float, alpha: float) -> int:
-    """How many rows without an error prove the target: target^n <= alpha."""
+    """The number of rows without an error that prove the target: target^n <= alpha."""
     return math.ceil(math.log(alpha) / math.log(target) - 1e-9)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ladder:
-    """What was counted at the thresholds of a ladder: rows that the target is about, and the right
-    ones among them.
+    """Counts at a ladder of thresholds: rows that the target is about, and the correct ones among
+    them.
 
-    A place says which rows a threshold selects, and is the same for a target that is about the
-    others.
+    A place identifies the rows that a threshold selects, and is the same for a target about the
+    other rows.
     """
 
     cuts: FloatArray
@@ -126,7 +126,7 @@ class Ladder:
     places: IntArray
 
     def proved(self, target: float, alpha: float) -> BoolArray:
-        """Which thresholds are proved one after the other, before the first that is not."""
+        """The thresholds proved in sequence, before the first that is not."""
         return np.logical_and.accumulate(self.passed(target, alpha))
 
     def passed(self, target: float, alpha: float) -> BoolArray:
@@ -136,26 +136,26 @@ class Ladder:
         return lower_limit(self.k, np.maximum(self.n, 1), alpha) >= target
 
     def strongest(self, target: float) -> int:
-        """The place of the threshold with the strongest evidence."""
+        """The index of the threshold with the strongest evidence."""
         return int(np.argmax((self.k - target * self.n) / np.sqrt(np.maximum(self.n, 1))))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupLadder(Ladder):
-    """The same where rows are grouped: one test of whole groups at each threshold, by betting."""
+    """A ladder for grouped rows: one test of whole groups at each threshold, by betting."""
 
     tally: Tally
     design: GroupDesign
 
     def passed(self, target: float, alpha: float) -> BoolArray:
-        """Whether the bet on the groups' sums at each threshold has won 1 / alpha."""
+        """Whether the bet on the groups' sums at each threshold has reached 1 / alpha."""
         return proved_above(self.tally, self.design, target, alpha)
 
 
 def nested_groups(
     sets: Iterable[tuple[BoolArray, BoolArray]], groups: Groups, blocks: RandomSource
 ) -> Tally:
-    """What groups have in each of several sets of rows: rows, and right ones; sets may overlap."""
+    """The rows of each group in several sets of rows, and the correct ones; sets may overlap."""
     cells = []
     number = groups.codes
     block = block_of(groups.keys, blocks)
@@ -172,10 +172,10 @@ def nested_groups(
 def labels_that_would_do(
     n: IntArray, k: IntArray, all_rows: int, target: float, alpha: float
 ) -> int | None:
-    """How many labels would probably prove the target at one of the thresholds, if more rows are
-    like these.
+    """The number of labels that would probably prove the target at one of the thresholds, if
+    further rows are like these.
 
-    None if at no threshold more rows are right than the target asks for.
+    None if at no threshold the share of correct rows exceeds the target.
     """
     rate = (k + 0.5) / (n + 1.0)
     hopeful = (rate > target) & (n > 0)
@@ -195,9 +195,9 @@ def labels_that_would_do(
 def misses_allowed(n: int, target: float, alpha: float) -> int:
     """The largest r with P(Bin(n, 1 - target) <= r - 1) <= alpha; 0 if no such r exists.
 
-    Of n positives, the r-th smallest score is a threshold with the recall `target`, with
-    probability 1 - alpha: its recall is too low only if r or more positives lie below a point with
-    at least that recall.
+    The r-th smallest score of n positives is a threshold with recall `target`, with probability 1 -
+    alpha: its recall is too low only if r or more positives lie below a point with at least that
+    recall.
 
     >>> [misses_allowed(n, 0.9, 0.1) for n in (10, 22, 100)]
     [0, 1, 6]

@@ -17,7 +17,9 @@ from calibrant.sample.batch import Coded, Columns
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SelectRows(AddColumns):
-    """Whether each row is selected; with precision and npv also whether it is referred to a person."""
+    """Whether each row is selected; with precision and npv, also whether it is referred to a
+    person.
+    """
 
     columns: Columns
     found: Threshold
@@ -67,7 +69,7 @@ class SelectRows(AddColumns):
         return np.ones(len(scores), dtype=bool)
 
     def values(self, scores: NDArray[Any], segments: Coded | None) -> Sequence[Any]:
-        """What `predict` and `refer` say."""
+        """The results of `predict` and `refer`."""
         low = np.full(len(scores), -np.inf)
         high = np.full(len(scores), np.inf)
         number = (

@@ -1,4 +1,4 @@
-"""What was counted at thresholds: rows and positives, or groups, above each."""
+"""Counts at thresholds: rows and positives, or groups, above each."""
 
 import math
 from collections.abc import Hashable, Mapping
@@ -48,8 +48,8 @@ class GroupedRows:
     blocks: RandomSource
 
     def ladder(self, target: str, cuts: FloatArray, places: IntArray) -> GroupLadder:
-        """What groups have of the rows that the target is about, at each threshold, and of the
-        right ones.
+        """The ladder of groups: their rows that the target is about, at each threshold, and the
+        correct ones.
         """
         kind, side = SIDES[target]
         own = self.codes == (kind == "positive")
@@ -66,7 +66,7 @@ class GroupedRows:
     def shares(self, cut: float) -> dict[str, tuple[float, float]]:
         """Each share at a threshold, where a group counts up to its cap, as in the tests.
 
-        And where all rows count.
+        Also the shares where all rows count.
         """
         positive = self.codes == 1
         above = self.scores >= cut
@@ -83,8 +83,8 @@ class GroupedRows:
 
 
 class CountedRows:
-    """Rows of one segment between thresholds in rising order, and what each threshold makes of
-    them.
+    """Rows of one segment between increasing thresholds, and the confusion counts at each
+    threshold.
     """
 
     def __init__(self, cuts: FloatArray, counts: Any, positives: Any) -> None:
@@ -132,18 +132,18 @@ def ladder_of(
 def own_class(scores: FloatArray, codes: CodeArray, target: str) -> FloatArray:
     """Scores of the class that the target is about.
 
-    Turned over for specificity, so that low ones are missed.
+    They are negated for specificity, so that low ones are missed.
     """
     return np.asarray(scores[codes == 1] if target == "recall" else -scores[codes == 0])
 
 
 def turned_back(values: FloatArray, target: str) -> FloatArray:
-    """Thresholds that were found with scores and labels turned over."""
+    """Convert thresholds that were found with scores and labels reversed."""
     return values if SIDES[target][1] == "above" else np.nextafter(-values, np.inf)
 
 
 def some_scores(scores: FloatArray, size: int, share: float = 1.0) -> FloatArray:
-    """Some of the lowest share of the distinct scores, rising."""
+    """A selection from the lowest share of the distinct scores, in increasing order."""
     values = np.unique(scores)
     values = values[: math.ceil(share * values.size) + 1]
     return (
@@ -156,7 +156,7 @@ def some_scores(scores: FloatArray, size: int, share: float = 1.0) -> FloatArray
 def rows_by_segment(
     rows: MemoryRows, names: list[Any]
 ) -> dict[Hashable, tuple[FloatArray, CodeArray]]:
-    """Scores, as doubles, and codes of each segment; empty where a segment has no row here."""
+    """Scores, as doubles, and codes of each segment; empty if a segment has no row here."""
     scores = np.asarray(rows.scores, dtype=np.float64)
     if rows.segment is None:
         return {None: (scores, rows.codes)}

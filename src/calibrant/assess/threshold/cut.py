@@ -1,4 +1,4 @@
-"""One proved threshold: its score, its target, and what was measured there."""
+"""One proved threshold: its score, its target, and the measurements there."""
 
 import math
 from collections.abc import Hashable, Mapping
@@ -18,20 +18,20 @@ TARGETS = {
 
 
 PARTS = ("selected", "precision", "recall", "specificity", "npv", "false_alarms")
-"""What is measured at a threshold."""
+"""The measurements at a threshold."""
 
 
 SHOWN = ("selected", "precision", "recall", "false_alarms")
-"""What is printed of a threshold."""
+"""The measurements that are printed."""
 
 
 NAMES = {"false_alarms": "false alarms per true one"}
-"""Parts that are printed under other names."""
+"""Measurements that are printed under other names."""
 
 
 def _shown_below(cut: float) -> bool:
-    """Whether a threshold is the double after a short number, which shows it better than its own
-    digits.
+    """Whether a threshold is the next double after a short number, which shows it better than its
+    own digits.
     """
     under = math.nextafter(cut, -math.inf)
     return bool(cut) and float(f"{under:.10g}") == under
@@ -40,7 +40,7 @@ def _shown_below(cut: float) -> bool:
 def compared(cut: float) -> dict[str, str]:
     """Return how scores above and below a threshold compare with it.
 
-    The double after a short number is shown by it.
+    The next double after a short number is shown by that number.
 
     >>> compared(0.85), compared(0.8500000000000001)
     ({'above': '>= 0.85', 'below': '< 0.85'}, {'above': '> 0.85', 'below': '<= 0.85'})
@@ -55,7 +55,7 @@ def compared(cut: float) -> dict[str, str]:
 class Measured:
     """A share among the counted rows, and limits for it in the population.
 
-    0 and 1 if no limits are derived.
+    The limits are 0 and 1 if none are derived.
     """
 
     value: float
@@ -65,7 +65,7 @@ class Measured:
 
     @property
     def limits(self) -> str:
-        """The limits in words; what is true of every share is left out."""
+        """The limits in words, without trivial ones."""
         return share_limits(self.lower, self.upper, self.most)
 
     def __str__(self) -> str:
@@ -75,9 +75,9 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Ratio(Measured):
-    """A number for each of something else, which may exceed 1.
+    """A number per unit of something else, which may exceed 1.
 
-    If no limits are derived, they are 0 and infinity.
+    The limits are 0 and infinity if none are derived.
     """
 
     most: ClassVar[float] = math.inf
@@ -85,30 +85,31 @@ class Ratio(Measured):
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """One target in one segment: the threshold, and what is known of the rows on both sides of it.
+    """One target in one segment: the threshold, and what is known about the rows on both sides of
+    it.
 
     Attributes
     ----------
     segment : object
         The segment; None for all rows.
     target, level : str, float
-        What was asked for, such as "precision", 0.9.
+        The requested target, such as "precision", 0.9.
     threshold : float or None
         Rows with score >= threshold are selected; None if nothing is proved.
     reason : str or None
         Why nothing is proved.
     labels_needed : int or None
-        Where nothing is proved: how many labels, of this segment, would probably be enough, if more
-        rows are like these. Always more than there are. None if no threshold looks good enough, or
-        where the estimate is not above the rows that there are: then the reason says that more
-        labels may be enough.
+        If nothing is proved: the number of labels in this segment that would probably be enough, if
+        further rows are like these. Always more than there are. None if no threshold looks good
+        enough, or if the estimate does not exceed the rows that there are: then the reason says
+        that more labels may be enough.
     counted : int
-        Rows that were counted.
+        Number of rows counted.
     selected, precision, recall, specificity, npv : Measured or None
-        The share of rows that are selected, and how often the decision is right. The limits of all
-        of them and the target hold together; see `Threshold.limits_confidence_level`.
+        The share of rows selected, and how often the decision is correct. All their limits and the
+        target hold together; see `Threshold.limits_confidence_level`.
     false_alarms : Ratio or None
-        False alarms for each true one, (1 - precision) / precision.
+        False alarms per true alarm, (1 - precision) / precision.
     """
 
     segment: Hashable
@@ -135,7 +136,7 @@ class Cut:
         counted: int,
         parts: Mapping[str, Measured],
     ) -> Self:
-        """A threshold that is proved, with what was measured there."""
+        """A proved threshold, with the measurements there."""
         shares: dict[str, Any] = dict(parts)
         return cls(segment, target, level, cut, counted=counted, **shares)
 

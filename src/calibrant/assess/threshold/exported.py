@@ -1,4 +1,4 @@
-"""Thresholds as a table, which exports read."""
+"""Thresholds as a table, for exports."""
 
 from dataclasses import replace
 from typing import cast
@@ -22,7 +22,7 @@ def threshold_table(found: Threshold, coverage: float) -> Table:
 
 
 def _steps(segment: Segment | None, low: float, high: float) -> Steps:
-    """One or two cuts of the score: not selected, perhaps referred to a person, selected."""
+    """One or two cuts of the score: not selected, possibly referred to a person, selected."""
     cuts = np.array([cut for cut in sorted({low, high}) if np.isfinite(cut)])
     firsts = [-np.inf, *cuts.tolist()]  # the first score of each step
     regions = np.array([1 if first >= high else 0 if first < low else -1 for first in firsts])

@@ -1,6 +1,4 @@
-"""The search for thresholds: by ranks, by a look at some of the rows, and by order statistics of
-one class.
-"""
+"""The search for thresholds: by ranks, with pilot rows, and by order statistics of one class."""
 
 import math
 from collections.abc import Callable, Hashable, Mapping
@@ -47,13 +45,13 @@ from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.numbers import counted as number_of
 from calibrant.text.numbers import rows as rows_text
 
-_DRAWN = 0.15  # share of the rows that only choose where to look
+_DRAWN = 0.15  # share of the rows used only to choose candidates
 _MOST_DRAWN = 10**6
-_GRID = 1_000  # thresholds at which more rows are counted for recall than are held in memory
+_GRID = 1_000  # thresholds at which rows are counted for recall, if they do not fit in memory
 _ROUNDING = 1e-9
-_SHARES = 5  # with exact limits beside the target
+_SHARES = 5  # with exact limits besides the target
 _UNLABELLED_PART = (
-    0.1  # of what limits may miss, for the share that is selected among rows without labels
+    0.1  # share of the limits' error budget for the share selected among rows without labels
 )
 
 _ALONE = (
@@ -62,13 +60,11 @@ _ALONE = (
 )
 
 Tested = tuple[Ladder, BoolArray]
-"""What was counted at some thresholds, in the order of the tests, and at which of them the target
-is proved.
-"""
+"""Counts at some thresholds, in the order of the tests, and where the target is proved."""
 
 
 class Search:
-    """The search for the thresholds of all targets and segments, within one budget."""
+    """The search for the thresholds of all targets and segments, within one error budget."""
 
     def __init__(
         self,
@@ -91,9 +87,9 @@ class Search:
         self._budget = alpha / len(targets)
         self.alpha = sidak_level(alpha, len(self.names)) / len(
             targets
-        )  # groups share the budget after the look
+        )  # groups share the budget after the pilot rows are drawn
         self.max_group_size = max_group_size
-        self.above_cap = 0.0  # share of the counted rows, where rows have groups
+        self.above_cap = 0.0  # share of the counted rows, if rows have groups
         self.broken: list[
             tuple[str, float, float]
         ] = []  # targets that the same rows miss if all of them count
@@ -102,17 +98,17 @@ class Search:
 
     @property
     def _limits_alpha(self) -> float:
-        """What limits beside the targets may miss.
+        """The error budget for limits besides the targets.
 
-        Without what pays for the share among rows without labels.
+        It excludes the part for the share among rows without labels.
         """
         return self.alpha * (1.0 - _UNLABELLED_PART) if self._unlabelled is not None else self.alpha
 
     def _with_unlabelled(self, parts: dict[str, Measured], cut: float) -> dict[str, Measured]:
-        """The shares, where that of selected rows comes from rows without labels, if there are any.
+        """The shares; that of selected rows comes from rows without labels, if there are any.
 
-        They are independent of the labelled rows, and so of the threshold: those that it selects
-        are binomial.
+        They are independent of the labelled rows, and so of the threshold: the number that it
+        selects is binomial.
         """
         if self._unlabelled is None:
             return parts
@@ -121,12 +117,12 @@ class Search:
         return parts | {"selected": exact_share(selected, self._unlabelled.size, tail)}
 
     def _look(self) -> tuple[MemoryRows, Rows]:
-        """Rows drawn at random, with their labels, and the others."""
+        """Random rows with their labels, and the others."""
         size = self._pilot
         units = self.data.n_groups() if self.grouped else self.n_rows
         if isinstance(size, str):
             size = min(math.ceil(_DRAWN * units), _MOST_DRAWN, max(units - 1, 1))
-        if self.grouped and self.max_group_size is None:  # the drawn groups fix the cap, too
+        if self.grouped and self.max_group_size is None:  # the drawn groups also set the cap
             least = PILOT_SHARE if isinstance(size, float) else fewest_pilot_groups(units)
             size = max(size, least)
         draw = self.data.draw(size, self.seed)
@@ -139,7 +135,7 @@ class Search:
         return drawn, others
 
     def by_ranks(self, start: float | None) -> tuple[Cut, ...]:
-        """Every score of the rows themselves, from ranks or from one start; see `threshold`."""
+        """Search every score of the rows themselves, from ranks or from one start; see `threshold`."""
         found = []
         rows = self.data.collect()
         for place, (name, (scores, codes)) in enumerate(rows_by_segment(rows, self.names).items()):
@@ -155,15 +151,15 @@ class Search:
         return tuple(found)
 
     def by_look(self) -> tuple[Cut, ...]:
-        """Candidates from drawn rows; counts, and tests in a fixed order, from the others."""
+        """Take candidates from drawn rows, and count and test in a fixed order on the others."""
         drawn, others = self._look()
         ratio = self.n_rows / self.n_drawn - 1.0
         if (
             drawn.groups is not None
-        ):  # how many rows the counted groups have must not decide where tests begin
+        ):  # the number of rows in the counted groups must not determine where tests begin
             ratio = self.data.n_groups() / np.unique(drawn.groups.codes).size - 1.0
-            # groups with rows in several segments make them dependent; those without drawn rows are
-            # not tested
+            # groups with rows in several segments make them dependent; segments without drawn rows
+            # are not tested
             self.alpha = self._budget / (
                 1 if drawn.segment is None else np.unique(drawn.segment).size
             )
@@ -218,7 +214,7 @@ class Search:
     ) -> None:
         """Let whole groups be tested.
 
-        No size among those that are counted bounds the size of a new one.
+        The sizes of the counted groups do not bound the size of a new one.
         """
         if drawn.groups is None or others.groups is None:
             raise InvalidTypeError("groups", "be known for all rows", got="rows without groups")
@@ -246,7 +242,7 @@ class Search:
     ) -> list[Cut]:
         """The thresholds of one segment: of one target, or of both sides.
 
-        `measured` gives limits to what was seen.
+        `measured` adds limits to the counts.
         """
         chosen = {
             target: float(steps.cuts[proved][-1])
@@ -254,7 +250,7 @@ class Search:
             if proved.any()
         }
         reasons: dict[str, str] = {}
-        if len(chosen) == 2 and chosen["precision"] < chosen["npv"]:  # nothing need be referred
+        if len(chosen) == 2 and chosen["precision"] < chosen["npv"]:  # nothing needs to be referred
             steps, proved = tested["precision"]
             others, others_proved = tested["npv"]
             common = np.flatnonzero(proved & np.isin(steps.places, others.places[others_proved]))
@@ -280,9 +276,9 @@ class Search:
     def _measured_in_groups(
         self, shares: Mapping[str, tuple[float, float]], target: str, level: float
     ) -> dict[str, Measured]:
-        """Shares where a group counts up to its cap.
+        """Shares in which a group counts up to its cap.
 
-        A target that fails where all rows count is kept in mind.
+        A target that fails if all rows count is recorded.
         """
         capped, in_full = shares[target]
         if in_full < min(level, capped - _ROUNDING):
@@ -329,15 +325,15 @@ class Search:
         return Cut(name, target, level, None, reason, needed, counted=n)
 
     def _with_drawn(self, n: int) -> int:
-        """Return about how many rows a segment has in all, if `n` of them are counted."""
+        """Return the approximate number of rows in a segment, if `n` of them are counted."""
         return math.ceil(n * self.n_rows / (self.n_rows - self.n_drawn))
 
     def by_order_statistic(self) -> tuple[Cut, ...]:
-        """Recall by a rank among the positives, and specificity by one among the negatives.
+        """Recall by a rank among the positives, and specificity by a rank among the negatives.
 
-        More rows than are held in memory are counted at thresholds from drawn rows: the highest of
-        them that leaves as few positives below is at most the order statistic, so that its recall
-        is at least as high.
+        If there are more rows than fit in memory, they are counted at thresholds from drawn rows:
+        the highest of these that leaves as few positives below is at most the order statistic, so
+        its recall is at least as high.
         """
         ((target, level),) = self.targets.items()
         is_here = in_memory(self.data)

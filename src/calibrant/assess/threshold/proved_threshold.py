@@ -1,4 +1,4 @@
-"""What `threshold` returns: numbers, the sentence, and the decisions that follow."""
+"""The result of `threshold`: numbers, the sentence, and the decisions that follow."""
 
 import math
 from collections.abc import Hashable, Mapping
@@ -28,7 +28,7 @@ KEPT_BY_WEIGHT = (
     "each row was kept with probability weight / bound, so that the rows are draws from the"
     " weighted population"
 )
-"""What is assumed of rows with importance weights."""
+"""The assumption about rows with importance weights."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -191,7 +191,7 @@ class Threshold(Result):
         return (ResultTable("thresholds", columns, self._shown(), heads, self._on_limits()),)
 
     def _shown(self) -> tuple[str, ...]:
-        """The columns for people: the usual shares, and those that were asked for."""
+        """The columns for people: the usual shares, and the requested ones."""
         if all(cut.threshold is None for cut in self.cuts):
             return ()  # the sentence says why
         asked = {cut.target for cut in self.cuts}
@@ -201,7 +201,7 @@ class Threshold(Result):
         return (*(["segment"] if segmented else []), "target", "level", "score", *limits)
 
     def _on_limits(self) -> str:
-        """How to read the limits of the table."""
+        """How to read the limits in the table."""
         together = percent(self.limits_confidence_level)
         return (
             f"Limits are in brackets. They and the targets hold together with {together}"
@@ -273,7 +273,7 @@ class Threshold(Result):
     def _sides(
         self, scores: "ArrayLike", segments: "ArrayLike | None"
     ) -> tuple[BoolArray, BoolArray]:
-        """Rows that are selected, and rows that are decided to be negative."""
+        """Which rows are selected, and which are decided to be negative."""
         values = as_scores(scores)
         segmented = any(cut.segment is not None for cut in self.cuts)
         if segmented == (segments is None):

@@ -1,10 +1,10 @@
 """Thresholds from the ranks of the rows themselves: where the tests begin, and how they share
 alpha.
 
-No row is set aside. The k-th largest score is a start for a k that is fixed beforehand: given it,
+No row is set aside. The k-th largest score is a start, for a k that is fixed beforehand: given it,
 the rows above are independent draws, so the first test is exact. From there every score is tested
 in turn, until the first failure. Several starts share alpha, and a chain of tests that reaches the
-next start hands its part on (fallback procedure, Wiens 2003).
+next start passes its part on (fallback procedure, Wiens 2003).
 """
 
 import numpy as np
@@ -14,21 +14,21 @@ from calibrant._typing import BoolArray, CodeArray, FloatArray, IntArray
 from calibrant.assess.threshold.candidates import Ladder, rows_needed
 from calibrant.params.random import RandomSource
 
-# Shares of the rows above each start, rising, and parts of alpha. Most goes to a tenth and a
-# quarter of the rows, which is the best of a few that were tried with rates that equal the score,
+# Shares of the rows above each start, increasing, and parts of alpha. Most goes to a tenth and a
+# quarter of the rows, the best of a few choices that were tried with rates that equal the score,
 # fall at the top, or stay at the target.
 _TAIL = [(0.25 / 2.5**step, 0.1 / 2.0**step) for step in range(9, 1, -1)]
 _STARTS = [*_TAIL, (0.1, 0.45), (0.25, 0.46), (0.5, 0.04)]
 _LEAST_TOLD = 20
-_ROOM = 1.2  # times the rows that a start needs at least
+_ROOM = 1.2  # multiple of the rows that a start needs at least
 
 
 def starts(n: int, target: float, alpha: float) -> list[tuple[int, float]]:
-    """How many rows lie above each start, rising, and its part of alpha.
+    """The number of rows above each start, increasing, and its part of alpha.
 
-    None where nothing can be proved.
+    None if nothing can be proved.
 
-    A start with too few rows to prove anything leaves its part to the next.
+    A start with too few rows to prove anything passes its part to the next.
 
     >>> [(size, round(part, 3)) for size, part in starts(500, 0.8, 0.1)]
     [(50, 0.05), (125, 0.046), (250, 0.004)]
@@ -49,10 +49,10 @@ def starts(n: int, target: float, alpha: float) -> list[tuple[int, float]]:
 
 
 def chained(tails: FloatArray, begins: list[tuple[int, float]]) -> BoolArray:
-    """Which sets are proved: the first of each start, and all that follow until a tail is above the
+    """Which sets are proved: the first of each start, and all that follow until a tail exceeds the
     level.
 
-    `tails` has the tail probability of the set of the first row, of the first two, and so on.
+    `tails` holds the tail probability of the set of the first row, of the first two, and so on.
     """
     proved = np.zeros(tails.size, dtype=bool)
     level = 0.0
@@ -89,17 +89,17 @@ def ranked(
     start: float | None,
     source: RandomSource,
 ) -> tuple[Ladder, BoolArray]:
-    """What was counted at every score, from the start on, in the order of the tests.
+    """The counts at every score, from the start on, in the order of the tests.
 
-    And where the target is proved.
+    Also where the target is proved.
 
-    Rows of one score are tested one after the other, in an order that is drawn for their positions,
-    so that a start may lie among them. What is reported lies between scores. A `start` that was
-    fixed beforehand is not moved by the rows, and needs none of that.
+    Rows with equal scores are tested one after the other, in a random order drawn for their
+    positions, so that a start may lie among them. Reported thresholds lie between scores. A `start`
+    that was fixed beforehand does not depend on the rows, and needs none of that.
     """
     above = target == "precision"
     values, right = (scores, codes) if above else (-scores, 1 - codes)
-    # the order among ties is a permutation of positions: labels must have no part in it, not even
+    # the order among ties is a permutation of positions: labels must not affect it, not even
     # through a fixed seed
     order = np.lexsort((source.hashes(np.arange(values.size, dtype=np.uint64)), -values))
     values = values[order]
@@ -125,7 +125,7 @@ def ranked(
     )
     least = max(
         _LEAST_TOLD, n.size // 10
-    )  # smaller sets say little on how many labels would be enough
+    )  # smaller sets say little about how many labels would be enough
     tried = n[ends] >= min(least, n.size, *(size for size, _ in begins))
     if not above:
         cuts = np.nextafter(-cuts, np.inf)

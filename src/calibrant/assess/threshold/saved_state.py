@@ -1,5 +1,5 @@
-"""Saved thresholds: what the counts decide is derived again, and no target or limit is better than
-they allow.
+"""Saved thresholds: everything determined by the counts is derived again, and no target or limit is
+better than they allow.
 """
 
 import math
@@ -73,7 +73,7 @@ _ENTRIES = declared(
 
 
 def saved_threshold(found: Threshold) -> dict[str, Any]:
-    """What a model file keeps of thresholds."""
+    """What a model file stores about thresholds."""
     said = replace(found, read=())
     return {"schema": SCHEMA, **written(_ENTRIES, said), "sentence": said.sentence}
 
@@ -99,7 +99,7 @@ def threshold_from_state(state: Mapping[str, Any]) -> Threshold:
 
 
 def _check_cut(cut: Cut) -> None:
-    """A threshold with its shares, or the reason why there is none."""
+    """Require a threshold with its shares, or the reason why there is none."""
     if (cut.threshold is None) == (cut.reason is None):
         rule = "be given, or else the reason why there is none"
         raise InvalidValueError("threshold", rule, got=shown(cut.threshold))
@@ -119,7 +119,7 @@ def _check_cut(cut: Cut) -> None:
 
 
 def _check_together(cuts: tuple[Cut, ...], n_counted: int) -> None:
-    """One level for each target, in the same segments, and no more rows than there are."""
+    """Require one level per target, in the same segments, and no more rows than there are."""
     targets = {cut.target: cut.level for cut in cuts}
     if len(targets) > 1 and set(targets) != {"precision", "npv"}:
         raise InvalidValueError(
@@ -146,10 +146,10 @@ def _check_counts(cut: Cut, found: Threshold) -> None:
     """Raise an error for shares, limits and a target that do not follow from the counts on both
     sides.
 
-    A target passes an exact test of its own counts with the whole part of the error budget,
-    whatever was tested before. All limits but those of a look follow from the counts. A look shares
-    its budget among all thresholds that it tries, which are not saved, so that its limits are at
-    least those of a single one.
+    A target must pass an exact test of its own counts with its whole part of the error budget,
+    whatever was tested before. All limits follow from the counts, except those found with pilot
+    rows. That search shares its budget among all thresholds that it tries, which are not saved, so
+    its limits are at least as wide as those of a single threshold.
     """
     grouped = found.max_group_size is not None
     parts = {name: getattr(cut, name) for name in (*_SHARES, "false_alarms")}
@@ -176,7 +176,7 @@ def _check_counts(cut: Cut, found: Threshold) -> None:
 
 
 def _confusion(cut: Cut) -> Confusion[int]:
-    """Rows on both sides of a threshold, by their label; they follow from three of the shares."""
+    """Rows on both sides of a threshold, by label; they follow from three of the shares."""
     if cut.selected is None or cut.precision is None or cut.npv is None:
         raise InvalidValueError("selected, precision and npv", "be shares", got="none")
     above = _whole(cut.selected.value, cut.counted)
@@ -203,7 +203,7 @@ def _check_target(cut: Cut, seen: Confusion[int], alpha: float) -> None:
 
 
 def _check_groups(cut: Cut, parts: Mapping[str, Measured]) -> None:
-    """With groups nothing is proved but the target."""
+    """Check that with groups nothing but the target is proved."""
     derived = measured_in_groups(
         {name: parts[name].value for name in _SHARES}, cut.target, cut.level
     )
@@ -212,7 +212,7 @@ def _check_groups(cut: Cut, parts: Mapping[str, Measured]) -> None:
 
 
 def _check_limits(name: str, share: Measured, best: Measured, *, exact: bool) -> None:
-    """Raise an error for another share than that of the counts, and for limits that are other, or
+    """Raise an error for a share other than that of the counts, and for limits that differ or are
     too narrow.
     """
     if not _same(share.value, best.value):
@@ -232,7 +232,7 @@ def _check_limits(name: str, share: Measured, best: Measured, *, exact: bool) ->
 
 
 def _same(one: float, other: float) -> bool:
-    """Equal up to rounding; what is not finite reads as null, and so as unknown."""
+    """Equal up to rounding; values that are not finite are read as null, and so as unknown."""
     if not math.isfinite(one) or not math.isfinite(other):
         return not math.isfinite(one) and not math.isfinite(other)
     return abs(one - other) <= _ROUNDING * max(abs(one), abs(other), 1e-3)

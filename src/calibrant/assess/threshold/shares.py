@@ -19,7 +19,7 @@ def measured_at_fixed(
 ) -> dict[str, Measured]:
     """Exact limits at a threshold that was fixed beforehand.
 
-    `tail` is for each of the five shares and both sides.
+    `tail` applies to each of the five shares and both sides.
     """
     return _finished(
         {name: exact_share(*share, tail) for name, share in seen.shares.items()}, target, level
@@ -31,8 +31,8 @@ def measured_at_rank(
 ) -> dict[str, Measured]:
     """Limits at an order statistic of one class: rows of the other class are independent of it.
 
-    So their share on each side has exact limits, and so has the share of positives among all rows.
-    The share of the own class is only known by its target. The rest follows from these three.
+    So their share on each side has exact limits, and so does the share of positives among all rows.
+    The share of the own class is known only by its target. The rest follows from these three.
     """
     parts = {
         name: (
@@ -50,8 +50,8 @@ def measured_at_rank(
 def measured_anywhere(
     seen: Confusion[int], target: str, level: float, alpha: float
 ) -> dict[str, Measured]:
-    """Limits at any threshold, found in any way: Kolmogorov's distance within each class holds at
-    all thresholds.
+    """Limits at any threshold, however found: Kolmogorov's distance within each class holds at all
+    thresholds.
     """
     pairs = seen.shares["recall"], seen.shares["specificity"]
     reach = kolmogorov_distance(np.array([n for _, n in pairs]), 0.75 * alpha)
@@ -84,7 +84,7 @@ def _composed(
     target: str,
     level: float,
 ) -> dict[str, Measured]:
-    """All shares, from the share of positives and from those of both classes on each side."""
+    """All shares, from the share of positives and from the shares of both classes on each side."""
     value = {name: _share(*share) for name, share in seen.shares.items()}
     low = _mix(base, recall.lower, 1 - specificity.upper, min)
     high = _mix(base, recall.upper, 1 - specificity.lower, max)
@@ -111,9 +111,7 @@ def _turned(share: Measured) -> Measured:
 
 
 def _bayes(value: float, base: Measured, hit: Measured, rejected: Measured) -> Measured:
-    """The share of positives among selected rows, from the shares of both classes that are
-    selected.
-    """
+    """The share of positives among selected rows, from the selected shares of both classes."""
 
     def right(share: float, hits: float, alarms: float) -> float:
         return share * hits / max(share * hits + (1 - share) * alarms, 1e-300)
@@ -127,7 +125,7 @@ def _bayes(value: float, base: Measured, hit: Measured, rejected: Measured) -> M
 
 
 def _finished(parts: dict[str, Measured], target: str, level: float) -> dict[str, Measured]:
-    """With what the target proves, and false alarms for each true one."""
+    """Add what the target proves, and the false alarms per true alarm."""
     proved = parts[target]
     parts[target] = Measured(proved.value, max(proved.lower, level), max(proved.upper, level))
     parts["false_alarms"] = alarms_per_hit(parts["precision"])
@@ -135,7 +133,7 @@ def _finished(parts: dict[str, Measured], target: str, level: float) -> dict[str
 
 
 def alarms_per_hit(precision: Measured) -> Ratio:
-    """False alarms for each true one, which follow from the precision."""
+    """False alarms per true alarm, which follow from the precision."""
     return Ratio(_per_hit(precision.value), _per_hit(precision.upper), _per_hit(precision.lower))
 
 

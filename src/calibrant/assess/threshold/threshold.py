@@ -34,7 +34,7 @@ from calibrant.text.numbers import rows as rows_text
 from calibrant.text.sentences import Setting, words
 
 METHODS = ("auto", "ranks", "look")
-_MOST_RANKED = 10**6  # rows: with more of them a look is as good, and needs no sorting
+_MOST_RANKED = 10**6  # rows: with more of them, pilot rows are as good and need no sorting
 
 
 def threshold(
@@ -209,7 +209,7 @@ def threshold(
 
 
 def _checked_targets(**asked: float | None) -> dict[str, float]:
-    """The targets that were given: one of them, or precision and npv together."""
+    """The given targets: one of them, or precision and npv together."""
     targets = {
         name: OPEN_UNIT.check(name, level) for name, level in asked.items() if level is not None
     }
@@ -220,7 +220,7 @@ def _checked_targets(**asked: float | None) -> dict[str, float]:
 
 
 def _counted(data: Rows) -> tuple[Rows, int, Hashable]:
-    """The rows with their classes, how many there are, and the positive class."""
+    """The rows with their classes, their number, and the positive class."""
     whole, known = data.tally(regions({name: np.empty(0) for name in data.sizes()}))
     n_rows = int(whole.counts.sum())
     return data.with_classes(known.labels, known.positive), n_rows, known.positive
@@ -229,7 +229,7 @@ def _counted(data: Rows) -> tuple[Rows, int, Hashable]:
 def _check_search(
     method: str, pilot: float | str, start: float | None, targets: dict[str, float]
 ) -> None:
-    """Raise an error for settings of the search that do not exist, or not for these targets."""
+    """Raise an error for search settings that do not exist, or do not apply to these targets."""
     Choice(METHODS).check("method", method)
     (FRACTION_OR_COUNT | Only("auto")).check("pilot", pilot)
     if start is None:
@@ -248,11 +248,11 @@ def _tested_by_side(targets: dict[str, float]) -> bool:
 
 
 def _kept_by_weight(data: Rows, weight_bound: float | None, seed: int) -> Rows:
-    """Rows kept by their weight: draws from the weighted population, so that all that is proved
+    """Rows kept by their weight: draws from the weighted population, so that everything proved
     holds for it.
 
-    Weights need a bound, and a bound weights: after this, rows were kept by weight where there is a
-    bound.
+    Weights need a bound, and a bound needs weights: after this, rows were kept by weight if there
+    is a bound.
     """
     if data.columns.weight is None and weight_bound is None:
         return data
@@ -273,7 +273,7 @@ def _chosen_method(method: str, grouped: bool, n_rows: int) -> str:
 
 
 def _found_cuts(search: Search, method: str, begin: float | None) -> tuple[Cut, ...]:
-    """Search in the way that fits the rows and the targets."""
+    """Search in the way that suits the rows and the targets."""
     if search.n_rows == 0:
         return search.by_ranks(None)  # which finds nothing
     if begin is not None:
@@ -289,7 +289,7 @@ def _found_cuts(search: Search, method: str, begin: float | None) -> tuple[Cut, 
 def _assumptions(
     search: Search, weight_bound: float | None, begin: float | None, unlabelled: FloatArray | None
 ) -> tuple[str, ...]:
-    """What must be true; after the search, which may have learned the cap on sizes of groups."""
+    """What must be true; called after the search, which may have learned the cap on group sizes."""
     weighted = weight_bound is not None
     drawn = "groups" if search.grouped else "rows"
     assumed = [f"{drawn} are independent draws from one population"]
@@ -307,9 +307,9 @@ def _assumptions(
 
 
 def _group_counts(search: Search) -> dict[str, Any]:
-    """How many rows a group counts as, and the share of rows above that.
+    """The number of rows that a group counts as, and the share of rows above that.
 
-    Nothing where rows have no groups.
+    Empty if rows have no groups.
     """
     if not search.grouped:
         return {}
@@ -339,8 +339,8 @@ def _with_others(name: str) -> InvalidTypeError:
 
 
 def _warn_of_cap(search: Search, given_cap: int | None) -> None:
-    """Warn where a target is proved for groups that count up to a learned cap, and missed if all
-    rows count.
+    """Warn if a target is proved for groups that count up to a learned cap, but missed if all rows
+    count.
     """
     if given_cap is not None or not search.broken:
         return

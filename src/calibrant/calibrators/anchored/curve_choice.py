@@ -24,7 +24,7 @@ from calibrant.sample.taken_rows import COLLECT_LIMIT
 from calibrant.text.sentences import Setting
 
 Curve: TypeAlias = Callable[[FloatArray], FloatArray]
-"""From scores to probabilities in (0, 1)."""
+"""A function from scores to probabilities in (0, 1)."""
 
 NAMED: dict[str, type[CurveCalibrator]] = {
     "beta": BetaCalibrator,
@@ -35,20 +35,18 @@ NAMED: dict[str, type[CurveCalibrator]] = {
 CURVES = ("auto", *NAMED)
 _SCORE = "score"
 _FOLDS = 5
-_MANY_ROWS = 100_000  # from which on one fold is enough to choose a curve
-_TRUSTED = 20.0  # rows that a score in [0, 1] counts for where few rows fit a first curve
+_MANY_ROWS = 100_000  # rows from which on one fold is enough to choose a curve
+_TRUSTED = 20.0  # rows that a score in [0, 1] counts as if few rows fit a first curve
 _SLIGHT = (
     0.05  # on the logit scale, from the first row to the last: a rise that only keeps the ranking
 )
-_REFUTED = 2.0  # standard errors by which rows in the wrong order must be more than chance
-_CLEARLY_FALLING = 4.0  # the same, for a curve that falls as the score rises
-_CLEARLY = (
-    3.0  # by which its log loss over all these rows must be smaller than that of the score itself
-)
+_REFUTED = 2.0  # standard errors by which the number of misordered pairs must exceed chance
+_CLEARLY_FALLING = 4.0  # the same, for a curve that decreases in the score
+_CLEARLY = 3.0  # by which its log loss over all these rows must be below that of the score itself
 
 
 def fit_curve(curve: str | ScoreCalibrator, rows: DistinctScores) -> tuple[str, Curve]:
-    """Fit a curve to counts of rows; return its name too, as "auto" chooses one."""
+    """Fit a curve to counts of rows; also return its name, because "auto" chooses one."""
     if not isinstance(curve, str):
         return type(curve).__name__, _fitted(clone(curve).set_params(pos_label=1), rows)
     if is_falling(rows):
@@ -60,14 +58,14 @@ def fit_curve(curve: str | ScoreCalibrator, rows: DistinctScores) -> tuple[str, 
 
 
 def is_falling(rows: DistinctScores) -> bool:
-    """Whether the rate clearly falls as the score rises, by far more than chance (Mann and
-    Whitney's test).
+    """Whether the rate clearly decreases in the score, by far more than chance (Mann and Whitney's
+    test).
     """
     return _order(rows) < -_CLEARLY_FALLING
 
 
 def _fit_rising(curve: str, rows: DistinctScores) -> tuple[str, Curve]:
-    """Fit a curve, by name, to rows whose rate does not clearly fall."""
+    """Fit a curve, by name, to rows whose rate does not clearly decrease."""
     if curve != "auto":
         return curve, _fitted(NAMED[curve](), rows)
     smooth = _smooth(rows)
@@ -85,7 +83,7 @@ def first_curve(rows: DistinctScores) -> Curve:
     """A curve for few rows: a score in [0, 1] itself, or a smooth curve of it if that is clearly
     better.
 
-    For the fit, the score counts as some more rows, with the score as their rate.
+    In the fit, the score counts as some additional rows, with the score as their rate.
     """
     smooth = _smooth(rows)
     share: Any = rows.counts * (_TRUSTED / rows.n_rows if smooth == "beta" else 0.0)
@@ -102,12 +100,12 @@ def _itself(rows: DistinctScores) -> Curve:
 
 
 def _rising(curve: Curve, rows: DistinctScores) -> Curve:
-    """The curve; or a slight rise in its place, if it does not rise and the rows do not refute the
-    ranking.
+    """The curve; or a slight rise in its place, if it does not increase and the rows do not refute
+    the ranking.
 
-    The fit of a score that says little is often constant, which would tie all scores. The rows
-    refute the ranking if the score of a positive row is the smaller one in clearly more than half
-    of all pairs (Mann and Whitney's test).
+    The fit of an uninformative score is often constant, which would tie all scores. The rows refute
+    the ranking if the positive row has the smaller score in clearly more than half of all pairs
+    (Mann and Whitney's test).
     """
     first, last = curve(rows.scores[[0, -1]])
     if first < last or _order(rows) < -_REFUTED:
@@ -122,7 +120,7 @@ def _rising(curve: Curve, rows: DistinctScores) -> Curve:
 
 
 def _order(rows: DistinctScores) -> float:
-    """By how many standard errors pairs of a positive and a negative row are more often in order
+    """By how many standard errors pairs of a positive and a negative row are in order more often
     than by chance.
     """
     negatives = rows.counts - rows.positives
@@ -136,8 +134,8 @@ class Candidate(NamedTuple):
     """A curve that "auto" may choose: a smooth one and Venn-Abers, mixed on the logit scale.
 
     `steps` is the share of Venn-Abers; it is never 1, because scores on one step would be tied.
-    `handicap` is what the log loss over all rows must gain for the curve to be chosen: simpler ones
-    come first.
+    `handicap` is what the log loss over all rows must gain for the curve to be chosen: simpler
+    curves come first.
     """
 
     name: str
@@ -189,16 +187,15 @@ def _present(scores: FloatArray, counts: IntArray, positives: IntArray) -> Disti
 
 
 def _folds(rows: DistinctScores) -> tuple[list[IntArray], list[IntArray]]:
-    """Rows and positives of each fold: each row is in one of them at random, for any order of rows.
+    """Rows and positives of each fold; each row is in a random fold, whatever the order of rows.
 
-    The classes are drawn in the order of their sizes, so that exchanged labels give exchanged
-    folds.
+    The classes are drawn in the order of their sizes, so that exchanging labels exchanges folds.
     """
     counts, hits = rows.whole
     labels = [hits, counts - hits]
     fingerprint = fingerprint_of(
         rows.scores, counts, np.minimum(*labels)
-    )  # the same for exchanged labels
+    )  # the same if labels are exchanged
     generator = RandomSource.of(0, "folds of a curve", rows=fingerprint).generator()
     swapped = labels[0].sum() > labels[1].sum()
     drawn = [_shared(label, generator) for label in (labels[::-1] if swapped else labels)]
@@ -218,7 +215,7 @@ def _shared(counts: IntArray, generator: np.random.Generator) -> list[IntArray]:
 
 def _fitted(calibrator: Any, rows: DistinctScores) -> Curve:
     """The curve of a calibrator, fitted to counts of rows with labels 0 and 1."""
-    # a class that a user wrote may have another
+    # a user-written class may have its own
     known = (CurveCalibrator.fit, VennAbersCalibrator.fit)
     own = type(calibrator)
     if own.fit in known and own.predict is CurveCalibrator.predict:
@@ -243,7 +240,7 @@ def _fitted(calibrator: Any, rows: DistinctScores) -> Curve:
 
 
 def _known(values: FloatArray, calibrator: ScoreCalibrator) -> FloatArray:
-    """The values of a curve, kept away from 0 and 1; raise where one is missing."""
+    """The values of a curve, kept away from 0 and 1; raise an error if one is missing."""
     if not np.isfinite(values).all():
         raise InvalidValueError(
             "curve", "predict probabilities", got=f"missing values from {calibrator!r}"
@@ -252,7 +249,7 @@ def _known(values: FloatArray, calibrator: ScoreCalibrator) -> FloatArray:
 
 
 def _fitted_to_counts(calibrator: CurveCalibrator, rows: DistinctScores) -> Curve:
-    """The same of a curve of calibrant, which needs no rows one by one.
+    """The fitted curve of a calibrant calibrator, which does not need individual rows.
 
     Beyond the scores of these rows it is constant.
     """

@@ -15,15 +15,15 @@ from calibrant.cells.layout import next_double
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.sample.rows import Rows
 
-_MOST_VALUES = 1024  # rows of a segment up to which every score has a cell of its own
-_VALUES = 256  # scores that have one where rows are more, besides those in the tails
+_MOST_VALUES = 1024  # rows of a segment up to which every score has its own cell
+_VALUES = 256  # scores with their own cells if there are more rows, besides those in the tails
 _TAIL_VALUES = 8  # for each doubling of the rows beyond a value in the tails
 _SUBDIVISIONS = 16  # of the gap between two such scores
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Rows and positives of fine cells of the score: the values of some ranks, and parts of the
+    """Rows and positives of fine cells of the score: the values at some ranks, and parts of the
     gaps between them.
 
     Attributes
@@ -32,7 +32,7 @@ class Grid:
         The cells. Neighbouring values are one cell each, and so is each sixteenth of the gap
         between them.
     rows, positives : int arrays
-        What was counted in each cell.
+        The counts of each cell.
     """
 
     cells: Bins
@@ -49,7 +49,7 @@ class Grid:
     ) -> Self:
         """Count the rows; every edge of a region is one of the values.
 
-        Cells are cut at `more` scores, too.
+        Cells are also cut at `more` scores.
         """
         found = data.order_statistics({name: grid_ranks(size) for name, size in sizes.items()})
         all_cuts = []
@@ -82,7 +82,7 @@ class Grid:
 
     @property
     def segment(self) -> IndexArray:
-        """The number of the segment of each cell."""
+        """The index of each cell's segment."""
         return self.cells.layout.cells.segment
 
     @cached_property
@@ -101,14 +101,14 @@ class Grid:
             return np.where(closed & ~single, begin / 2 + end / 2, outer)
 
     def regions(self, partition: Bins) -> IndexArray:
-        """The region in which each cell counts, -1 where it counts in none."""
+        """The region in which each cell counts; -1 if none."""
         within = self.segment if partition.has_segments else None
         return np.asarray(partition.membership(partition.prepared(self.middle, within)))
 
     def knots(self, number: int) -> FloatArray:
-        """Where cells of a segment begin, from its smallest score to its largest.
+        """Where the cells of a segment begin, from its smallest score to its largest.
 
-        Any score without a row.
+        Any score if there are no rows.
         """
         seen = np.flatnonzero((self.segment == number) & (self.rows > 0))
         if not seen.size:
@@ -123,7 +123,7 @@ class Grid:
     def distinct(self, chosen: BoolArray) -> DistinctScores:
         """The chosen cells with rows as distinct scores, each in the middle of its cell.
 
-        Where gaps are divided, a value and the gap after it are one, at the mean of their rows.
+        If gaps are divided, a value and the gap after it are merged, at the mean of their rows.
         """
         chosen = chosen & (self.rows > 0)
         order = np.argsort(self.middle[chosen], kind="stable")
@@ -144,7 +144,7 @@ class Grid:
 
 
 def _cells(regions: Bins, cuts: Sequence[FloatArray]) -> Bins:
-    """Cells that are cut at scores of each segment, in the range of its regions."""
+    """Cells cut at scores of each segment, in the range of its regions."""
     parts = []
     for part, values in zip(regions.parts, cuts, strict=True):
         inside = values[(values > part.low) & (values <= part.high) & np.isfinite(values)]
@@ -153,9 +153,9 @@ def _cells(regions: Bins, cuts: Sequence[FloatArray]) -> Bins:
 
 
 def grid_ranks(n_rows: int) -> IntArray:
-    """Ranks of the values of a grid: all of few rows.
+    """Ranks of the values of a grid: all ranks for few rows.
 
-    Of many, evenly spread, and closer together in both tails.
+    For many rows, evenly spread, and closer together in both tails.
     """
     if n_rows <= _MOST_VALUES:
         return np.arange(1, n_rows + 1)

@@ -10,18 +10,19 @@ from calibrant.cells.bins import Bins
 from calibrant.limits.interval import Interval
 
 _BISECTIONS = 40
-# of the half-width of a rate: how far the average of a curve may be from the rate before it is bent
+# share of the half-width of a rate: how far a curve's average may be from the rate before it is
+# bent
 _NEAR = 0.1
-_FAR = 0.4  # the same, in regions that do not decide about the largest error
+_FAR = 0.4  # the same, in regions that do not determine the largest error
 _DISTANCE = (
-    1.0  # about how far averages of a curve that rises by 1 can be off, times the root of the rows
+    1.0  # approximate error in averages of a curve that rises by 1, times the root of the rows
 )
-_KEPT = 0.05  # of the curve as it was, where it is cut off
+_KEPT = 0.05  # of the original curve, where it is clipped
 _LARGEST_SHIFT = 64.0
 
 
 def anchored(curve: Pieces, averages: Averages, regions: Bins, limits: Interval) -> Pieces:
-    """Shift the curve, in each region where its average leaves the limits, on the logit scale until
+    """Shift the curve on the logit scale, in each region where its average leaves the limits, until
     it does not.
     """
     found, _ = averages.of(curve)
@@ -37,18 +38,17 @@ def bent(
     rates: FloatArray,
     limits: Interval,
 ) -> Pieces:
-    """Shift a curve that never falls, in each region, towards the rate, and keep the order of
-    scores.
+    """Shift a nondecreasing curve towards the rate in each region, and keep the order of scores.
 
-    On the logit scale, until its average is within a tenth of the half-width of the rate. Where the
-    shifts of two regions would cross, both are cut off at a level between their averages, and a
-    small part of the curve as it was is mixed in, so that scores are not tied. Rates that fall are
-    joined first, as by isotonic regression.
+    It is shifted on the logit scale, until its average is within a tenth of the half-width of the
+    rate. If the shifts of two regions would cross, both are clipped at a level between their
+    averages, and a small part of the original curve is mixed in, so that scores are not tied.
+    Decreasing rates are pooled first, as in isotonic regression.
     """
     found, _ = averages.of(curve)
     rate = np.where(counts > 0, rates, found)
-    # about what the guarantee needs in each region; only the largest counts, and others may stay as
-    # they are
+    # roughly what the guarantee needs in each region; only the largest matters, and others may stay
+    # as they are
     needed = limits.radius + curve.variation(regions) * (_DISTANCE / np.sqrt(np.maximum(counts, 1)))
     near = np.clip(
         (needed.max(where=counts > 0, initial=0.0) - needed) / limits.radius, _NEAR, _FAR
@@ -75,7 +75,7 @@ def _moved(
     target: FloatArray,
     cuts: tuple[FloatArray, FloatArray] | None = None,
 ) -> Pieces:
-    """Shift the curve of each region on the logit scale until its average is the target, cut off
+    """Shift the curve of each region on the logit scale until its average is the target, clipped
     outside `cuts`.
     """
     piece = curve.regions(regions)

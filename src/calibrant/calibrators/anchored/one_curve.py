@@ -1,7 +1,7 @@
-"""One curve, fitted to all rows, with limits by Koksma's inequality: without bets.
+"""One curve, fitted to all rows, with limits by Koksma's inequality, without bets.
 
-For plain rows without pilot rows, or with another interval. Every curve is allowed, even one that is
-fitted to the rows that are counted:
+For plain rows without pilot rows, or with another interval. Every curve is allowed, even one fitted
+to the counted rows:
 
 1. count the rows in fine cells of the score (`Grid`), and find the limits of the rates;
 2. fit the curve to all rows (`fit_curve`), as a table of straight pieces (`Pieces`);
@@ -32,21 +32,21 @@ from calibrant.cells.bins import Bins
 from calibrant.cells.tally import Tally
 from calibrant.limits.interval import Interval
 
-_FEW_ROWS = 500  # a segment with fewer takes the curve of all rows
+_FEW_ROWS = 500  # a segment with fewer rows gets the curve of all rows
 
 
 def fit_to_all_rows(
     binned: Binned, proof: CurveProof, kind: str | ScoreCalibrator
 ) -> tuple[FittedCurve, Interval]:
-    """Fit a curve of a kind, and return it with limits of the rates.
+    """Fit a curve of a kind, and return it with limits on the rates.
 
-    A kind that is named is kept in order.
+    A named kind is kept in order.
     """
     regions = binned.partition.as_bins()
     tally = binned.tally
     grid = Grid.count(binned.rows, regions, _sizes(regions, tally))
     with np.errstate(all="ignore"):
-        # every curve is allowed: it may see all rows
+        # every curve is allowed: it may use all rows
         same = binned.rows is binned.whole
         whole = grid if same else Grid.over(binned.whole, grid.cells)
         limits = proof.rates()
@@ -67,9 +67,9 @@ def fit_to_all_rows(
 def _fitted(
     kind: str | ScoreCalibrator, whole: Grid, grid: Grid, regions: Bins
 ) -> tuple[str, Pieces]:
-    """The curve of each segment; one with few rows has that of all rows.
+    """The curve of each segment; one with few rows gets the curve of all rows.
 
-    `whole` has rows that only cut, too.
+    `whole` includes rows that only cut.
     """
     everything = np.ones(grid.rows.size, dtype=bool)
     name, pooled = fit_curve(kind, whole.distinct(everything))
@@ -79,7 +79,7 @@ def _fitted(
         here = everything if len(knots) == 1 else grid.segment == number
         own = len(knots) > 1 and whole.rows[here].sum() >= _FEW_ROWS
         fitted = fit_curve(kind, whole.distinct(here))[1] if own else pooled
-        # nothing is known of a segment without rows
+        # nothing is known about a segment without rows
         y = fitted(x) if grid.rows[here].any() else np.full(1, 0.5)
         values.append(_monotone(y) if isinstance(kind, str) else y)
     kept = [
@@ -90,9 +90,7 @@ def _fitted(
 
 
 def _monotone(values: FloatArray) -> FloatArray:
-    """Values of a curve that never falls, or that never rises, without steps in the other direction
-    by rounding.
-    """
+    """Values of a monotone curve, without steps in the other direction caused by rounding."""
     way = np.minimum if values[0] > values[-1] else np.maximum
     return np.asarray(way.accumulate(values))
 
@@ -100,8 +98,8 @@ def _monotone(values: FloatArray) -> FloatArray:
 def _in_order(
     curve: Pieces, grid: Grid, regions: Bins, counts: IntArray, rates: FloatArray, near: Interval
 ) -> Pieces:
-    """The curve, bent towards the rates in order: that of scores, or in segments where it falls the
-    opposite one.
+    """The curve, bent towards the rates in the order of scores, or in reverse order in segments
+    where it decreases.
     """
     falling = curve.falling_segments
     if not falling.any():
@@ -118,7 +116,7 @@ def _in_order(
 
 
 def _sizes(regions: Bins, tally: Tally) -> dict[Hashable, int]:
-    """Rows of each segment."""
+    """Number of rows in each segment."""
     within = np.bincount(
         regions.layout.cells.segment, tally.counts, minlength=len(regions.parts)
     ).astype(np.int64)

@@ -1,4 +1,4 @@
-"""A curve of the score that is straight between knots, and its averages over counts of rows."""
+"""A piecewise linear curve of the score, and its averages over counts of rows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -20,21 +20,22 @@ from calibrant.params.kind import Entry, EntryTable, Known
 from calibrant.params.state_kinds import Lists, Numbers
 from calibrant.text.sentences import shown
 
-_ACCURACY = 0.002  # of the curve between the knots that are kept, on the logit scale
-_ROUNDING = 1e-12  # added to what is computed from sums over rows
+_ACCURACY = 0.002  # of the curve between the kept knots, on the logit scale
+_ROUNDING = 1e-12  # added to results computed from sums over rows
 _JUMP = 0.01  # a rise between neighbouring knots from which on the curve jumps where regions meet
 
 
 @dataclass(frozen=True, eq=False)
 class Pieces(Saved):
-    """A curve, straight in each of finitely many cells of the score, that may jump between them.
+    """A curve that is linear in each of finitely many cells of the score, and may jump between
+    them.
 
     Attributes
     ----------
     cells : Bins
         Half-open cells. In the first and the last of each segment the curve is constant.
     left, right : float arrays
-        The value at the beginning of each cell, and the limit at its end.
+        The value at the start of each cell, and the limit at its end.
     """
 
     _entries: ClassVar[EntryTable] = {
@@ -52,7 +53,7 @@ class Pieces(Saved):
         return stored(self)
 
     def __post_init__(self) -> None:
-        """A cell so narrow or so wide that its slope is no finite number is constant."""
+        """Make the curve constant in cells so narrow or so wide that their slope is not finite."""
         object.__setattr__(self, "right", np.where(self.is_straight, self.right, self.left))
 
     @classmethod
@@ -74,17 +75,17 @@ class Pieces(Saved):
 
     @cached_property
     def is_straight(self) -> BoolArray:
-        """Whether the curve may rise within each cell.
+        """Whether the curve may vary within each cell.
 
-        It is constant in a cell without an end, or of one value.
+        It is constant in a cell that is unbounded or has one value.
         """
         return straight_cells(*self.cells.layout.ends)
 
     @cached_property
     def table(self) -> FloatArray:
-        """Of each cell, where it begins, the value there, and the slope.
+        """For each cell, where it begins, the value there, and the slope.
 
-        The slope is a trifle too small, so that rounding never carries the value beyond the limit
+        The slope is slightly too small, so that rounding never carries the value beyond the limit
         at the end.
         """
         begin, end = self.cells.layout.ends
@@ -105,7 +106,7 @@ class Pieces(Saved):
 
     @property
     def falls(self) -> bool:
-        """Whether the curve falls in every segment."""
+        """Whether the curve decreases in every segment."""
         return bool(self.falling_segments.all())
 
     def mirrored(self, segments: BoolArray) -> "Pieces":
@@ -122,7 +123,7 @@ class Pieces(Saved):
         return np.asarray(partition.regions_of(partition.prepared(inside, within)))
 
     def variation(self, partition: Bins) -> FloatArray:
-        """The total variation of the curve over each region, from its beginning to its end."""
+        """The total variation of the curve over each region, from its start to its end."""
         region = self.regions(partition)
         total = np.bincount(region, np.abs(self.right - self.left), minlength=partition.n_regions)
         same = region[1:] == region[:-1]
@@ -185,19 +186,19 @@ class Pieces(Saved):
 
 @dataclass(frozen=True, eq=False)
 class Averages:
-    """Where counted rows lie on a curve, up to their fine cell, and so what its average over each
-    region is.
+    """Where counted rows lie on a curve, up to their fine cell, which gives its average over each
+    region.
 
     Attributes
     ----------
     piece : int array
         The piece of the curve that each fine cell lies in.
     middle, half : float arrays
-        Where in the piece its middle lies, and half of its width, as shares of the piece.
+        The position of its middle in the piece, and half of its width, as shares of the piece.
     region : int array
-        The region that each counts in, -1 for none.
+        The region that each fine cell counts in; -1 for none.
     n_regions : int
-        How many regions there are.
+        The number of regions.
     rows : int array
         Rows of each fine cell.
     """
@@ -210,28 +211,28 @@ class Averages:
     rows: IntArray
 
     def ends(self, curve: Pieces) -> tuple[FloatArray, FloatArray]:
-        """The values of the curve at the beginning and at the end of each fine cell."""
+        """The values of the curve at the start and at the end of each fine cell."""
         low = curve.left[self.piece]
         rise = (curve.right - curve.left)[self.piece]
         return low + rise * (self.middle - self.half), low + rise * (self.middle + self.half)
 
     def steps(self, begin: FloatArray, end: FloatArray) -> FloatArray:
-        """How much a function with these values at the ends moves in each fine cell, and from the
-        one before it.
+        """How much a function with these end values changes in each fine cell, and from the one
+        before it.
         """
         jumps = np.where(self.region[1:] == self.region[:-1], np.abs(begin[1:] - end[:-1]), 0.0)
         return np.asarray(np.abs(end - begin) + np.append(0.0, jumps))
 
     def sums(self, values: FloatArray | IntArray) -> FloatArray:
-        """Sums of a value of each fine cell over regions."""
+        """Sums over regions of a value per fine cell."""
         counted = self.region >= 0
         return _sums(self.region[counted], values[counted], self.n_regions)
 
     def of(self, curve: Pieces) -> tuple[FloatArray, FloatArray]:
-        """The average over the rows of each region, and how far off it can be, as rows are known up
-        to their cell.
+        """The average over the rows of each region, and its possible error, because rows are known
+        only up to their cell.
 
-        A region without rows has the middle of the curve's range in it.
+        A region without rows gets the middle of the curve's range in it.
         """
         cells, where, share, has_rows = self._shares
         piece = self.piece[cells]
@@ -241,7 +242,7 @@ class Averages:
         off = _sums(where, share * np.abs(rise) * self.half[cells], self.n_regions)
         return np.clip(found, 0.0, 1.0), np.where(
             has_rows, off + _ROUNDING, 0.0
-        )  # rounded, a sum may exceed 1
+        )  # after rounding, a sum may exceed 1
 
     def mean(self) -> Callable[[FloatArray, FloatArray], FloatArray]:
         """The average over the rows of each region as a function of the values at the ends of each
@@ -263,7 +264,7 @@ class Averages:
         """The fine cells that count, their region and their share of it, and which regions have
         rows.
 
-        In a region without rows all cells count alike.
+        In a region without rows all cells count equally.
         """
         cells = np.flatnonzero(self.region >= 0)
         where = self.region[cells]
@@ -283,8 +284,8 @@ def _sums(where: IndexArray, values: FloatArray | IntArray, size: int) -> FloatA
 
 
 def interpolate(scores: FloatArray, x: FloatArray, y: FloatArray) -> FloatArray:
-    """Piecewise linear, never outside the two nearest values, and finite for knots as far apart as
-    doubles are.
+    """Interpolate linearly, never outside the two nearest values, and finite even for knots as far
+    apart as doubles can be.
     """
     right = np.clip(np.searchsorted(x, scores, side="left"), 0, x.size - 1)
     left = np.maximum(right - 1, 0)

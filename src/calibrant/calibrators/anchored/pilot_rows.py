@@ -1,5 +1,5 @@
-"""What pilot rows decide before any row is counted: a first curve, where the knots of curves are, and
-how far curves may move where no pilot row was.
+"""What pilot rows determine before any row is counted: a first curve, the knots of curves, and how
+far curves may move beyond the pilot scores.
 """
 
 from collections.abc import Hashable, Mapping
@@ -23,15 +23,16 @@ from calibrant.sample.sources.memory import MemoryRows
 _FEWEST_ROWS = 12  # with fewer pilot rows there is no first curve
 CELLS = 24
 """Cells of each region."""
-_FEW_CELLS = 12  # where rows are fewer than this:
+_FEW_CELLS = 12  # used if there are fewer rows than this:
 _FEW_ROWS = 1_000
-_NEXT_TO_ZERO = 2.0**-200  # in place of 0: some databases refuse products that underflow
-# widths of the pilot's range, beyond its ends, at which scores without bounds have knots
+_NEXT_TO_ZERO = 2.0**-200  # in place of 0: some databases reject products that underflow
+# distances beyond the ends of the pilot scores, in widths of their range, at which unbounded scores
+# have knots
 _OUTER = (0.1, 0.5, 2.0)
-_MOST_SCORES = 1 << 17  # of pilot rows, that first curves are fitted to and knots are chosen from
-_OWN_PILOT = 50  # pilot rows from which on a segment has a first curve and knots of its own
-_NEAREST = 0.01  # to 0 and 1: the score itself as a first curve
-# of the standard error of a rate times the rows: how far curves move beyond pilot rows
+_MOST_SCORES = 1 << 17  # of pilot rows, for fitting first curves and choosing knots
+_OWN_PILOT = 50  # pilot rows from which on a segment has its own first curve and knots
+_NEAREST = 0.01  # distance to 0 and 1, if the score itself is the first curve
+# share of the standard error of a rate times the rows: how far curves move beyond pilot rows
 _MOST_BEYOND = 0.015
 
 
@@ -42,7 +43,7 @@ def has_pilot(drawn: Mapping[Hashable, Any]) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class LabelledPilot:
-    """Pilot rows in segments, and the first curve that is fitted to them.
+    """Pilot rows in segments, and the first curve fitted to them.
 
     Attributes
     ----------
@@ -51,7 +52,7 @@ class LabelledPilot:
     regions : Bins
         The regions.
     segment : int array of shape (n,)
-        The number of each row's segment among those of the regions.
+        The index of each row's segment among those of the regions.
     """
 
     rows: MemoryRows
@@ -72,7 +73,7 @@ class LabelledPilot:
         return len(self.rows) >= _FEWEST_ROWS
 
     def own(self, number: int) -> BoolArray:
-        """The rows that decide for a segment: its own, or if these are few all."""
+        """The rows that determine a segment's curve and knots: its own or, if these are few, all."""
         own = self.segment == number
         return own if own.sum() >= _OWN_PILOT else np.ones(own.size, dtype=bool)
 
@@ -82,8 +83,8 @@ class LabelledPilot:
 
     @cached_property
     def _distinct(self) -> list[tuple[DistinctScores, bool]]:
-        """The distinct scores of the rows that decide for each segment, of many some; and whether
-        rows share scores.
+        """The distinct scores of the rows that decide for each segment, thinned if there are many,
+        and whether rows share scores.
         """
         found = []
         for number in range(len(self.regions.parts)):
@@ -94,7 +95,7 @@ class LabelledPilot:
         return found
 
     def knots(self, curves: list[Curve], n_rows: int) -> Knots:
-        """Knots at the edges of regions, and between them as these rows say."""
+        """Knots at the edges of regions, and between them as these rows suggest."""
         inner = []
         n_cells = cells_of_regions(n_rows)
         parts = zip(self.regions.parts, curves, self._distinct, strict=True)
@@ -124,8 +125,8 @@ class LabelledPilot:
     def beyond(self, knots: Knots, guess: Guess, rows: FloatArray | IntArray) -> "Beyond":
         """The knots beyond the scores of these rows, and how much curves may move there.
 
-        Nothing but a limit on the share of rows is known there. A movement d costs about d ln(1 /
-        tail) / n of epsilon: it is kept to a small part of the half-width of the rate.
+        Only a limit on the share of rows is known there. A movement d costs about d ln(1 / tail) /
+        n of epsilon, so it is kept to a small part of the half-width of the rate.
         """
         last = np.empty(len(self.regions.parts), dtype=np.intp)
         first = np.empty(len(self.regions.parts), dtype=np.intp)
@@ -152,7 +153,7 @@ class LabelledPilot:
 class Beyond:
     """Where no pilot row was seen: before the knot `first` and after `last` of each segment.
 
-    Curves move by at most `most`, one number for each region, in all of it.
+    In total, curves move by at most `most` there, one number per region.
     """
 
     knots: Knots
@@ -186,7 +187,7 @@ def _one_half(scores: FloatArray) -> FloatArray:
 
 
 def _first_curve(rows: DistinctScores) -> Curve:
-    """A curve for few rows; one that falls if the rate clearly does."""
+    """A curve for few rows; a decreasing one if the rate clearly decreases."""
     if not is_falling(rows):
         return first_curve(rows)
     rising = first_curve(DistinctScores(rows.scores, rows.counts, rows.counts - rows.positives))
@@ -194,7 +195,7 @@ def _first_curve(rows: DistinctScores) -> Curve:
 
 
 def cells_of_regions(n_rows: int) -> int:
-    """How many cells a region has, of so many rows in all."""
+    """The number of cells per region, for a total number of rows."""
     return CELLS if n_rows >= _FEW_ROWS else _FEW_CELLS
 
 
@@ -206,7 +207,7 @@ def knot_scores(
     *,
     is_tied: bool,
 ) -> FloatArray:
-    """Scores between the edges of regions at which curves bend.
+    """Scores between the edges of regions at which the slope of curves may change.
 
     Parameters
     ----------
@@ -223,10 +224,10 @@ def knot_scores(
 
     Notes
     -----
-    In each region knots are at equal steps of the mean of two shares: of pilot rows below the
-    score, and of the first curve's movement below it. So a cell has few rows, or a small rise.
-    Where pilot scores are tied, knots are at these scores. Scores in [0, 1] have knots at both
-    ends; others have some beyond those of pilot rows.
+    In each region, knots are at equal steps of the mean of two shares: of pilot rows below the
+    score, and of the first curve's movement below it. So a cell has few rows, or a small rise. If
+    pilot scores are tied, knots are at these scores. Scores in [0, 1] have knots at both ends;
+    others have some beyond those of pilot rows.
     """
     distinct = rows.scores
     rise = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(values)))])
@@ -263,7 +264,7 @@ def _values_between(values: FloatArray, share: FloatArray, n_cells: int) -> Floa
 def _scores_between(
     distinct: FloatArray, share: FloatArray, low: float, high: float, n_cells: int
 ) -> FloatArray:
-    """Scores of a region at equal steps, between those of pilot rows too."""
+    """Scores of a region at equal steps, including scores between those of pilot rows."""
     low = max(low, distinct[0])
     high = min(high, distinct[-1])
     if low >= high:

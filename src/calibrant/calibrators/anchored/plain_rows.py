@@ -1,7 +1,7 @@
-"""Plain rows, counted at knots: what bets and exact limits prove of curves.
+"""Plain rows, counted at knots: what bets and exact limits prove about curves.
 
-The order of rows given their counts is uniform, so halves come with the counts and the order of the
-bets is drawn afterwards (`calibrant.limits.block_bets`).
+Given the counts of rows, all orders are equally likely, so the counts include the halves and the
+order of the bets is drawn afterwards (`calibrant.limits.block_bets`).
 """
 
 from dataclasses import dataclass, replace
@@ -26,16 +26,16 @@ from calibrant.limits.block_bets import BlockSamples, DealtBlocks, block_limits
 from calibrant.limits.interval import Interval
 from calibrant.params.random import RandomSource
 
-_AT_ONCE = 64  # regions that are bet on together
-_STEP_ERRORS = 4.5  # standard errors of a share of rows that limits on all of them leave, about
-_RATE_ERRORS = 3.0  # the same, of a rate
-# of skewness over the root of the rows: what exact limits are narrower than bets by, about
+_AT_ONCE = 64  # regions whose bets are placed together
+_STEP_ERRORS = 4.5  # approximate standard errors of a share of rows that simultaneous limits leave
+_RATE_ERRORS = 3.0  # the same, for a rate
+# approximate gain of exact limits over bets, per skewness over the root of the rows
 _SKEW_COST = 1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Budget:
-    """What each limit may miss.
+    """The error probability of each limit.
 
     Attributes
     ----------
@@ -71,9 +71,7 @@ class Budget:
 
     @property
     def of_rates(self) -> FloatArray:
-        """The whole part of each region, on each side, where limits of the rate take the place of
-        (A) and (C).
-        """
+        """The whole share of each region, on each side, if limits on the rate replace (A) and (C)."""
         return self.of_labels + 2.0 * self.of_curves
 
 
@@ -90,9 +88,9 @@ class PlainRows:
     of_pilot : int array of shape (n_knots, 2)
         Pilot rows by knot and label.
     unlabelled : int array of shape (n_knots,)
-        Rows of the same population without labels, by knot. No curve was fitted to them.
+        Unlabelled rows of the same population, by knot. No curve was fitted to them.
     source : RandomSource
-        What random numbers come from.
+        The source of random numbers.
     """
 
     knots: Knots
@@ -102,24 +100,24 @@ class PlainRows:
     source: RandomSource
 
     def with_unlabelled(self, scores: FloatArray) -> Self:
-        """The same, with further rows that have no labels."""
+        """The same rows, with additional unlabelled rows."""
         hashes = RowHashes(self.source.for_purpose("unlabelled scores"))
         counts = self.knots.count(scores, np.zeros(scores.size, dtype=np.uint8), hashes)
         return replace(self, unlabelled=counts[: self.knots.n_knots].sum(axis=(1, 2)))
 
     @cached_property
     def at_knots(self) -> IntArray:
-        """Rows at each knot, with labels or without."""
+        """Rows at each knot, labelled or not."""
         return np.asarray(self.counts.sum(axis=(1, 2)) + self.unlabelled)
 
     @cached_property
     def labelled(self) -> IntArray:
-        """Rows with labels of each region."""
+        """Labelled rows of each region."""
         return np.add.reduceat(self.counts.sum(axis=(1, 2)), self.knots.starts[:-1])
 
     @property
     def expected(self) -> IntArray:
-        """Rows of each region: given these, they are independent draws."""
+        """Rows of each region; given their number, they are independent draws."""
         return self.labelled
 
     @cached_property
@@ -129,11 +127,11 @@ class PlainRows:
 
     @property
     def has_negatives(self) -> BoolArray:
-        """Whether a row of each region is negative."""
+        """Whether each region has a negative row."""
         return np.asarray(self.positives < self.labelled)
 
     def guess(self, first: FloatArray) -> Guess:
-        """What pilot rows say of each region."""
+        """The estimates from pilot rows for each region."""
         starts = self.knots.starts
         counts = self.of_pilot
         bounds = np.column_stack(
@@ -147,11 +145,11 @@ class PlainRows:
         return Guess.of(units, bounds)
 
     def to_fit(self, number: int) -> IntArray:
-        """Pilot rows and those of the other half by knot and label."""
+        """Pilot rows and rows of the other half by knot and label."""
         return np.asarray(self.of_pilot + self.counts[:, 1 - number])
 
     def prove(self, evidence: CurveEvidence, alpha: float, shares: FloatArray) -> CurveLimits:
-        """Limits by bets, or exact ones; see `CurveRows.prove`."""
+        """Limits by bets, or exact limits; see `CurveRows.prove`."""
         n_regions = self.knots.regions.n_regions
         budget = Budget.of(alpha, shares, self.knots.n_knots - n_regions)
         lower = np.empty(n_regions)
@@ -168,12 +166,12 @@ class PlainRows:
         return CurveLimits(Interval(lower, upper), self._gaps(budget.of_steps), exact)
 
     def is_exact(self, guess: Guess, first: FloatArray) -> BoolArray:
-        """Where exact limits of the rate take the place of bets, by pilot rows and the number of
-        rows.
+        """Where exact limits on the rate replace bets, by pilot rows and the number of rows.
 
-        Where they are expected to be narrower. Bets suffer from skewness. Exact limits need the
-        average of the curve, which is known up to its steps times limits on the shares of rows at
-        knots; and their variance is that of labels, with what the first curve explains of it.
+        They are used where they are expected to be narrower. Bets suffer from skewness. Exact
+        limits need the average of the curve, which is known up to its steps times limits on the
+        shares of rows at knots; and their variance is that of labels, including what the first
+        curve explains of it.
         """
         knots = self.knots
         n = np.maximum(self.labelled, 1)
@@ -196,7 +194,7 @@ class PlainRows:
         return np.asarray(((skewness > SKEWED) & is_narrower) | (n_knots == 1))
 
     def _gaps(self, tail: float) -> FloatArray:
-        """Limits on the share of rows at knots up to each one, exact binomial ones."""
+        """Exact binomial limits on the share of rows at knots up to each one."""
         knots = self.knots
         total = np.cumsum(self.at_knots)
         before = (total - self.at_knots)[knots.starts[:-1]]
@@ -217,7 +215,7 @@ def _bets(
     budget: Budget,
     generator: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray]:
-    """Limits on the rate less the average of h in some regions; by (A), and (C) for both halves."""
+    """Limits on the rate minus the average of h in some regions, by (A), and (C) for both halves."""
     place, inside = _knots_of(evidence.knots, some)
     counts = np.where(inside[:, :, None, None], rows.counts[place], 0)
     n_regions, n_knots = place.shape
@@ -254,7 +252,7 @@ def _bets(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _LateRows:
-    """Half and knot of late rows, a half of -1 for none, and the sizes of their blocks."""
+    """Half and knot of late rows (half -1 for none), and the sizes of their blocks."""
 
     half: IndexArray
     knot: IndexArray
@@ -269,10 +267,10 @@ def _curve_limits_with(
     budget: Budget,
     generator: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray]:
-    """The same with unlabelled scores: they are further draws for both halves.
+    """Limits as in `_curve_limits`, with unlabelled scores as additional draws for both halves.
 
-    They are independent of what g_1 and g_2 were fitted to. That both limits use them does not
-    matter to the union bound.
+    They are independent of what g_1 and g_2 were fitted to. The union bound allows both limits to
+    use them.
     """
     place, inside = _knots_of(evidence.knots, some)
     first = evidence.first[place]
@@ -303,9 +301,10 @@ def _curve_limits(
     late: "_LateRows",
     budget: Budget,
 ) -> tuple[FloatArray, FloatArray]:
-    """Limits on the average of h less the first curve in some regions: the mean of (C_1) and (C_2).
+    """Limits on the average of h minus the first curve in some regions: the mean of (C_1) and
+    (C_2).
 
-    Both halves are one walk: samples of half 1, then those of half 2.
+    Both halves are one walk: the samples of half 1, then those of half 2.
     """
     place, inside = _knots_of(evidence.knots, some)
     apart = evidence.halves[:, place] - evidence.first[place]
@@ -331,7 +330,7 @@ def _curve_limits(
 
 
 def _knots_of(knots: Knots, some: IndexArray) -> tuple[IndexArray, BoolArray]:
-    """The knots of each of these regions, in rows of one length, and which of them are its own."""
+    """The knots of each of these regions, in rows of equal length, and which of them are its own."""
     begin = knots.starts[some]
     size = knots.starts[some + 1] - begin
     number = np.arange(size.max())

@@ -1,4 +1,4 @@
-"""Scores without labels, of the same population as the calibration rows."""
+"""Unlabelled scores from the same population as the calibration rows."""
 
 import numpy as np
 
@@ -10,12 +10,12 @@ from calibrant.text.numbers import nearest, percent
 from calibrant.text.sentences import Setting
 
 LEVEL = 0.01
-"""Scores of one population are called otherwise with at most this probability."""
+"""The largest probability that scores from one population are rejected."""
 _CUTS = 8
 
 
 def read_unlabelled(scores: ArrayLike | None, **others: object) -> FloatArray | None:
-    """Check the scores; with any of the `others` they are refused."""
+    """Check the scores; raise an error if any of the `others` is given."""
     if scores is None:
         return None
     for name, value in others.items():
@@ -26,7 +26,7 @@ def read_unlabelled(scores: ArrayLike | None, **others: object) -> FloatArray | 
 
 
 def check_unlabelled(binned: Binned) -> None:
-    """Raise an error for unlabelled scores where they have no use."""
+    """Raise an error for unlabelled scores that cannot be used."""
     if binned.unlabelled is None:
         return
     rule = "be None without pilot rows, and with an interval of your own choice"
@@ -35,12 +35,12 @@ def check_unlabelled(binned: Binned) -> None:
 
 
 def other_population(binned: Binned) -> str | None:
-    """Why labelled and unlabelled scores cannot be of one population; None if they may be.
+    """Why labelled and unlabelled scores cannot be from one population; None if they may be.
 
-    If they are draws of one population, each set of all rows that is fixed by all scores has a
-    hypergeometric number of labelled rows. Eight sets are tested, on both sides (Bonferroni); of one
-    population, this is not None with probability at most 1%. It costs the limits nothing: with
-    draws of one population they hold, whatever the test says.
+    If they are draws from one population, each set of rows that is determined by all scores has a
+    hypergeometric number of labelled rows. Eight sets are tested, on both sides (Bonferroni); for
+    one population, this is not None with probability at most 1%. It costs the limits nothing: with
+    draws from one population they hold, whatever the test says.
     """
     from scipy.stats import hypergeom
 

@@ -1,1 +1,1 @@
-"""What calibrators that are a curve share."""
+"""Common parts of calibrators that are curves."""

@@ -1,4 +1,4 @@
-"""Calibrators that are a curve: one number in, one number out, learned from the distinct scores."""
+"""Calibrators that are curves: one number in, one number out, learned from the distinct scores."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class CurveCalibrator(ScoreCalibrator):
     """A calibrator whose state is a few numbers.
 
     A subclass declares what it learns (`_learned`), by attributes that end in an underscore, and,
-    unless it is strictly increasing, what is said in place of a guarantee (`_claim`). It says how
-    the state is learned (`_learn`), what is to be checked besides the rules of single entries
-    (`_check_curve`), and what the curve is (`_curve`). `fit` goes through the same rules, so that
-    fitted and saved calibrators obey them alike.
-    One that can be exported gives its table, too (`_own_table`).
+    unless it is strictly increasing, the statement that replaces a guarantee (`_claim`). It defines
+    how the state is learned (`_learn`), what to check besides the rules of single entries
+    (`_check_curve`), and the curve itself (`_curve`). `fit` applies the same rules, so that fitted
+    and saved calibrators both obey them. One that can be exported also gives its table
+    (`_own_table`).
     """
 
     _claim: ClassVar[NoGuarantee] = INJECTIVE
@@ -56,14 +56,14 @@ class CurveCalibrator(ScoreCalibrator):
         """The state that fits the rows best, as plain JSON values."""
 
     def _check_curve(self) -> None:
-        """Raise where what was learned does not agree; set what follows from it."""
+        """Raise an error if learned values are inconsistent; set what follows from them."""
 
     @abstractmethod
     def _curve(self, scores: FloatArray) -> FloatArray:
-        """The calibrated probability of checked scores; numpy's floating point warnings are off."""
+        """The calibrated probability of checked scores; numpy's floating-point warnings are off."""
 
     def _check_scores(self, scores: NDArray[Any]) -> None:
-        """Raise for scores that the curve has no value for."""
+        """Raise an error for scores where the curve has no value."""
 
     def fit(
         self,
@@ -187,7 +187,7 @@ class CurveCalibrator(ScoreCalibrator):
 
 
 def check_probabilities(scores: NDArray[Any], advice: Text) -> None:
-    """Raise for scores outside [0, 1]."""
+    """Raise an error for scores outside [0, 1]."""
     if scores.size and (float(scores.min()) < 0.0 or float(scores.max()) > 1.0):
         check_rows(
             (scores < 0) | (scores > 1), scores, "scores", "be probabilities in [0, 1]", advice

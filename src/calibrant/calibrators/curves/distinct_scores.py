@@ -1,4 +1,4 @@
-"""Calibration rows by distinct score: how many rows, and how many positive ones, at each value."""
+"""Calibration rows by distinct score: the number of rows, and of positive rows, at each value."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -13,8 +13,9 @@ from calibrant._typing import CodeArray, FloatArray, IntArray
 class DistinctScores:
     """Distinct scores, increasing, with the rows and the positive rows at each.
 
-    This makes every fit independent of the order of rows, makes a weight the same as repeated rows,
-    and merges ties before any pooling. Of rows with importance weights, counts are sums of weights.
+    This makes every fit independent of the order of rows, makes a weight equivalent to repeated
+    rows, and merges ties before any pooling. For rows with importance weights, counts are sums of
+    weights.
     """
 
     scores: FloatArray
@@ -23,17 +24,17 @@ class DistinctScores:
 
     @property
     def n_rows(self) -> float:
-        """How many rows there are."""
+        """The number of rows."""
         return float(self.counts.sum())
 
     @property
     def n_positive(self) -> float:
-        """How many of them are positive."""
+        """The number of positive rows."""
         return float(self.positives.sum())
 
     @property
     def whole(self) -> tuple[IntArray, IntArray]:
-        """Rows and positive rows at each score, of rows without weights."""
+        """Rows and positive rows at each score, for rows without weights."""
         return self.counts.astype(np.int64), self.positives.astype(np.int64)
 
     @classmethod
@@ -46,7 +47,7 @@ class DistinctScores:
         values = scores.astype(np.float64) + 0.0  # -0.0 becomes 0.0
         if values.min() < 0.0:
             return cls._of_any_sign(values, codes)
-        # the bits of doubles >= 0 sort like the doubles, and the first bit is 0: shifted out, it
+        # the bits of doubles >= 0 sort like the doubles, and the first bit is 0: shifting it out
         # makes room for the label, so that sorting numbers replaces sorting positions
         keys = (values.view(np.uint64) << np.uint64(1)) | codes.astype(np.uint64)
         keys.sort()
@@ -59,9 +60,9 @@ class DistinctScores:
     def thinned(self, most: int) -> "DistinctScores":
         """The same rows at about `most` scores, if there are more.
 
-        Neighbouring scores of about a `most`-th of the rows become one: that in the middle of their
-        rows, so that a score with many rows stays where it is. The smallest and the largest score
-        stay, too.
+        Neighbouring scores with about a `most`-th of the rows are merged into the score in the
+        middle of their rows, so that a score with many rows stays where it is. The smallest and the
+        largest score are kept, too.
 
         >>> rows = DistinctScores(np.arange(9.0), np.array([1, 1, 1, 1, 90, 1, 1, 1, 1]), np.arange(9))
         >>> rows.thinned(4).scores, rows.thinned(4).counts

@@ -10,11 +10,11 @@ from scipy.special import expit
 from calibrant._typing import FloatArray
 
 RIDGE = 1e-12
-"""Penalty on squared coefficients of standardised features, beside a mean loss of order 1.
+"""Penalty on squared coefficients of standardised features, next to a mean loss of order 1.
 
-It moves a well-determined optimum by about 1e-10, and gives one where the likelihood has none:
-labels that a threshold separates, or of one class only. There probabilities come to lie within
-about 1e-10 of 0 and 1.
+It moves a well-determined optimum by about 1e-10, and gives one where the likelihood has none: if a
+threshold separates the labels, or if there is only one class. Probabilities are then within about
+1e-10 of 0 and 1.
 """
 
 _STEPS = 500
@@ -57,7 +57,7 @@ def fit_logistic(
     centre = (share[:, None] * scaled).sum(axis=0) if intercept else np.zeros(scaled.shape[1])
     scaled = scaled - centre
     spread = np.sqrt((share[:, None] * scaled**2).sum(axis=0))
-    constant = spread <= 1e-14  # a feature that does not vary decides nothing
+    constant = spread <= 1e-14  # a constant feature determines nothing
     scaled = np.where(constant, 0.0, scaled / np.where(constant, 1.0, spread))
     columns = np.column_stack([scaled, np.ones(len(scaled))]) if intercept else scaled
     theta, loss = _newton(columns, targets, share)
@@ -86,7 +86,7 @@ def _newton(
     for _ in range(_STEPS):
         p = expit(z)
         gradient = (columns * (share * (p - targets))[:, None]).sum(axis=0) + RIDGE * theta
-        # sums rather than a matrix product: a BLAS may add in another order on another machine
+        # sums rather than a matrix product: BLAS may add in another order on another machine
         curved = columns * (share * p * (1.0 - p))[:, None]
         hessian = np.array(
             [[(curved[:, i] * columns[:, j]).sum() for j in range(k)] for i in range(k)]
@@ -101,7 +101,7 @@ def _newton(
                 break
             length /= 2
         if not new_loss < loss:
-            # rounding hides any further fall of the loss; a last full step still brings the
+            # rounding hides any further decrease of the loss; a last full step still brings the
             # gradient nearer to 0
             last = theta - step
             return (last, loss) if float(np.abs(step).max()) < 1e-5 else (theta, loss)

@@ -1,1 +1,1 @@
-"""What calibrators with regions share: bins, counts, and what these prove."""
+"""Common parts of calibrators with regions: bins, counts, and what these prove."""

@@ -1,4 +1,4 @@
-"""Which segments have regions of their own; all others share those of "other"."""
+"""Which segments have their own regions; all others share those of "other"."""
 
 from collections.abc import Hashable, Iterable, Mapping
 from types import MappingProxyType
@@ -13,14 +13,13 @@ from calibrant.sample.rows import Rows
 from calibrant.text.sentences import shown
 
 _LARGEST_SHARE = 2 / 17  # of the rows, to choose segments
-_DRAWN_ROWS = 16  # expected from the smallest segment that is kept, in a draw that chooses segments
+_DRAWN_ROWS = 16  # expected from the smallest kept segment, in a draw that chooses segments
 _MOST_DRAWN = 1 << 20  # rows, to choose segments
 
 
 class ChosenSegments(NamedTuple):
-    """The segments that are kept, None for all; how many rows of each were drawn to choose them.
-
-    And the others.
+    """The kept segments (None for all), the number of rows of each that were drawn to choose them,
+    and the others.
     """
 
     kept: frozenset[Hashable] | None = None
@@ -31,11 +30,11 @@ class ChosenSegments(NamedTuple):
 def chosen_segments(
     data: Rows, settings: CutParameters, seed: int, can_draw: bool
 ) -> ChosenSegments:
-    """Choose the segments that have regions of their own: those given, or those with enough rows in
-    a random draw. Rows must have segments.
+    """Choose the segments that have their own regions: those given, or those with enough rows in a
+    random draw. Rows must have segments.
 
     The draw is from all rows, of any segment. Given the drawn rows, the others are independent
-    draws and the choice is fixed. That would not be true of a choice by the counts of all rows.
+    draws and the choice is fixed. That would not be true for a choice by the counts of all rows.
     """
     if settings._own_segments is not None:
         return _given_segments(data, settings._own_segments)
@@ -57,7 +56,7 @@ def _given_segments(data: Rows, names: Iterable[Hashable]) -> ChosenSegments:
 
 
 def _draws_by_default(data: Rows, settings: CutParameters, can_draw: bool) -> bool:
-    """Whether rows are drawn for a look anyway, which can then choose segments, too."""
+    """Whether pilot rows are drawn anyway, which can then choose segments, too."""
     repeats = in_memory(data) and data.repeats is not None
     if repeats or data.columns.group is not None:
         return False
@@ -79,9 +78,9 @@ def _drawn_segments(data: Rows, settings: CutParameters, seed: int) -> ChosenSeg
 
 
 def fewest_rows(n_rows: int, n_bins: int | str) -> int:
-    """Rows of a segment from which on it has regions of its own by default.
+    """The number of rows from which on a segment has its own regions by default.
 
-    300, or 100 for each bin that is asked for; and a thousandth of all rows.
+    300, or 100 for each requested bin, and at least a thousandth of all rows.
 
     >>> fewest_rows(10_000, "auto"), fewest_rows(10_000, 10), fewest_rows(1_000_000, "auto")
     (300, 1000, 1000)
@@ -94,7 +93,7 @@ def _fewest(settings: CutParameters, n_rows: int) -> int:
 
 
 def kept_segments(drawn: Mapping[Hashable, int], fewest: float) -> frozenset[Hashable]:
-    """Return the segments with at least `fewest` drawn rows; "other" is never among them.
+    """Return the segments with at least `fewest` drawn rows, never including "other".
 
     If the remaining segments have a twentieth of the rows or more, but fewer than `fewest` rows,
     the smallest of these segments are added to the remaining ones.
@@ -114,7 +113,7 @@ def kept_segments(drawn: Mapping[Hashable, int], fewest: float) -> frozenset[Has
 
 
 def segment_draw(data: Rows, settings: CutParameters, seed: int) -> Draw:
-    """The rows that choose segments: those that cut bins, or about 16 of a segment that is just
+    """The rows that choose segments: those that cut bins, or about 16 from a segment that is just
     large enough.
     """
     if settings.pilot is not None and not isinstance(settings.pilot, str):

@@ -1,4 +1,4 @@
-"""The parameters that calibrators with regions of the score share, each declared once."""
+"""The parameters shared by calibrators with regions of the score, each declared once."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from calibrant.params import rules
 from calibrant.text.sentences import Setting
 
 EXACT = "clopper-pearson"
-"""What "auto" stands for, unless rows have weights or groups: those have the interval of "betting".
-"""
+"""What "auto" stands for, unless rows have weights or groups: these use the "betting" interval."""
 
 N_BINS = rules.Integer(1) | rules.Only("auto")
 INTERVAL = rules.Only("auto") | rules.Choice(METHODS)
@@ -30,7 +29,7 @@ SEGMENT_RULE = rules.Optional(rules.Integer(1) | rules.Only("auto") | _SEGMENTS)
 
 @dataclass(eq=False, repr=False)
 class BinParameters(rules.CheckedParameters):
-    """How bins of a score are cut, and how sure their intervals are."""
+    """How bins of a score are cut, and the confidence of their intervals."""
 
     _rules: ClassVar[rules.RuleTable] = {
         "n_bins": N_BINS,
@@ -58,13 +57,13 @@ class BinParameters(rules.CheckedParameters):
 
     @property
     def _exact_interval(self) -> str:
-        """The interval of rows without weights and groups."""
+        """The interval for rows without weights and groups."""
         return EXACT if self.interval == "auto" else self.interval
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SegmentParameters(rules.CheckedParameters):
-    """Which segments have regions of their own."""
+    """Which segments have their own regions."""
 
     _rules: ClassVar[rules.RuleTable] = {"segment_rule": SEGMENT_RULE}
 
@@ -77,13 +76,13 @@ class SegmentParameters(rules.CheckedParameters):
 
     @property
     def _fewest_rows(self) -> int | None:
-        """The number of rows from which on a segment has regions of its own, if it was given."""
+        """The number of rows from which on a segment has its own regions, if given."""
         return self.segment_rule if isinstance(self.segment_rule, int) else None
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LabelParameters(rules.CheckedParameters):
-    """What every calibrator with regions is told of its labels and its work."""
+    """What every calibrator with regions is told about its labels and its computation."""
 
     pos_label: Hashable = None
     random_state: Seed = 0
@@ -92,7 +91,7 @@ class LabelParameters(rules.CheckedParameters):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ValueParameters(rules.CheckedParameters):
-    """What is predicted in a region, by calibrators that predict one value in each."""
+    """The value predicted in a region, for calibrators that predict one value per region."""
 
     _rules: ClassVar[rules.RuleTable] = {"value": VALUE}
 
@@ -101,20 +100,20 @@ class ValueParameters(rules.CheckedParameters):
 
 @dataclass(eq=False, repr=False)
 class CutParameters(LabelParameters, SegmentParameters, BinParameters):
-    """The parameters of calibrators that take segments, or regions fixed beforehand."""
+    """The parameters of calibrators that accept segments, or regions fixed beforehand."""
 
     def _automatic_bins(self, n_rows: int) -> int:
         return automatic_bins(n_rows)
 
     def _bins_for(self, n_rows: float) -> int:
-        """Return the number of bins for a number of rows, or of groups."""
+        """Return the number of bins for a number of rows or groups."""
         return (
             self._automatic_bins(max(1, int(n_rows))) if self.n_bins == "auto" else int(self.n_bins)
         )
 
     def _asked(self) -> dict[str, Any]:
-        """What a statement says of how the bins were cut: whether from other rows, and how many
-        were asked for.
+        """What a statement says about how the bins were cut: whether from other rows, and how many
+        were requested.
         """
         n_bins = (
             None if self.n_bins == "auto" or self._given_partition is not None else int(self.n_bins)
@@ -122,7 +121,7 @@ class CutParameters(LabelParameters, SegmentParameters, BinParameters):
         return {"split": self.pilot not in (None, "auto"), "n_bins": n_bins}
 
     def _check_stated(self, stated: Stated) -> None:
-        """Raise an error for a range of scores beside bins that take any score."""
+        """Raise an error for a range of scores together with bins that accept any score."""
         if not self._is_uniform and stated.score_range is not None:
             any_score = (
                 "be None for ",
@@ -147,18 +146,18 @@ class CutParameters(LabelParameters, SegmentParameters, BinParameters):
 
 @dataclass(eq=False, repr=False)
 class RegionParameters(CutParameters, ValueParameters):
-    """The same, and the parameter of calibrators that predict one value in each region."""
+    """The parameters of calibrators that predict one value in each region."""
 
 
 def check_interval(interval: str, beside: str, advice: str | None = None) -> None:
-    """Raise an error for an interval that rows with weights or groups do not have."""
+    """Raise an error for an interval that is not available for rows with weights or groups."""
     if interval != "auto":
         left = f'be "auto" with {beside}, whose interval is that of betting'
         raise InvalidValueError("interval", left, repr(interval), advice)
 
 
 def automatic_bins(n_rows: int) -> int:
-    """Return the whole part of the cube root of `n_rows`, and at least 1.
+    """Return the integer part of the cube root of `n_rows`, and at least 1.
 
     >>> [automatic_bins(n) for n in (1, 100, 1000, 10_000, 1_000_000)]
     [1, 4, 10, 21, 100]

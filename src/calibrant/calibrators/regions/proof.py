@@ -1,7 +1,7 @@
-"""What counted rows prove of the rate of each region.
+"""What counted rows prove about the rate of each region.
 
-Three kinds of rows follow one protocol, `RateEvidence`: plain rows, here, and rows of groups and
-rows with weights, in `calibrant.calibrators.regions.unit_rates`.
+Three kinds of rows follow one protocol, `RateEvidence`: plain rows, here, and grouped and weighted
+rows, in `calibrant.calibrators.regions.unit_rates`.
 """
 
 from collections.abc import Hashable
@@ -33,37 +33,39 @@ from calibrant.params.state_kinds import Maybe, Nested
 
 
 class RateEvidence(Protocol):
-    """What rows of one kind prove of the rate of each region."""
+    """What rows of one kind prove about the rate of each region."""
 
     def rates(self, alpha: float, shares: FloatArray | None) -> Interval:
-        """Limits that all hold with probability at least 1 - alpha.
+        """Limits that hold simultaneously with probability at least 1 - alpha.
 
-        `shares` of alpha are those of regions of plain rows, or even.
+        `shares` of alpha are those of the regions of plain rows, or even.
         """
 
     @property
     def observed(self) -> FloatArray:
-        """The rate of each region as its limits count rows; NaN where no row was seen."""
+        """The rate of each region, with rows counted as in its limits; NaN for a region without
+        rows.
+        """
 
     @property
     def telling(self) -> tuple[FloatArray, FloatArray] | None:
-        """How many independent rows, and positives among them, rows of groups are worth.
+        """The number of independent rows, and of positives among them, that grouped rows are worth.
 
         None without groups.
         """
 
     def said(self, statement: Statement, settings: CutParameters, limits: Interval) -> Statement:
-        """The statement with what is to be said of this kind of rows."""
+        """The statement, with what has to be said about this kind of rows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlainRates:
-    """Plain rows: limits follow from counts.
+    """Plain rows, whose limits follow from counts.
 
     Attributes
     ----------
     partition, tally
-        The regions, and what was counted in them.
+        The regions, and their counts.
     interval : str
         Interval of the rates.
     """
@@ -73,7 +75,7 @@ class PlainRates:
     interval: str
 
     def rates(self, alpha: float, shares: FloatArray | None) -> Interval:
-        """Limits by the interval, or exact ones with shares."""
+        """Limits by the interval method, or exact limits with shares."""
         method = get_method(self.interval)
         return region_limits(self.partition, self.tally, method, alpha, shares)
 
@@ -84,28 +86,28 @@ class PlainRates:
 
     @property
     def telling(self) -> None:
-        """Rows are what they are."""
+        """None: plain rows count as themselves."""
         return None
 
     def said(self, statement: Statement, settings: CutParameters, limits: Interval) -> Statement:
-        """The statement as it is."""
+        """The statement unchanged."""
         return statement
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CurveClaim:
-    """What is proved of a curve, beside the limits of rates.
+    """What is proved about a curve, besides the limits on rates.
 
     Attributes
     ----------
     margin : float array of shape (n_regions,)
-        How far its average over the population can be from that over the rows.
+        The largest distance between its averages over the population and over the rows.
     errors : Interval
-        The rate less its average, in each region.
+        The rate minus its average, in each region.
     falls : bool
-        Whether it falls as the score rises.
+        Whether it decreases in the score.
     theorem : str or None
-        What bets on its errors rest on; None if all follows from the limits of rates.
+        The basis of bets on its errors; None if everything follows from the limits on rates.
     """
 
     margin: FloatArray
@@ -116,22 +118,22 @@ class CurveClaim:
 
 @dataclass(frozen=True, eq=False)
 class Proof(Saved):
-    """What the counted rows prove of the rate of each region.
+    """What the counted rows prove about the rate of each region.
 
     Attributes
     ----------
     partition, tally
-        The regions, and what was counted in them.
+        The regions, and their counts.
     interval : str
-        Interval of the rates, of rows without weights and groups.
+        Interval of the rates, for rows without weights and groups.
     confidence_level : float
-        Confidence that everything holds at once.
+        Confidence that everything holds simultaneously.
     design : GroupDesign or None
         How groups count, if rows have them and no weights.
     weighted : WeightedLimits or None
-        Limits of weighted rates, if rows have weights.
+        Limits on weighted rates, if rows have weights.
     stated : Stated
-        What `fit` was told of the data.
+        What `fit` was told about the data.
     """
 
     _entries: ClassVar[EntryTable] = {
@@ -153,9 +155,9 @@ class Proof(Saved):
     def of(
         cls, binned: Binned, settings: CutParameters, confidence_level: float | None = None
     ) -> Self:
-        """What rows prove whose regions are cut and counted.
+        """What rows prove, given their regions and counts.
 
-        At the level of the settings, or at another.
+        At the confidence level of the settings, or at another.
         """
         level = settings.confidence_level if confidence_level is None else confidence_level
         proof = cls(
@@ -199,13 +201,13 @@ class Proof(Saved):
 
     @property
     def for_rates(self) -> float:
-        """What the limits of rates may miss."""
+        """The error budget of the limits on rates."""
         alpha = error_budget(self.confidence_level)
         return budgets(alpha)[0] if self.is_plain else alpha
 
     @property
     def evidence(self) -> RateEvidence:
-        """What the limits follow from: plain rows, rows of groups, or rows with weights."""
+        """The evidence behind the limits: plain, grouped or weighted rows."""
         if self.weighted is not None:
             return WeightedRates(self.tally, self.weighted)
         if self.design is not None:
@@ -213,7 +215,7 @@ class Proof(Saved):
         return PlainRates(self.partition, self.tally, self.interval)
 
     def rates(self, shares: FloatArray | None = None) -> Interval:
-        """Limits of the rate of each region.
+        """Limits on the rate of each region.
 
         `shares` of the budget are those of plain rows, or even.
         """
@@ -227,9 +229,10 @@ class Proof(Saved):
         positive_label: Hashable,
         claim: CurveClaim | None = None,
     ) -> Guarantee:
-        """What follows from limits of the rates; limits on mass are found of plain rows only.
+        """The guarantee that follows from limits on the rates; limits on mass are derived only for
+        plain rows.
 
-        `claim` is what is proved of a curve.
+        `claim` is what is proved about a curve.
         """
         of_curve = None if claim is None else claim.theorem
         theorem = get_method(self.interval).theorem if of_curve is None else of_curve

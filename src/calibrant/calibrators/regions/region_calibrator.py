@@ -44,7 +44,7 @@ _ALONE = "no group has more than one row, among these rows and in the future"
 
 
 PROVED: EntryTable = {"proof": Entry(Inline(Proof), of="proof_"), "facts": FACTS}
-"""What was counted, and how the rows were read: what is saved of calibrators that count in bins."""
+"""The counts, and how the rows were read: what is saved for calibrators that count in bins."""
 
 
 class RegionCalibrator(ScoreCalibrator):
@@ -74,10 +74,10 @@ class RegionCalibrator(ScoreCalibrator):
         classes: Classes,
         facts: RowFacts | None = None,
     ) -> None:
-        """Store everything that was learned, at once, so that a refused fit leaves the estimator as
-        it was.
+        """Store all learned attributes together, so that a rejected fit leaves the estimator
+        unchanged.
 
-        `facts` are what the guarantee has to say of how the rows were read.
+        `facts` is what the guarantee has to say about how the rows were read.
         """
         self._facts = RowFacts() if facts is None else facts
         self.partition_ = partition
@@ -90,9 +90,9 @@ class RegionCalibrator(ScoreCalibrator):
         self._set_classes(classes)
 
     def _warn_if_weak(self) -> None:
-        """Warn where little is proved.
+        """Warn if little is proved.
 
-        Not where calibrant itself called `fit`, and says so or does not need it.
+        Not if calibrant itself called `fit`, and reports it or does not need it.
         """
         warn_if_weak(self.guarantee_)
         warn_of_cap(self, self.guarantee_)
@@ -104,7 +104,7 @@ class RegionCalibrator(ScoreCalibrator):
     def _look_up(
         self, scores: ArrayLike, table: NDArray[Any], segments: ArrayLike | None
     ) -> NDArray[Any]:
-        """Each score's entry, or row, of a table of regions."""
+        """Each score's entry or row in a table of regions."""
         return self._entries(self.partition_, scores, table, segments)
 
     def _entries(
@@ -116,9 +116,9 @@ class RegionCalibrator(ScoreCalibrator):
         *,
         on_curve: bool = False,
     ) -> NDArray[Any]:
-        """Each score's entry, or row, of a table of a partition.
+        """Each score's entry or row in a table for a partition.
 
-        `on_curve`, its value from a table of lines.
+        With `on_curve`, its value from a table of lines.
         """
         found: NDArray[Any] = entries_of(
             partition,
@@ -189,7 +189,7 @@ class RegionCalibrator(ScoreCalibrator):
         return self._look_up(scores, self._sets(coverage), segments)
 
     def _sets(self, coverage: float) -> BoolArray:
-        """The labels of each region that may not be ruled out; the columns follow `classes_`."""
+        """The labels of each region that cannot be ruled out; the columns follow `classes_`."""
         check_is_fitted(self)
         return region_sets(self.guarantee_.interval, coverage)[
             :, :: 1 if self.positive_index_ else -1
@@ -197,7 +197,7 @@ class RegionCalibrator(ScoreCalibrator):
 
     @property
     def _takes_one_score(self) -> bool:
-        """Whether the regions are those of a score: not of a function of other inputs."""
+        """Whether the regions are regions of a score, not of a function of other inputs."""
         return bool(self.partition_.bins_by_segment)
 
     def value_ranges(self) -> tuple[FloatArray, FloatArray] | None:
@@ -211,7 +211,7 @@ class RegionCalibrator(ScoreCalibrator):
         return self._region_table(steps_of_bins(self.partition_), coverage)
 
     def _region_table(self, steps: tuple[Steps, ...], coverage: float) -> Table:
-        """A table of the regions, where `steps` say which scores belong to each."""
+        """A table of the regions, where `steps` says which scores belong to each."""
         return Table(
             steps,
             self.guarantee_.value,
@@ -226,7 +226,7 @@ class RegionCalibrator(ScoreCalibrator):
 
 @dataclass(eq=False, repr=False)
 class BinnedCalibrator(CutParameters, RegionCalibrator):
-    """A calibrator whose regions are bins, cut in `fit`, of rows that may have segments, weights
+    """A calibrator whose regions are bins, cut in `fit`, for rows that may have segments, weights
     and groups.
     """
 
@@ -317,7 +317,7 @@ class BinnedCalibrator(CutParameters, RegionCalibrator):
         plain = all(extra is None for name, extra in beside.items() if name != "classes")
         on_device = rows_on_gpu(scores, y) if plain and on_gpu(scores) else None
         if on_device is not None:
-            # what is wrong with the rows is found again, and reported, on the host
+            # the host finds and reports again what is wrong with the rows
             with suppress(CalibrantError):
                 return self._fit_rows(
                     on_device.with_classes(beside["classes"], self.pos_label), stated

@@ -42,14 +42,14 @@ _RULES: dict[str, Rule[Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """What `fit` was told of the data.
+    """What `fit` was told about the data.
 
     Attributes
     ----------
     weight_bound : float or None
         An upper bound on the importance weights.
     max_group_size : int or None
-        As how many rows a group counts in a bin at most.
+        The largest number of rows that a group counts as in a bin.
     group_target : {"rows", "groups"}
         With groups: whether the rate is that among rows, or that of a random row of a random group.
     score_range : (float, float) or None
@@ -57,9 +57,9 @@ class Stated:
     weight_floor : float
         A lower bound on the importance weights.
     weight_error : float
-        How far, relatively, the importance weights may be from the true ones.
+        The largest relative error of the importance weights.
     target_prior : float, (float, float) or None
-        The share of the positive class in the target population, or limits of it.
+        The share of the positive class in the target population, or limits on it.
     source_prior : float or None
         The share of the positive class in the population of the calibration rows.
     sampling_rates : (float, float) or None
@@ -82,7 +82,7 @@ class Stated:
 
     @classmethod
     def about(cls, data: object, **told: Any) -> Self:
-        """What `fit` was told, or what `scored(...)` says of the data; both must agree."""
+        """What `fit` was told, or what `scored(...)` says about the data; both must agree."""
         for name in ("weight_bound", "max_group_size", "group_target"):
             told[name] = bound_of(data, name, told[name])
         if told["group_target"] is None:
@@ -90,13 +90,13 @@ class Stated:
         return cls(**told)
 
     def arguments(self) -> dict[str, Any]:
-        """What was stated, as arguments of `fit`; what is usual is left out."""
+        """What was stated, as arguments of `fit`, without usual values."""
         usual = type(self)()
         values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         return {name: value for name, value in values.items() if value != getattr(usual, name)}
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain JSON values."""
+        """What was stated, as plain JSON values."""
         told = self.arguments()
         return {
             name: list(value) if isinstance(value, tuple) else value for name, value in told.items()
@@ -118,4 +118,4 @@ class Stated:
 
 
 NOTHING_STATED = Stated()
-"""What is usual: no bounds, and scores in (0, 1)."""
+"""The usual: no bounds, and scores in (0, 1)."""

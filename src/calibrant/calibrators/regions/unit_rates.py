@@ -1,4 +1,4 @@
-"""What rows of groups, and rows with weights, prove of the rate of each region."""
+"""What grouped rows and weighted rows prove about the rate of each region."""
 
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -67,14 +67,14 @@ _WEIGHTED_GROUPS = Record(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightedLimits(Saved):
-    """Limits of the weighted rate of each region, which do not follow from a tally, and the bound
-    of the weights.
+    """Limits on the weighted rate of each region, which do not follow from a tally, and the bound
+    on the weights.
 
     `kept` is the number of rows of each region in `kept_rows`, for a curve whose average is taken
     over them. If rows have groups, `groups` describes them, `rows` is the number of independent
-    rows, and of positives among them, that would give the rate of each region with the same
-    precision, and `distance` bounds how far the rows, as the average of a curve counts them, are
-    from the population.
+    rows, and of positives among them, that would give the rate of each region the same precision,
+    and `distance` bounds the distance between the rows, as counted in the average of a curve, and
+    the population.
     """
 
     _entries: ClassVar[EntryTable] = {
@@ -96,10 +96,10 @@ class WeightedLimits(Saved):
 
     @classmethod
     def of(cls, binned: Binned, settings: CutParameters, alpha: float) -> Self:
-        """Bet on the counted rows, or on sums of the weights of whole groups."""
+        """Bet on the counted rows, or on the weight sums of whole groups."""
         bound = binned.stated.weight_bound
         design = binned.design
-        if design is None:  # the bound is that of rows that were drawn to cut the bins, too
+        if design is None:  # the bound also applies to rows that were drawn to cut the bins
             largest = checked_bound(weights_of(binned.whole.collect()), bound)
             evidence = Evidence(binned.tally, largest, rows=shuffled(binned, settings.random_state))
             return cls(get_shift_method("betting")(evidence, alpha), largest, bound is not None)
@@ -168,7 +168,7 @@ class GroupRates:
 
     @property
     def telling(self) -> tuple[FloatArray, FloatArray]:
-        """How many independent rows, and positives among them, the groups are worth."""
+        """The number of independent rows, and of positives among them, that the groups are worth."""
         return self._sums.telling
 
     def said(self, statement: Statement, settings: CutParameters, limits: Interval) -> Statement:
@@ -183,21 +183,21 @@ class GroupRates:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightedRates:
-    """Rows with weights, perhaps of groups; see `RateEvidence`.
+    """Rows with weights, possibly in groups; see `RateEvidence`.
 
     Attributes
     ----------
     tally : Tally
         Sums of weights.
     weighted : WeightedLimits
-        What was proved of them.
+        What was proved about them.
     """
 
     tally: Tally
     weighted: WeightedLimits
 
     def rates(self, alpha: float, shares: FloatArray | None) -> Interval:
-        """Limits that were found once: they do not follow from a tally."""
+        """Limits that were found once, because they do not follow from a tally."""
         return self.weighted.limits
 
     @property
@@ -212,7 +212,9 @@ class WeightedRates:
 
     @property
     def telling(self) -> tuple[FloatArray, FloatArray] | None:
-        """How many independent rows, and positives among them, groups are worth; else None."""
+        """The number of independent rows, and of positives among them, that groups are worth;
+        otherwise None.
+        """
         return self.weighted.rows
 
     def said(self, statement: Statement, settings: CutParameters, limits: Interval) -> Statement:
@@ -234,9 +236,7 @@ def _of_groups(statement: Statement, settings: CutParameters, groups: GroupFacts
 
 
 def _facts(design: GroupDesign, n_groups: int, sums: GroupSums, limits: Interval) -> GroupFacts:
-    """What is to be said of groups, and how far the rate that counts all rows in full is from the
-    limits.
-    """
+    """The facts about groups, and how far the rate that counts all rows in full is from the limits."""
     in_full = sums.uncapped_rates
     apart = (in_full < limits.lower) | (in_full > limits.upper)
     distance = np.abs(in_full - sums.rates)[apart]

@@ -1,4 +1,4 @@
-"""Warnings of a fit that proves little, unless who called it reports that."""
+"""Warnings about a fit that proves little, unless the caller reports that."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +16,9 @@ _is_reported: ContextVar[bool] = ContextVar("whether the caller of fit reports",
 
 @contextmanager
 def reported_by_caller() -> Iterator[None]:
-    """Fits within give no warning of a weak guarantee: the caller says so, or does not need it."""
+    """Suppress warnings of weak guarantees inside the block: the caller reports them or does not
+    need them.
+    """
     token = _is_reported.set(True)
     try:
         yield
@@ -25,7 +27,7 @@ def reported_by_caller() -> Iterator[None]:
 
 
 def warn_if_weak(guarantee: Guarantee, of: str = "") -> None:
-    """Warn where little is proved, and say what to do."""
+    """Warn if little is proved, and say what to do."""
     if not guarantee.is_weak or _is_reported.get():
         return
     epsilon = upper(guarantee.stated.epsilon)
@@ -34,7 +36,7 @@ def warn_if_weak(guarantee: Guarantee, of: str = "") -> None:
 
 
 def warn_of_cap(fitted: object, guarantee: Guarantee, of: str = "") -> None:
-    """Warn where a cap on groups that was not given excludes the rate among all rows."""
+    """Warn if a learned cap on groups excludes the rate among all rows."""
     groups = guarantee.statement.groups
     stated = getattr(fitted, "stated_", NOTHING_STATED)
     if groups is None or not groups.n_apart or stated.max_group_size is not None:

@@ -24,7 +24,7 @@ NOTHING = 1e-100  # squares of smaller weights vanish, and with them their varia
 
 
 def has_weights(data: Rows) -> bool:
-    """Whether rows have importance weights; raise if they have a `sample_weight` too."""
+    """Whether rows have importance weights; raise an error if they have a `sample_weight` too."""
     weighted = data.columns.weight is not None
     if weighted and in_memory(data) and data.repeats is not None:
         advice = "repeat the rows, or multiply the weights"
@@ -37,9 +37,9 @@ def has_weights(data: Rows) -> bool:
 def checked_bound(
     weights: FloatArray, bound: float | None, name: str = "importance_weight"
 ) -> float:
-    """The bound of the weights, or the largest weight without a bound.
+    """The bound on the weights, or the largest weight if there is none.
 
-    Raise for weights that break it.
+    Raise an error for weights that exceed it.
     """
     if not weights.size or weights.max() < NOTHING:
         got = f"none above {NOTHING:g}"
@@ -57,12 +57,12 @@ def at_most(bound: float) -> Text:
 
 
 def weights_of(rows: MemoryRows) -> FloatArray:
-    """The weights of rows that have them."""
+    """The weights of the rows; ones if they have none."""
     return np.ones(len(rows)) if rows.weights is None else rows.weights
 
 
 def shuffled(binned: Binned, random_state: Seed) -> WeightedRows:
-    """The rows that count, in random order, because bets must not depend on how rows are sorted."""
+    """The counted rows in random order, because bets must not depend on how rows are sorted."""
     rows = binned.rows.collect()
     regions = binned.partition.membership(rows.prepared)
     order: IndexArray = rows.random_source(random_state, "order of bets").order(len(rows))
@@ -74,11 +74,11 @@ def shuffled(binned: Binned, random_state: Seed) -> WeightedRows:
 
 def kept_rows(rows: MemoryRows, bound: float, random_state: Seed) -> MemoryRows:
     """Each row with probability w / bound: independent draws from the weighted population, if rows
-    are.
+    are independent.
 
-    Rows of groups are drawn by the name of the group and their place in it, others by position. The
-    numbers are those of these rows (see `calibrant.params.random`): under one fixed stream of
-    numbers, rows would not be kept at random.
+    Rows of groups are drawn by the name of the group and their position in it, others by position.
+    The random numbers are those of these rows (see `calibrant.params.random`): with one fixed
+    stream of numbers, rows would not be kept at random.
     """
     keys = position_keys(0, len(rows)) if rows.groups is None else rows.groups.member_keys
     uniform = rows.random_source(random_state, "kept by weight").uniforms(keys)
@@ -86,10 +86,10 @@ def kept_rows(rows: MemoryRows, bound: float, random_state: Seed) -> MemoryRows:
 
 
 def rounded_rows(rows: MemoryRows, random_state: Seed) -> MemoryRows:
-    """Each row as often as its weight says, up to one row more or less at random.
+    """Each row as often as its weight says, randomly rounded up or down.
 
-    There are as many as independent rows with the same precision: the sum of the weights is scaled
-    to (sum of w)^2 / (sum of w^2) rows (Kish 1965), and equal weights to one row each.
+    The total is the number of independent rows with the same precision: the sum of the weights is
+    scaled to (sum of w)^2 / (sum of w^2) rows (Kish 1965), and equal weights to one row each.
     """
     weights = weights_of(rows)
     scaled = weights * (weights.sum() / np.square(weights).sum())

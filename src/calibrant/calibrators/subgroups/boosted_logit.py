@@ -1,8 +1,8 @@
 """A small gradient-boosted correction of the logit: trees of five leaves, as plain numbers.
 
-Written here rather than taken from a library: a model file must hold the trees as numbers that
-anyone can read, the same rows must give the same trees on every machine, and the answer must not
-depend on what is installed.
+It is written here rather than taken from a library: a model file must hold the trees as readable
+numbers, the same rows must give the same trees on every machine, and the answer must not depend on
+what is installed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,29 +21,28 @@ from calibrant.params.rules import Integer, Number
 from calibrant.params.state_kinds import Listed, Lists, Nested
 from calibrant.text.sentences import shown
 
-_NUMBERS = (2, 5, 10, 15, 20, 30, 40, 60, 80, 120)  # of trees, that are tried
-_PASSES = 2  # over all trees, that move their values once these are there
+_NUMBERS = (2, 5, 10, 15, 20, 30, 40, 60, 80, 120)  # numbers of trees to try
+_PASSES = 2  # passes over all trees that adjust their values once all trees exist
 _LEAVES = 5
 _RATE = 0.1
 _RIDGE = 1.0
 _LEAST_ROWS = 20
 _LEAST_GAIN = 1e-6
-_LEAST_SHIFT = 1.0  # twice the fall of the loss by a shift of all rows, of which chance gives 1
+_LEAST_SHIFT = 1.0  # twice the decrease of the loss from a shift of all rows; chance gives 1
 _MOST_LOGIT = 700.0
 
 
 @dataclass(frozen=True, slots=True)
 class LeafSplit(Saved):
-    """Rows of one leaf, divided by the bins of one feature: those of other bins get a leaf of their
-    own.
+    """A split of one leaf by the bins of one feature: rows in other bins get a new leaf.
 
     Attributes
     ----------
     leaf : int
-        The leaf that is divided; rows of the bins `stay` keep its number, and the others get the
-        next free one.
+        The leaf that is split; rows in the bins `stay` keep its number, and the others get the next
+        free one.
     feature : int
-        Which feature decides.
+        The feature of the split.
     stay : tuple of int
         Bins of the feature.
     """
@@ -61,7 +60,7 @@ class LeafSplit(Saved):
 
 @dataclass(frozen=True, slots=True)
 class Tree(Saved):
-    """Splits one after the other, and what is added to the logit in each leaf."""
+    """Successive splits, and what is added to the logit in each leaf."""
 
     _entries: ClassVar[EntryTable] = {
         "splits": Lists(Listed(LeafSplit)),
@@ -99,9 +98,9 @@ class BoostedLogit(Saved):
     Attributes
     ----------
     features : tuple of Feature
-        What it looks at: the score first.
+        The features, with the score first.
     trees : tuple of Tree
-        What is added.
+        The trees that are added.
     """
 
     _entries: ClassVar[EntryTable] = {
@@ -121,25 +120,27 @@ class BoostedLogit(Saved):
         labels: FloatArray,
         fold: IndexArray,
     ) -> Self:
-        """Fit a correction. Cross-validation over folds says how many trees; all rows fit them.
+        """Fit a correction. Cross-validation over folds chooses the number of trees; all rows fit
+        them.
 
-        Newton's steps for the log loss, a tenth of each. A tree divides its leaves greedily, up to
-        five of them, where the quadratic approximation of the loss falls most. Bins of an attribute
-        without an order are put in the order of their mean gradients, in which the best division of
-        two parts is known to lie (Fisher 1958). Once the trees are there, their values are moved
-        twice more, tree by tree: that takes away errors of subgroups which the divisions know, and
-        adds fewer than more trees would.
+        It takes Newton steps for the log loss, a tenth of each. A tree splits its leaves greedily,
+        up to five of them, where the quadratic approximation of the loss decreases most. Bins of an
+        unordered attribute are sorted by their mean gradients, because the best split into two
+        parts is contiguous in that order (Fisher 1958). Once all trees exist, their values are
+        adjusted twice more, tree by tree: that removes errors of subgroups that the splits can
+        represent, and adds less noise than more trees would.
 
         Parameters
         ----------
         features : sequence of Feature
-            What it looks at.
+            The features.
         bins : sequence of int arrays of shape (n,)
-            The bin of each row, of each feature.
+            The bin of each row, for each feature.
         logits, labels : float arrays of shape (n,)
-            Where each row starts, and its label.
+            The initial logit of each row, and its label.
         fold : int array of shape (n,)
-            The fold of each row, from 0 on. Each fold judges trees that are fitted to the others.
+            The fold of each row, from 0 on. Each fold evaluates trees that are fitted to the
+            others.
         """
         rows = _Boosting(features, bins, logits, labels)
         folds = [_Judged.of(rows, fold == one) for one in np.unique(fold)]
@@ -183,7 +184,7 @@ class _Boosting:
         return _Boosting(self.features, bins, self.logits[rows], self.labels[rows])
 
     def trees(self) -> Iterator[Tree]:
-        """One tree after the other, until none helps any more."""
+        """Yield one tree after another, until none helps."""
         logits = self.logits.copy()
         while True:
             rates = expit(logits)
@@ -194,7 +195,7 @@ class _Boosting:
             logits += tree.added(self.bins)
 
     def _tree(self, gradient: FloatArray, curvature: FloatArray) -> Tree | None:
-        """The tree that divides greedily; None if no division helps."""
+        """The greedily grown tree; None if no split helps."""
         rows = [np.arange(self.labels.size)]
         sums = [self._sums(rows[0], gradient, curvature)]
         best = [self._best_split(0, sums[0])]
@@ -222,7 +223,7 @@ class _Boosting:
         return Tree(tuple(splits), tuple(float(value) for value in values))
 
     def _sums(self, rows: IndexArray, gradient: FloatArray, curvature: FloatArray) -> list["_Sums"]:
-        """Rows, gradients and curvatures by bin, of each feature."""
+        """Rows, gradients and curvatures by bin, for each feature."""
         own_gradient = gradient[rows]
         own_curvature = curvature[rows]
         found = []
@@ -239,7 +240,7 @@ class _Boosting:
         return found
 
     def _best_split(self, leaf: int, sums: list["_Sums"]) -> tuple[float, LeafSplit | None]:
-        """How much the loss falls by the best division of a leaf, and which it is."""
+        """The decrease of the loss by the best split of a leaf, and that split."""
         best: tuple[float, LeafSplit | None] = (0.0, None)
         if sums[0].rows.sum() < 2 * _LEAST_ROWS:
             return best
@@ -251,14 +252,14 @@ class _Boosting:
 
 
 def _shift(gradient: FloatArray, curvature: FloatArray) -> Tree | None:
-    """A tree of one leaf, which moves all rows by a whole step of Newton; None if it hardly helps."""
+    """A tree with one leaf, which moves all rows by a full Newton step; None if it hardly helps."""
     total = float(gradient.sum())
     weight = float(curvature.sum()) + _RIDGE
     return Tree((), (total / weight,)) if total * total / weight > _LEAST_SHIFT else None
 
 
 class _Grown:
-    """Trees that were grown on some rows, and the leaf of each of these rows."""
+    """Trees grown on some rows, and the leaf of each of these rows."""
 
     def __init__(self, rows: _Boosting) -> None:
         self._rows = rows
@@ -267,13 +268,13 @@ class _Grown:
         self._leaves: list[IndexArray] = []
 
     def reach(self, number: int) -> None:
-        """Grow trees until there are so many; fewer if none helps any more."""
+        """Grow trees until there are `number`; fewer if none helps any more."""
         for tree in islice(self._more, max(number - len(self._trees), 0)):
             self._trees.append(tree)
             self._leaves.append(tree.leaves(self._rows.bins))
 
     def settled(self) -> list[Tree]:
-        """The trees with values that were moved again, tree by tree, by a tenth of Newton's step."""
+        """The trees with adjusted values: moved again, tree by tree, by a tenth of a Newton step."""
         values = [np.array(tree.values) for tree in self._trees]
         logits = self._rows.logits.copy()
         for own, leaf in zip(values, self._leaves, strict=True):
@@ -292,7 +293,7 @@ class _Grown:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Judged:
-    """Rows of one fold, whose loss judges trees that are grown on the rows of the others."""
+    """Rows of one fold, whose loss evaluates trees grown on the rows of the others."""
 
     rows: _Boosting
     grown: _Grown
@@ -303,7 +304,7 @@ class _Judged:
         return cls(rows.take(fold), _Grown(rows.take(~fold)))
 
     def losses(self, number: int) -> FloatArray:
-        """The log loss of each row with so many trees."""
+        """The log loss of each row with `number` trees."""
         self.grown.reach(number)
         logits = self.rows.logits.copy()
         for tree in self.grown.settled():
@@ -312,10 +313,11 @@ class _Judged:
 
 
 def _best_number(folds: list[_Judged]) -> int:
-    """The most trees whose loss cannot be told from the smallest: it differs by one standard error.
+    """The largest number of trees whose loss is within one standard error of the smallest.
 
     Too few trees leave errors in subgroups that the mean loss hardly shows; too many add noise,
-    which it does show. The error is that of the mean difference over rows. A few numbers are tried.
+    which it does show. The standard error is that of the mean difference over rows. Only a few
+    numbers are tried.
     """
     smallest = np.concatenate([fold.losses(0) for fold in folds])
     helped = False
@@ -347,7 +349,7 @@ class _Sums:
     curvature: FloatArray
 
     def less(self, part: "_Sums") -> "_Sums":
-        """What is left without some of the rows."""
+        """The sums without some of the rows."""
         return _Sums(
             self.rows - part.rows,
             self.gradient - part.gradient,
@@ -355,7 +357,7 @@ class _Sums:
         )
 
     def best_division(self, is_ordered: bool) -> tuple[float, tuple[int, ...]]:
-        """The largest fall of the loss, and the bins of one of the two parts."""
+        """The largest decrease of the loss, and the bins of one of the two parts."""
         order = np.arange(self.rows.size)
         if not is_ordered:
             order = np.argsort(self.gradient / (self.curvature + _RIDGE), kind="stable")

@@ -1,4 +1,4 @@
-"""Rows of one part, their predictions, and the trees as plain values for an export."""
+"""Part of the rows, their predictions, and the trees as plain values for an export."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -17,7 +17,7 @@ from calibrant.params.attributes import AttributeColumn
 from calibrant.sample.sources.memory import MemoryRows
 
 SMALLEST = 1e-6
-"""Probability whose logit is taken."""
+"""The smallest probability whose logit is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +27,11 @@ class ScoredTrees:
     Attributes
     ----------
     base : calibrator of scores or None
-        Turns scores into probabilities first.
+        The calibrator that first turns scores into probabilities.
     state : dict
         The features and the trees as plain values.
     notes : tuple of str
-        Where they come from, and what is guaranteed.
+        Their origin, and what is guaranteed.
     smallest : float
         The smallest probability whose logit is taken.
     """
@@ -51,7 +51,7 @@ class PartOfRows:
 
     @classmethod
     def of(cls, rows: MemoryRows, columns: list[AttributeColumn], places: IndexArray) -> Self:
-        """The rows at these places, in this order."""
+        """The rows at these positions, in this order."""
         return cls(rows.take(places), [column.take(places) for column in columns])
 
     def codes(self, levels: list[AttributeLevels]) -> list[IndexArray]:
@@ -78,7 +78,7 @@ class PartOfRows:
 
 
 def base_logits(base: ScoreCalibrator | None, scores: Any) -> FloatArray:
-    """The logit of each score, or of what the base makes of it."""
+    """The logit of each score, or of the base's output for it."""
     if base is None:
         probabilities = np.asarray(scores, dtype=np.float64)
         outside = (probabilities < 0.0) | (probabilities > 1.0)

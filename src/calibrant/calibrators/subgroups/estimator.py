@@ -60,14 +60,14 @@ from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.sentences import shown
 
-_AVERAGES_SHARE = 0.1  # of alpha, for limits on average predictions
+_AVERAGES_SHARE = 0.1  # share of alpha for limits on average predictions
 _GROUP_SIZE = Optional(Integer(1))
-_N_FOLDS = 4  # of the rows to fit, which choose the number of trees
+_N_FOLDS = 4  # of the fitting rows, which choose the number of trees
 _THEOREM = "Ville's inequality for bets on label less prediction, in all subgroups at once"
 
 
 class _ProvesSubgroups(ScoreCalibrator):
-    """What is learned, which is no parameter."""
+    """The learned attributes, which are not parameters."""
 
     guarantee_: SubgroupGuarantee
     correction_: BoostedLogit
@@ -281,7 +281,7 @@ class SubgroupCalibrator(_ProvesSubgroups):
         parts: tuple[PartOfRows, PartOfRows],
         cap: int | None,
     ) -> SubgroupGuarantee:
-        """The guarantee, from rows that played no part in the predictions, the cuts, the choice of
+        """The guarantee, from rows that were not used for the predictions, the cuts, the choice of
         subgroups or their tails.
         """
         first, last = parts

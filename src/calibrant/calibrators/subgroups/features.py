@@ -1,4 +1,4 @@
-"""What a correction looks at: the score and the attributes, each in a few bins."""
+"""The features of a correction: the score and the attributes, each in a few bins."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from calibrant.text.sentences import shown
 
 MOST_BINS = 32
 """Bins of a number; a tree splits between two of them."""
-_MOST_VALUES = 256  # of an attribute that is not numeric; the others count as unknown
+_MOST_VALUES = 256  # of a non-numeric attribute; the others count as unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,9 @@ class Feature(Saved):
     name : str
         Name of the attribute; empty for the score.
     edges : tuple of float
-        Of a number: bin b holds what exceeds exactly b of them.
+        For a number: bin b holds what exceeds exactly b of them.
     values : tuple
-        Of an attribute by value: the value of each bin.
+        For an attribute by value: the value of each bin.
     is_numeric : bool
         Whether bins have an order.
     """
@@ -51,7 +51,7 @@ class Feature(Saved):
 
     @classmethod
     def of(cls, column: AttributeColumn) -> Self:
-        """Cut a number at its quantiles; count an attribute by value, the most frequent ones."""
+        """Cut a number at its quantiles; count the most frequent values of an attribute."""
         if column.numbers is not None:
             seen = column.numbers[~column.missing]
             if not seen.size:
@@ -68,7 +68,7 @@ class Feature(Saved):
 
     @property
     def n_bins(self) -> int:
-        """How many bins there are, that of missing values among them."""
+        """The number of bins, including that of missing values."""
         return (len(self.edges) + 1 if self.is_numeric else len(self.values)) + 1
 
     def bins(self, column: AttributeColumn) -> IndexArray:

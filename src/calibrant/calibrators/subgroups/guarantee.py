@@ -1,4 +1,4 @@
-"""What is proved of predictions in every subgroup at once."""
+"""What is proved about predictions in every subgroup at once."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,16 +14,16 @@ from calibrant.text.result_table import ResultTable
 
 @dataclass(frozen=True, slots=True)
 class SubgroupFacts:
-    """Which rows a guarantee of subgroups comes from.
+    """The rows behind a guarantee of subgroups.
 
     Attributes
     ----------
     n_fitted, n_proving : int
-        Rows that the correction was fitted to, and rows that prove.
+        Numbers of rows that the correction was fitted to, and of proof rows.
     n_groups : int
-        Groups that prove; 0 if each row is an independent draw.
+        Number of groups in the proof; 0 if each row is an independent draw.
     max_group_size : int or None
-        As how many rows a group counts at most.
+        The largest number of rows that a group counts as.
     attributes : tuple of str
         The attributes.
     """
@@ -37,7 +37,7 @@ class SubgroupFacts:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SubgroupGuarantee(Guarantee):
-    """A guarantee whose regions are subgroups, which overlap.
+    """A guarantee whose regions are overlapping subgroups.
 
     With probability at least `confidence_level` over the rows, in every subgroup at once, the true
     rate differs from the average prediction by at most the subgroup's epsilon, and lies in [lower,
@@ -46,11 +46,11 @@ class SubgroupGuarantee(Guarantee):
     Attributes
     ----------
     order : int
-        Subgroups are made of up to so many attributes.
+        The largest number of attributes that define a subgroup.
     min_share : float
-        They have at least this share of the rows to fit.
+        The smallest share of the fitting rows in a subgroup.
     facts : SubgroupFacts
-        Which rows it comes from.
+        The rows behind it.
     """
 
     order: int = 1
@@ -64,7 +64,7 @@ class SubgroupGuarantee(Guarantee):
 
     @property
     def n_proving(self) -> int:
-        """Rows that prove."""
+        """Number of proof rows."""
         return self.facts.n_proving
 
     @property
@@ -74,12 +74,12 @@ class SubgroupGuarantee(Guarantee):
 
     @property
     def has_groups(self) -> bool:
-        """Whether groups, and not rows, are independent draws."""
+        """Whether groups, rather than rows, are independent draws."""
         return self.facts.n_groups > 0
 
     @property
     def subgroups(self) -> ResultTable:
-        """Every subgroup: rows, average prediction, limits of the rate, and epsilon."""
+        """Every subgroup: rows, average prediction, limits on the rate, and epsilon."""
         columns: dict[str, Any] = {
             "subgroup": list(self.regions),
             "n_rows": self.counts,
@@ -96,7 +96,7 @@ class SubgroupGuarantee(Guarantee):
 
     @property
     def n_rows(self) -> int:
-        """Rows that prove; subgroups overlap, so that their counts add up to more."""
+        """Number of proof rows; subgroups overlap, so their counts add up to more."""
         return self.n_proving
 
     @property
@@ -115,7 +115,7 @@ class SubgroupGuarantee(Guarantee):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What must be true for it to hold."""
+        """What must be true for the guarantee to hold."""
         drawn = "groups" if self.has_groups else "rows"
         return (
             f"the {drawn} and new {drawn} are independent draws from one distribution",
@@ -124,7 +124,7 @@ class SubgroupGuarantee(Guarantee):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader should know besides."""
+        """What else a reader should know."""
         return ()
 
     @property
@@ -181,7 +181,7 @@ class SubgroupGuarantee(Guarantee):
 
     @property
     def weakness(self) -> str | None:
-        """How little is said, why, and what to do about it; None if enough is said."""
+        """How weak the guarantee is, why, and what to do about it; None if it is not weak."""
         if not self.is_weak:
             return None
         worst = int(self.radius.argmax())

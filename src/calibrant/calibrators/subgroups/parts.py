@@ -1,4 +1,4 @@
-"""Rows in two parts, whole groups in one of them: some fit, the others prove."""
+"""Divide rows into two parts, with whole groups in one of them: one part fits, the other proves."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -15,12 +15,12 @@ _PURPOSE = "rows to fit and rows that prove"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TwoParts:
-    """The rows that fit and those that prove, by their places, in a random order of rows or groups.
+    """The fitting rows and the proof rows, by position, in a random order of rows or groups.
 
     Attributes
     ----------
     first, last : int arrays
-        The rows that fit, and the others.
+        The fitting rows, and the others.
     """
 
     first: IndexArray
@@ -28,7 +28,9 @@ class TwoParts:
 
     @classmethod
     def of(cls, rows: MemoryRows, pilot: float, random_state: Seed) -> Self:
-        """Draw a fraction or a number of rows to fit; of groups, whole ones up to about that."""
+        """Draw a fraction or a number of rows to fit; with groups, whole groups up to about that
+        number.
+        """
         n_rows = len(rows)
         wanted = round(pilot * n_rows) if isinstance(pilot, float) else int(pilot)
         source = rows.random_source(random_state, _PURPOSE)
@@ -49,7 +51,9 @@ class TwoParts:
 
 
 def group_cap(fitting: MemoryRows, max_group_size: int | None) -> int | None:
-    """As how many rows a group counts at most: as given, or the largest group of the rows to fit."""
+    """The cap on the rows of a group: as given, or the size of the largest group among the fitting
+    rows.
+    """
     if fitting.groups is None:
         if max_group_size is not None:
             got = repr(max_group_size)

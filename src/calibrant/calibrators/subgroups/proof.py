@@ -1,5 +1,5 @@
 """Limits on the error of predictions in every subgroup at once, for new rows: bets on label minus
-prediction, of rows or of whole groups.
+prediction, for rows or whole groups.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from calibrant.limits.goal_bets import BetUnits, goal_limits
 from calibrant.limits.interval import Interval
 from calibrant.limits.shared_tails import even_width_tails
 
-_MOST_GOAL_ROWS = 20_000  # bets that aim at a goal take too long for more
+_MOST_GOAL_ROWS = 20_000  # with more rows, bets that aim at a goal take too long
 _LEAST_VARIANCE = 1e-4
 _LEAST_PREDICTION_VARIANCE = 1e-8
 _ROUNDING = 1e-9
@@ -30,13 +30,13 @@ class SubgroupRows:
     family : SubgroupFamily
         Their subgroups.
     predictions : float array of shape (n,)
-        What is predicted for each.
+        The prediction for each row.
     codes : int array of shape (n,)
         Labels.
     unit : int array of shape (n,), optional
-        The group of each row; the rows of a group follow each other.
+        The group of each row; the rows of a group are contiguous.
     weights : float array of shape (n,), optional
-        With groups, how much each row counts: those of a group add up to at most 1.
+        With groups, the weight of each row; the weights of a group add up to at most 1.
     """
 
     family: SubgroupFamily
@@ -51,20 +51,20 @@ class SubgroupRows:
         return np.asarray(self.codes - self.predictions)
 
     def averages(self, values: FloatArray) -> FloatArray:
-        """The mean of each subgroup, by how much its rows count."""
+        """The weighted mean of each subgroup."""
         counted = np.ones(values.size) if self.weights is None else self.weights
         total = self.family.sums(counted)
         return np.asarray(self.family.sums(counted * values) / np.maximum(total, 1e-300))
 
     def members(self) -> Iterator[IndexArray]:
-        """The rows of each subgroup, in their order."""
+        """The rows of each subgroup, in order."""
         for part in self.family.crossings:
             order = np.argsort(part.cell, kind="stable")
             ends = np.cumsum(np.bincount(part.cell, minlength=part.size + 1))[:-1]
             yield from np.split(order, ends)[: part.size]
 
     def units(self, values: FloatArray, rows: IndexArray) -> tuple[FloatArray, FloatArray | None]:
-        """Independent draws of a subgroup: the mean of each, and how much it counts if not 1."""
+        """The independent draws of a subgroup: the mean of each, and its weight if not 1."""
         if self.unit is None or self.weights is None:
             return values[rows], None
         starts = np.flatnonzero(np.diff(self.unit[rows], prepend=-1))
@@ -77,18 +77,19 @@ class SubgroupRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Guesses:
-    """What is expected of each subgroup, from rows that prove nothing: a bad guess costs width only.
+    """Expectations for each subgroup, from rows that are not used in the proof: a bad guess only
+    widens the limits.
 
     Attributes
     ----------
     variances : float array of shape (n_subgroups,)
-        Of label minus prediction, or of its sum over a group.
+        Variance of label minus prediction, or of its sum over a group.
     prediction_variances : float array of shape (n_subgroups,)
-        The same of the prediction, less its mean.
+        Variance of the prediction minus its mean.
     weights : float array of shape (n_subgroups,)
         The mean weight of a group; 1 without groups.
     n_draws : float array of shape (n_subgroups,)
-        Rows, or groups.
+        Number of rows, or of groups.
     """
 
     variances: FloatArray
@@ -143,27 +144,26 @@ class Guesses:
 
 
 def error_limits(rows: SubgroupRows, guesses: Guesses, alpha: float) -> Interval:
-    """Limits on the mean of label minus prediction in the population of each subgroup, all at once.
+    """Simultaneous limits on the mean of label minus prediction in the population of each subgroup.
 
     Claimed: with probability at least 1 - alpha over these rows, in every subgroup of the family
     the rate of new rows differs from their average prediction by no more than the limits say.
     Assumed: rows, or whole groups, are i.i.d., in an order that does not depend on them;
-    predictions, cuts, the choice of subgroups, guesses and what a group counts at most do not
-    depend on them.
+    predictions, cuts, the choice of subgroups, guesses and the cap on groups do not depend on them.
 
     Notes
     -----
     Other rows fix the subgroups and the tail of each. Take one of them. Given which rows belong to
-    it, these are independent draws from its population, so that bets on label minus prediction hold
-    (`calibrant.limits.goal_bets`), for their number as it is. Subgroups overlap: alpha is shared by
-    Bonferroni's rule, most for those with the widest limits, by guesses of their variances and of
-    their numbers of rows. Subgroups or tails chosen by the rows that prove would break this: where
-    an attribute follows labels, or where large groups have other rates than small ones, the rows
-    that make a subgroup large enough are not like the others.
+    it, these are independent draws from its population, so bets on label minus prediction hold
+    (`calibrant.limits.goal_bets`), whatever their number. Subgroups overlap: alpha is shared by
+    Bonferroni's rule, with most for those with the widest limits, by guesses at their variances and
+    numbers of rows. Subgroups or tails chosen by the proof rows would break this: if an attribute
+    depends on labels, or if large groups have other rates than small ones, the rows that make a
+    subgroup large enough are not like the others.
 
-    With groups, a draw is a group: w, how much its rows in the subgroup count, and z, their mean of
-    label minus prediction. What is limited is E[w z] / E[w], the mean over rows of new groups, in
-    which a group counts as at most so many rows.
+    With groups, a draw is a group: w is the weight of its rows in the subgroup, and z their mean of
+    label minus prediction. The limits are on E[w z] / E[w], the mean over rows of new groups, with
+    the cap on groups.
     """
     tails = _tails(guesses, np.sqrt(guesses.variances) / guesses.weights, alpha)
     values = rows.errors
@@ -171,7 +171,9 @@ def error_limits(rows: SubgroupRows, guesses: Guesses, alpha: float) -> Interval
 
 
 def prediction_limits(rows: SubgroupRows, guesses: Guesses, alpha: float) -> Interval:
-    """Limits on the average prediction among new rows, in every subgroup at once; as above."""
+    """Simultaneous limits on the average prediction among new rows in every subgroup, as in
+    `error_limits`.
+    """
     deviations = np.sqrt(guesses.prediction_variances) / guesses.weights
     tails = _tails(guesses, deviations, alpha)
     variances = guesses.prediction_variances
@@ -204,7 +206,7 @@ def _all_limits(
 
 
 def _limits(units: BetUnits, tail: float) -> tuple[float, float]:
-    """Limits of one subgroup. Which kind of bets is made depends on its number of draws alone."""
+    """Limits for one subgroup. The kind of bets depends only on its number of draws."""
     if units.values.size <= _MOST_GOAL_ROWS:
         return goal_limits(units, tail)
     width = units.high - units.low

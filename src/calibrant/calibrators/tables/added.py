@@ -17,7 +17,7 @@ from calibrant.sample.sql.search import LARGEST
 
 
 def added_from(table: Table, columns: Columns, prefix: str) -> LookUp:
-    """The outputs that a table has by default, as columns, each step of the table being a bin."""
+    """The default outputs of a table, as columns, with each step of the table as a bin."""
     if table.is_segmented and columns.segment is None:
         raise InvalidTypeError(
             "segment", "name the column of segments", "None", "use scored(..., segment=...)"
@@ -56,7 +56,7 @@ def _bins(table: Table) -> Bins:
 
 
 def _ends(steps: Steps) -> tuple[float, float]:
-    """The range of scores, without ends where every finite score is taken."""
+    """The range of scores, unbounded if every finite score is accepted."""
     low = steps.low if steps.low > -LARGEST else -np.inf
     high = steps.high if steps.high < LARGEST else np.inf
     return low, high

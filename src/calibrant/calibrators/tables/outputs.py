@@ -1,4 +1,4 @@
-"""Which columns an export writes, and what they are called."""
+"""Which columns an export writes, and their names."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,7 +6,7 @@ from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.text.sentences import shown
 
 OUTPUTS = ("calibrated", "lower", "upper", "region", "set")
-"""What can be asked for: the value, the limits of its interval, the number of the region, the
+"""The possible outputs: the value, the limits of its interval, the index of the region, the
 prediction set.
 """
 
@@ -14,7 +14,8 @@ prediction set.
 def names_by_output(
     outputs: Sequence[str] | Mapping[str, str], available: tuple[str, ...], *, has_limits: bool
 ) -> dict[str, str]:
-    """Return the outputs that were asked for, each with its name, or raise if they cannot be had.
+    """Return the requested outputs, each with its name, or raise an error if they are not
+    available.
 
     >>> names_by_output(["lower"], OUTPUTS, has_limits=True)
     {'lower': 'lower'}
@@ -45,7 +46,7 @@ def _as_mapping(outputs: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
 
 
 def _check_output(output: str, available: tuple[str, ...], has_limits: bool) -> None:
-    """Refuse an output that is not available."""
+    """Raise an error for an output that is not available."""
     if output in available:
         return
     why = ""
@@ -56,7 +57,7 @@ def _check_output(output: str, available: tuple[str, ...], has_limits: bool) -> 
 
 
 def _check_name(output: str, name: object) -> None:
-    """Refuse a name that is empty or not text."""
+    """Raise an error for a name that is empty or not text."""
     if not isinstance(name, str) or not name:
         rule = "give each output a name, as text"
         raise InvalidTypeError("outputs", rule, got=f"{shown(name)} for {output}")

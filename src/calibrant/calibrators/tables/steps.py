@@ -1,4 +1,4 @@
-"""Steps of a table: from the bins of a partition, or from cuts that hold for every score."""
+"""Steps of a table: from the bins of a partition, or from cuts that apply to every score."""
 
 import numpy as np
 
@@ -29,10 +29,10 @@ def steps_of_probabilities() -> Steps:
 
 
 def steps_of_bins(partition: Partition) -> tuple[Steps, ...]:
-    """The bins of a partition, in each segment; raise for one that has no bins of a score."""
+    """The bins of a partition, in each segment; raise an error for a partition without score bins."""
     bins = partition.bins_by_segment
     if not bins:
-        raise no_table(type(partition).__name__)  # no engine can run a function of Python
+        raise no_table(type(partition).__name__)  # no engine can run a Python function
     if partition.has_segments:
         check_segments(tuple(name for name in bins if name is not OTHER))
     steps = []

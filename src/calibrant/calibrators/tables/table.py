@@ -1,4 +1,4 @@
-"""What all exports read: cuts of the score, and what is predicted between them."""
+"""What all exports read: cuts of the score, and the predictions between them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class StepFunction:
     Attributes
     ----------
     cuts : float array of shape (m,)
-        Strictly increasing. A score belongs to step k where exactly k cuts are at most the score.
+        Strictly increasing. A score belongs to step k if exactly k cuts are at most the score.
     values : float array of shape (m + 1,)
         The prediction on each step.
     """
@@ -192,7 +192,7 @@ class Table:
 
 
 def written_by(name: str, mark: str = "") -> str:
-    """For a reader: which version wrote a table, and from what.
+    """A note for readers: which version wrote a table, and from what.
 
     >>> written_by("Threshold").split(" from ")[1]
     'a Threshold.'
