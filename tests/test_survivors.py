@@ -3,7 +3,9 @@
 Each names the rule that it is about.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from calibrant.assess.compare_models.model_comparison import PairedDifference, _
 from calibrant.assess.monotone.runs import BandSteps, refutation
 from calibrant.cells.exact_sums import ExactSums
 from calibrant.cells.group_counts import GroupCounts, _added_up
-from calibrant.cells.score_partition import ScorePartition
+from calibrant.cells.score_partition import ScorePartition, _check_ranks
 from calibrant.cells.tally import WeightSums
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.absorbed import absorbed_budget, region_limits
@@ -23,9 +25,13 @@ from calibrant.intervals import clopper_pearson, get_method
 from calibrant.limits.binomial import lower_limit
 from calibrant.limits.block_bets import DealtBlocks, dealt_sizes
 from calibrant.limits.deviance import mirror
+from calibrant.limits.interval import PairOfLimits
 from calibrant.limits.poisson_binomial import upper_tail
+from calibrant.limits.shift.evidence import Evidence
+from calibrant.params.declared_state import NOTHING_KNOWN
 from calibrant.sequences import SEQUENCES, get_sequence
 from calibrant.shift.ratios.density_ratio import share_outside
+from calibrant.shift.ratios.gaussian import PositiveNumbers
 
 
 def online(counts: list[int], lower: list[float], upper: list[float]) -> OnlineCalibrator:
@@ -308,3 +314,53 @@ def test_rows_of_a_constant_feature_are_where_the_others_are() -> None:
     same = np.full((50, 2), 1e3)
     assert share_outside(same, same) == 0.0
     assert share_outside(same, same + 1.0) == 1.0
+
+
+@pytest.mark.parametrize("wrong", [0, 1, 2])
+def test_one_region_with_a_weight_beyond_the_bounds_is_refused(wrong: int) -> None:
+    scores = np.array([0.1, 0.2, 0.5, 0.6, 0.8, 0.9])
+    region = np.repeat([0, 1, 2], 2)
+    bins = Partition.fixed_width(3)
+    for beyond, parameter in ((3.0, "weight_bound"), (0.25, "weight_floor")):
+        weights = np.where(region == wrong, beyond, 1.0)
+        tally = Tally.from_data(bins, scores, [0, 1] * 3, importance_weight=weights)
+        assert Evidence(tally, weight_bound=3.0, weight_floor=0.25).tally is tally
+        with pytest.raises(InvalidValueError) as caught:
+            Evidence(tally, weight_bound=2.0, weight_floor=0.5)
+        assert caught.value.parameter == parameter
+
+
+def _group_counts(**changed: list[int]) -> GroupCounts:
+    state = GroupCounts.of([0, 0, 1, 0], [1, 0, 1, 1], [7, 7, 7, 8]).to_dict()
+    return GroupCounts.from_dict({**state, **changed})
+
+
+ONE_IS_WRONG: dict[str, tuple[Callable[[Any], Any], Any, list[Any]]] = {
+    "edges": (Partition.from_edges, [0.1, 0.4, 0.9], [[0.1, 0.4, 0.4], [0.4, 0.1, 0.9]]),
+    "parts of a sum": (ExactSums.from_list, [[1.0], [0.0] * 64], [[[1.0], [0.0] * 65]]),
+    "limits": (
+        lambda value: PairOfLimits(2).read(value, "limits", NOTHING_KNOWN),
+        [[0.1, 0.5], [0.2, 0.5]],
+        [[[0.1, 0.6], [0.2, 0.5]], [[0.3, 0.5], [0.2, 0.5]]],
+    ),
+    "ranks": (
+        lambda value: _check_ranks(*np.array(value), 9),
+        ([1, 4], [3, 9]),
+        [([1, 4], [3, 10]), ([0, 4], [3, 9]), ([1, 5], [3, 4]), ([2, 4], [1, 9]), ([1, 3], [3, 9])],
+    ),
+    "bandwidths": (PositiveNumbers().parse, [0.5, 1.0], [[0.5, 0.0], [-1.0, 0.5], []]),
+    "rows of groups": (
+        lambda value: _group_counts(rows=value),
+        [1, 2, 1],
+        [[1, 0, 1], [0, 2, 1], [1, 2, 0]],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", ONE_IS_WRONG)
+def test_one_wrong_entry_among_right_ones_is_refused(what: str) -> None:
+    read, right, wrong = ONE_IS_WRONG[what]
+    read(right)
+    for value in wrong:
+        with pytest.raises(ValueError):
+            read(value)
