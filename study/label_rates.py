@@ -1,5 +1,5 @@
 """Tables on rates from few labels, and on thresholds from the loose end, from the CSV files of
-their benchmarks.
+their parts.
 """
 
 from pathlib import Path

@@ -24,7 +24,7 @@ from coverages import coverage_bands, coverage_claims, coverage_rates
 from label_rates import loose_end, rate_groups, rate_misses
 from quoting import RESULTS, at_least, markdown, read, share
 from ranking import paired
-from wrappers import wrapper
+from wrappers import wrapper, wrapper_figures
 
 __all__ = ["PAGES", "RESULTS", "TABLES", "filled", "share", "write_page"]
 
@@ -212,6 +212,7 @@ def figures(folder: Path) -> dict[str, str]:
         "farthest": at_least(worst.distance),
         "farthest_where": f"*{worst.set}* by {worst.by}, {worst.model}",
         "quiet_gap": f"{np.ceil(1000 * real[~real.check].gap.max()) / 1000:.3f}",
+        **wrapper_figures(folder),
         "false_alarms": f"{mixed.check.sum() + mixed.monitor.sum()} of {2 * len(mixed)}",
     }
 

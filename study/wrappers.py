@@ -1,12 +1,15 @@
-"""The table on CalibratedClassifier beside scikit-learn's, from the CSV file of its benchmark."""
+"""What pages quote on CalibratedClassifier beside scikit-learn's, from the file of its part."""
 
 from pathlib import Path
 
 import pandas as pd
+from drop_in import CHOSEN_ON
 from quoting import markdown
 
 KINDS = {"logistic": "logistic regression", "lightgbm": "boosting", "forest": "random forest"}
 LOSS = "log loss, %"
+RATIO = "epsilon over one model's"
+FEW_ROWS = 1_500
 
 
 def wrapper(folder: Path) -> str:
@@ -23,7 +26,7 @@ def wrapper(folder: Path) -> str:
         ),
         ("difference in AUC", "AUC", "{:+.4f}"),
         ("epsilon", "epsilon", "{:.3f}"),
-        ("epsilon over that of one model", "epsilon over one model's", "{:.2f}"),
+        ("epsilon over that of one model", RATIO, "{:.2f}"),
         ("time to fit", "fit", "{:.2f}"),
         ("time to predict", "predict", "{:.2f}"),
         ("pickled size", "size", "{:.2f}"),
@@ -34,3 +37,30 @@ def wrapper(folder: Path) -> str:
     lines.insert(1, ["sets with the smaller log loss", *ahead])
     lines.insert(2, ["sets more than 1% behind", *behind])
     return markdown(["median", *parts], lines)
+
+
+def wrapper_figures(folder: Path) -> dict[str, str]:
+    """Single figures, which stand in sentences."""
+    found = pd.read_csv(folder / "wrapper.csv")
+    behind = found[LOSS] > 1.0
+    is_small = found.rows < FEW_ROWS
+    ratio = found[RATIO]
+    worst = found.nlargest(3, LOSS)
+    fresh = found[~found.set.isin(CHOSEN_ON)]
+    named = [
+        f"*{each.set}* ({each[LOSS]:+.1f}%, {KINDS[each.model]})" for _, each in worst.iterrows()
+    ]
+    return {
+        "wrapper_smaller": f"{(found[LOSS] < 0.0).mean():.0%}",
+        "wrapper_boosting": f"{found[found.model == 'lightgbm'][LOSS].median():.1f}%",
+        "wrapper_few": f"{behind[is_small].mean():.0%}",
+        "wrapper_many": f"{behind[~is_small].mean():.0%}",
+        "wrapper_worst": f"{', '.join(named[:-1])} and {named[-1]}",
+        "wrapper_wide": f"{(ratio > 1.3).sum()} of {len(found)}",
+        "wrapper_widest": f"{ratio.max():.1f}",
+        "wrapper_fresh_sets": f"{fresh.set.nunique()}",
+        "wrapper_fresh": (
+            f"{fresh[LOSS].median():+.2f}% in log loss, {fresh.AUC.median():+.4f} in AUC and"
+            f" {fresh[RATIO].median():.2f} in epsilon"
+        ),
+    }

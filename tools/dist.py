@@ -27,7 +27,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
-SUPPORTED = ("python3.11", "python3.12", "python3.13")
+SUPPORTED = ("python3.11", "python3.12", "python3.13", "python3.14")
 ADDRESSES = ("Homepage", "Documentation", "Source", "Issues")
 QUICK = "not slow and not broad and not service"
 TESTS = [

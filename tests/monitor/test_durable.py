@@ -1,5 +1,6 @@
 """A store of predictions and labels: each counts once, whatever comes twice, late, early or never."""
 
+import gc
 import itertools
 import json
 import multiprocessing
@@ -328,6 +329,16 @@ def test_threads_that_write_together_lose_nothing_and_snapshots_are_whole(store:
             list(pool.map(work, range(8)))
         found = monitor.advance(110.0)
     assert (found.n_mature, int(found.positives.sum())) == (1600, 1600)
+
+
+def test_a_monitor_that_is_dropped_closes_its_connections(store: Path) -> None:
+    monitor = opened(store)
+    monitor.record("a", 0.2, at=100.0)
+    engine = monitor._store.engine
+    assert engine.pool.checkedin() == 1
+    del monitor
+    gc.collect()
+    assert engine.pool.checkedin() == 0
 
 
 def test_a_locked_store_says_so_and_recovers(store: Path) -> None:

@@ -2,6 +2,7 @@
 guarantee may no longer hold.
 """
 
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -110,14 +111,12 @@ def command(lines: str, output: str | None, once: bool, as_json: bool, **options
     fields = _fields(model.columns, options)
     monitor = Monitor(options["store"], model, **_MONITOR.arguments(options))
     events = EventFile(lines)
-    try:
-        found = _follow(monitor, events, fields, once=once, quiet=as_json)
-    except KeyboardInterrupt:
-        found = monitor.snapshot()
-        remark("stopped; everything that was read is in the store")
-    finally:
-        events.close()
-    monitor.close()
+    with monitor, closing(events):
+        try:
+            found = _follow(monitor, events, fields, once=once, quiet=as_json)
+        except KeyboardInterrupt:
+            found = monitor.snapshot()
+            remark("stopped; everything that was read is in the store")
     if once:
         _warn_if_old(found)
     if output is not None:

@@ -1,6 +1,7 @@
 """A store in a database: durable transactions, and errors that say what to do."""
 
 import os
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,8 +48,13 @@ class Store:
             self.url = _url_of(self.place)
             if not self.is_sqlite:
                 self.place = self.url.render_as_string(hide_password=True)
-            self._engine = self._make_engine()
+            self._use(self._make_engine())
+
+    def _use(self, engine: Any) -> None:
+        """Use an engine of this process, whose connections are closed when the store is dropped."""
+        self._engine = engine
         self._process = os.getpid()
+        weakref.finalize(self, _close, engine, self._process)
 
     @property
     def is_sqlite(self) -> bool:
@@ -70,8 +76,7 @@ class Store:
         """The engine of this process; after a fork the child opens its own connections."""
         if os.getpid() != self._process:
             self._engine.dispose(close=False)
-            self._engine = self._make_engine()
-            self._process = os.getpid()
+            self._use(self._make_engine())
         return self._engine
 
     @contextmanager
@@ -129,6 +134,12 @@ class Store:
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
+
+
+def _close(engine: Any, process: int) -> None:
+    """Close the connections of an engine in the process that opened them."""
+    if os.getpid() == process:
+        engine.dispose()
 
 
 def _url_of(place: str) -> Any:
