@@ -283,6 +283,21 @@ def test_an_error_of_labels_counts_all_rows_where_some_were_drawn(split) -> None
             calibrator.fit(scored(table, score="p", label="y"))
 
 
+@pytest.mark.parametrize("calibrator", [AnchoredCalibrator(), BinningCalibrator()])
+def test_a_class_that_only_pilot_rows_have_is_a_class(calibrator) -> None:
+    """As in memory, where the labels of all rows are known before any row is drawn."""
+    scores = np.random.default_rng(0).uniform(size=300)
+    for place in range(300):
+        y = np.zeros(300, dtype=int)
+        y[place] = 1
+        model = clone(calibrator).fit(scores, y)
+        if not model.tally_.positives.any():
+            break
+    assert place < 299
+    data = scored(pa.table({"s": scores, "y": y}), score="s", label="y", progress=False)
+    assert clone(calibrator).fit(data).to_dict() == model.to_dict()
+
+
 def test_a_third_label_is_named_also_in_a_row_that_was_drawn() -> None:
     rng = np.random.default_rng(5)
     scores = rng.random(300)

@@ -247,11 +247,12 @@ class Rows(RowSource):
         try:
             tally, known = settle(counted, partition, self._classes, self._pos_label, weighted)
         except InvalidValueError:  # about labels, or about the positive one
-            if draw is not None:  # the error should report the labels of all rows
-                settle(
-                    self.count(partition), partition, self._classes, self._pos_label, weighted=False
-                )
-            raise
+            if draw is None:
+                raise
+            # drawn rows may have the only labels of a class; an error reports the labels of all rows
+            every = self.count(partition)
+            known = settle(every, partition, self._classes, self._pos_label, weighted=False)[1]
+            tally = settle(counted, partition, known.labels, known.positive, weighted)[0]
         if self.columns.group is not None and self._counts_groups:
             blocks = self.block_source() if blocks is None else blocks
             tally = replace(
