@@ -342,9 +342,9 @@ class _Bets:
     guess : Guess
         The estimates of variances from pilot rows.
     tails : float array of shape (n_regions,)
-        The probability that each limit on the error misses.
+        Largest probability that each limit on the error misses.
     tail_of_averages : float
-        The probability that each limit on the average probability misses.
+        Largest probability that each limit on the average probability misses.
     """
 
     bounds: FloatArray

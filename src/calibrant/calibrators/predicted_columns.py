@@ -23,10 +23,10 @@ def predicted_columns(
 ) -> AddColumns:
     """The columns that a fitted calibrator adds, or the error that it has no table.
 
-    A curve with exp is computed by `predict`, batch by batch, so that all bits are those of
-    `predict`; engines that run SQL compute it themselves. A calibrator without a table is applied
-    likewise, where batches can be had, if it predicts from one score, or from one score and
-    attributes that are columns of the data.
+    A curve with exp is evaluated by `predict`, batch by batch, so that all bits are those of
+    `predict`; engines that run SQL evaluate it themselves. A calibrator without a table is applied
+    in the same way, on sources that provide batches, if it predicts from one score, or from one
+    score and attributes that are columns of the data.
     """
     try:
         table = calibrator._table(coverage)
@@ -71,7 +71,7 @@ class Predict(AddColumns):
         prefix: str,
         table: LookUp | NoTableError,
     ) -> "Predict":
-        """Find out which scores the calibrator takes: all, or probabilities only."""
+        """Determine which scores the calibrator accepts: all, or only probabilities."""
         calibrator = _without_warnings(calibrator)
         ends = _taken(calibrator.predict)
         return cls(columns.only(), calibrator, coverage, prefix, *ends, table)
@@ -117,14 +117,14 @@ class Predict(AddColumns):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PredictWithAttributes(AddColumns):
-    """What `predict` says of each score and the attributes beside it, which are columns of the data.
+    """The output of `predict` for each score and its attributes, which are columns of the data.
 
     Attributes
     ----------
     columns, calibrator, prefix
         As given to `predicted_columns`.
     low, high : float
-        The scores that the calibrator takes.
+        The range of scores that the calibrator accepts.
     no_table : NoTableError
         Why there is no table.
     """
@@ -140,7 +140,7 @@ class PredictWithAttributes(AddColumns):
     def of(
         cls, calibrator: Any, columns: Columns, prefix: str, error: NoTableError
     ) -> "PredictWithAttributes":
-        """Find out which scores the calibrator takes: all, or probabilities only."""
+        """Determine which scores the calibrator accepts: all, or only probabilities."""
         calibrator = _without_warnings(calibrator)
         nothing = {name: [None] for name in calibrator._attribute_names}
         ends = _taken(lambda scores: calibrator.predict(scores, attributes=nothing))
@@ -157,7 +157,7 @@ class PredictWithAttributes(AddColumns):
         return list(dict.fromkeys([self.columns.score, *self.calibrator._attribute_names]))
 
     def schema(self, schema: Any) -> Any:
-        """The schema of a batch with the column added; raise if an attribute is not there."""
+        """The schema of a batch with the column added; raise an error if an attribute is missing."""
         missing = [name for name in self.calibrator._attribute_names if name not in schema.names]
         if missing:
             needed = ", ".join(map(repr, self.calibrator._attribute_names))
@@ -166,19 +166,19 @@ class PredictWithAttributes(AddColumns):
         return AddColumns.schema(self, schema)
 
     def as_look_up(self) -> LookUp:
-        """There is none."""
+        """Raise the error that there is no table."""
         raise self.no_table
 
     def usable(self, scores: NDArray[Any], segments: Coded | None) -> NDArray[np.bool_]:
-        """Scores in the range that the calibrator takes."""
+        """Scores in the range that the calibrator accepts."""
         return np.asarray((scores >= self.low) & (scores <= self.high))
 
     def values(self, scores: NDArray[Any], segments: Coded | None) -> Sequence[Any]:
-        """Of no rows, for the type of the column; see `values_of`."""
+        """The values for no rows, which give the type of the column; see `values_of`."""
         return [np.empty(0)]
 
     def values_of(self, rows: BatchRows, batch: Any) -> Sequence[Any]:
-        """What the calibrator predicts."""
+        """The predictions of the calibrator."""
         if not len(rows):
             return [np.empty(0)]
         attributes = {name: batch.column(name) for name in self.calibrator._attribute_names}
@@ -189,16 +189,14 @@ class PredictWithAttributes(AddColumns):
 
 
 def _without_warnings(calibrator: Any) -> Any:
-    """A copy that does not know its scale: a warning for each batch, from each worker, helps no
-    one.
-    """
+    """A copy without its score range: a warning for each batch, from each worker, helps no one."""
     calibrator = copy(calibrator)
     calibrator.score_range_seen_ = None
     return calibrator
 
 
 def _taken(predict: Callable[[FloatArray], FloatArray]) -> tuple[float, float]:
-    """The smallest and the largest score that is taken: all are, or probabilities only."""
+    """The smallest and the largest accepted score: unbounded, or 0 and 1."""
     low = -np.inf if _takes(predict, -1.0) else 0.0
     high = np.inf if _takes(predict, 2.0) else 1.0
     return low, high

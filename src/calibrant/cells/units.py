@@ -1,8 +1,9 @@
-"""Units: what is drawn independently, a row or a group of rows; and what units have in cells of rows.
+"""Units: independent draws, each a row or a group of rows, and their sums in cells of rows.
 
-Everything that takes groups or importance weights in memory asks here which rows form a unit, how
-much a unit counts, and for its sums in each cell: rates of regions, curves, audits, metrics, bands
-and subgroups. Where rows are elsewhere, `calibrant.cells.group_counts` has whole numbers of the same.
+All code that handles groups or importance weights in memory uses this module to find which rows
+form a unit, how much a unit counts, and its sums in each cell: rates of regions, curves, audits,
+metrics, bands and subgroups. For rows elsewhere, `calibrant.cells.group_counts` has the same as
+whole numbers.
 """
 
 from dataclasses import dataclass
@@ -14,15 +15,15 @@ from calibrant._typing import FloatArray, IndexArray, IntArray
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """How much a unit counts in a cell: by the weight of its rows there, up to a bound.
+    """How much a unit counts in a cell: the weight of its rows there, up to a bound.
 
     Attributes
     ----------
     bound : float
-        The largest weight that counts: of a row, or of a group in a cell. It is fixed before the
-        counted units are seen.
+        The cap on the weight of a row, or of a group in a cell. It is fixed before the counted
+        units are seen.
     by_group : bool
-        Whether every unit counts the same: in a cell, by the share of its weight that lies there.
+        Whether every unit counts equally: in a cell, by the share of its weight that lies there.
     """
 
     bound: float
@@ -36,11 +37,11 @@ class RowUnits:
     Attributes
     ----------
     unit : int array of shape (n_rows,)
-        The number of each row's unit; numbers may be left out.
+        The index of each row's unit; indices may be skipped.
     n_units : int
-        No number is as large as this.
+        An upper bound on the indices, which are below it.
     weights : float array of shape (n_rows,)
-        At least 0; 1 where rows have no weights.
+        At least 0; 1 if rows have no weights.
 
     Examples
     --------
@@ -62,8 +63,8 @@ class RowUnits:
         return np.asarray(found, dtype=np.float64)
 
     def capped(self, most: float) -> FloatArray:
-        """The weights of rows where those of a unit add up to at most `most`: in a larger unit each
-        row counts less.
+        """The weights of rows, scaled so that those of a unit add up to at most `most`: in a larger
+        unit each row counts less.
         """
         total = self.totals
         factor = np.zeros(total.size)
@@ -71,11 +72,11 @@ class RowUnits:
         return np.asarray(self.weights * factor[self.unit])
 
     def in_turn(self, order: IndexArray) -> IndexArray:
-        """The rows in an order of units, those of a unit one after another."""
+        """The rows in an order of units, with the rows of a unit contiguous."""
         return np.argsort(turns(order)[self.unit], kind="stable")
 
     def in_cells(self, cell: IndexArray, n_cells: int) -> "UnitCells":
-        """What units have in cells, given the cell of each row, -1 for none."""
+        """The units in cells, given the cell of each row (-1 for none)."""
         rows = np.flatnonzero((cell >= 0) & (self.weights > 0.0))
         pair = self.unit[rows] * n_cells + cell[rows]
         pairs, entry = np.unique(pair, return_inverse=True)
@@ -86,7 +87,7 @@ class RowUnits:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnitCells:
-    """What units have in cells. An *entry* is a unit in a cell where it has rows.
+    """Units in cells. An *entry* is a unit in a cell where it has rows.
 
     Attributes
     ----------
@@ -111,16 +112,16 @@ class UnitCells:
 
     @property
     def n_rows(self) -> IntArray:
-        """Rows of each entry."""
+        """Number of rows in each entry."""
         return np.bincount(self.entry, minlength=self.unit.size)
 
     @property
     def parts(self) -> FloatArray:
-        """The part of its entry that each row is; those of an entry add up to 1."""
+        """The share of each row in its entry; the shares of an entry add up to 1."""
         return np.asarray(self.of.weights[self.rows] / self.total[self.entry])
 
     def sums(self, values: FloatArray | IntArray) -> FloatArray:
-        """Sums over each entry of a number of each row that is used, times its weight."""
+        """Weighted sums over each entry of a number per used row."""
         weighted = self.of.weights[self.rows] * values
         found = np.bincount(self.entry, weighted, minlength=self.unit.size)
         return np.asarray(found, dtype=np.float64)
@@ -130,7 +131,7 @@ class UnitCells:
         return self.total / self.of.totals[self.unit] if by_group else self.total
 
     def row_weights(self, counting: Counting) -> FloatArray:
-        """By how much each row counts, those that are not used too: they count nothing."""
+        """The weight with which each row counts, including unused rows, which count 0."""
         counted = np.minimum(self.uncapped(by_group=counting.by_group), counting.bound)
         found = np.zeros(self.of.weights.size)
         found[self.rows] = self.of.weights[self.rows] * (counted / self.total)[self.entry]
@@ -138,7 +139,7 @@ class UnitCells:
 
 
 def turns(order: IndexArray) -> IndexArray:
-    """The place of each number in an order of 0, 1, ...
+    """The position of each number in an order of 0, 1, ...
 
     >>> turns(np.array([2, 0, 1]))
     array([1, 2, 0])

@@ -46,7 +46,7 @@ def group_limits(tally: Tally, design: GroupDesign, alpha: float) -> Interval:
     design : GroupDesign
         How groups count.
     alpha : float in (0, 1)
-        The probability that any region's interval misses.
+        Largest probability that any region's interval misses.
 
     Returns
     -------

@@ -50,7 +50,7 @@ def rank_distance(
     distance : float array of shape (n_regions,)
         Limits on the Kolmogorov distance of each region, which hold at their own levels.
     level : float array of shape (n_regions,)
-        Probability, for each region, that any of its rank limits misses.
+        Largest probability, for each region, that any of its rank limits misses.
 
     Notes
     -----

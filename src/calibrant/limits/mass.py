@@ -151,7 +151,7 @@ def missing_mass_limit(counts: IntArray, alpha: float) -> float:
         Rows of each kind; the rows are independent draws from one distribution over any number of
         kinds.
     alpha : float
-        Probability that the limit is too small.
+        Largest probability that the limit is too small.
 
     Notes
     -----

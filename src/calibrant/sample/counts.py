@@ -18,7 +18,7 @@ from calibrant.sample.reach import Reach
 from calibrant.sample.taken_rows import Seal
 
 MOST_KINDS = 20
-"""Kinds of label that are counted."""
+"""The largest number of distinct labels that are counted."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -197,7 +197,7 @@ class Count(Work[Counted]):
 
 @dataclass(frozen=True, slots=True)
 class CountKnots(Count):
-    """Count rows by place, half and kind of label, without drawn rows; see `calibrant.cells.knots`.
+    """Count rows by place, half and label, without drawn rows; see `calibrant.cells.knots`.
 
     The random numbers of a row come from its position or its id.
     """
@@ -220,11 +220,11 @@ class CountKnots(Count):
     def _count(
         self, rows: BatchRows, kinds: tuple[Any, ...], place: Place
     ) -> dict[Hashable, KindSums]:
-        """Rows of each kind of label by place and half."""
+        """Rows of each label by place and half."""
         if rows.labels is None:
             return {}
         kinds = kinds[: MOST_KINDS + 1]
-        number = np.minimum(rows.labels.number, len(kinds) - 1)  # with more, labels are refused
+        number = np.minimum(rows.labels.number, len(kinds) - 1)  # with more, labels raise an error
         counts = self.knots.count(
             self.partition.prepared(rows.scores, segment_numbers(rows.segments, self.partition)),
             number,

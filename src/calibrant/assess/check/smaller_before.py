@@ -9,19 +9,19 @@ from calibrant._typing import IndexArray
 
 
 def smaller_before(order: IndexArray) -> IndexArray:
-    """For each place, how many places before it hold a smaller value; `order` lists the places by
-    their values.
+    """For each position, how many positions before it hold a smaller value; `order` lists the
+    positions by value.
 
-    Places are cut into blocks, and so are ranks. Of two values in different blocks of both kinds, a
-    table of how many values each pair of blocks holds tells all. The others share a block of
-    places, or of ranks; each block is counted on its own.
+    Positions are cut into blocks, and so are ranks. For two values in different blocks of both
+    kinds, a table of how many values each pair of blocks holds is enough. The others share a block
+    of positions, or of ranks; each block is counted on its own.
 
     >>> smaller_before(np.argsort([3, 1, 4, 2, 5]))
     array([0, 0, 2, 1, 4])
     """
     bits = _bits_of_blocks(order.size)
     n_blocks = max(-(-order.size // (1 << bits)), 1)
-    n = n_blocks << bits  # whole blocks: the places and ranks that are added come last
+    n = n_blocks << bits  # whole blocks: the added positions and ranks come last
     kind: Any = np.int32 if n < 2**30 else np.int64
     here: NDArray[Any] = np.arange(n, dtype=kind)
     place = here.copy()
@@ -32,7 +32,8 @@ def smaller_before(order: IndexArray) -> IndexArray:
 
     by_block = np.argsort((place >> bits).astype(np.uint16), kind="stable")  # ranks
     found += _in_each_block(place[by_block], bits)
-    # of the same block of ranks, those in an earlier block of places, so later ranks come first
+    # within the same block of ranks, those in an earlier block of positions, so later ranks come
+    # first
     by_block = by_block.reshape(n_blocks, -1)[:, ::-1].ravel()
     by_both = by_block[np.argsort((by_block >> bits).astype(np.uint16), kind="stable")]
     found[place] += _in_each_block(by_both, bits)
@@ -40,13 +41,13 @@ def smaller_before(order: IndexArray) -> IndexArray:
 
 
 def _bits_of_blocks(n: int) -> int:
-    """Of n values, a block has about as many as there are blocks: a power of 2."""
+    """The block size, as a power of 2: about as many values per block as there are blocks."""
     return max((max(n - 1, 0).bit_length() + 1) // 2, 1)
 
 
 def _in_each_block(place: NDArray[Any], bits: int) -> NDArray[Any]:
-    """For each place, how many places before it in its block hold a smaller value; `place` lists
-    the places of each block by their values.
+    """For each position, how many positions before it in its block hold a smaller value; `place`
+    lists the positions of each block by value.
     """
     width = 1 << bits
     within = (place & (width - 1)).astype(np.uint16).reshape(-1, width)
@@ -56,13 +57,13 @@ def _in_each_block(place: NDArray[Any], bits: int) -> NDArray[Any]:
     bits = _bits_of_blocks(width)
     found = _in_other_blocks(rank, bits).ravel()
     found += _in_pairs(rank, bits)
-    found[place] += _in_pairs(within >> bits, bits)  # in an earlier block of places
+    found[place] += _in_pairs(within >> bits, bits)  # in an earlier block of positions
     return found
 
 
 def _in_other_blocks(rank: NDArray[Any], bits: int) -> NDArray[Any]:
-    """For each place of each line, how many ranks of the line are smaller and stand before it, both
-    in another block.
+    """For each position of each line, how many ranks of the line are smaller and come before it,
+    both in another block.
     """
     n_blocks = rank.shape[1] >> bits
     cells = (len(rank), n_blocks, n_blocks)
@@ -78,7 +79,7 @@ def _in_other_blocks(rank: NDArray[Any], bits: int) -> NDArray[Any]:
 
 
 def _in_pairs(values: NDArray[Any], bits: int) -> NDArray[Any]:
-    """For each place, how many places before it in its block hold a smaller value."""
+    """For each position, how many positions before it in its block hold a smaller value."""
     by_place = np.ascontiguousarray(values.reshape(-1, 1 << bits).T)
     smaller = np.zeros(by_place.shape, dtype=np.uint8)
     for place in range((1 << bits) - 1):

@@ -67,9 +67,10 @@ def capital(bets: Iterable[Bet], ends: IntArray, *, switching: bool) -> FloatArr
 
 
 def _totals(factors: FloatArray, rates: FloatArray) -> FloatArray:
-    """By what the capital of all bets is multiplied at each look; 0 once all shares vanish.
+    """The factor by which the capital of all bets is multiplied at each look; 0 once all shares
+    vanish.
 
-    Small shares become 0 for good. So a bet may be the only one that wins and have no share left.
+    Small shares become 0 for good, so the only winning bet may have no share left.
     """
     n_bets = factors.shape[1]
     switching = bool(rates.any())

@@ -68,5 +68,5 @@ def _cutting_rows(rows: MemoryRows) -> BoolArray:
         return np.zeros(1, dtype=bool)
     if rows.groups is None:
         return rows.chosen(rows.draw(CUTTING_SHARE, 0))
-    # as many as fix the cap on sizes
+    # as many as set the cap on sizes
     return rows.chosen(rows.draw(max(1, fewest_pilot_groups(rows.n_groups())), 0))

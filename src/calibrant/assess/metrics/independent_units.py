@@ -225,7 +225,7 @@ class Units:
         outcomes : float array of shape (n_rows,)
             The outcome of each row.
         alpha : float in (0, 1)
-            Probability that the interval misses.
+            Largest probability that the interval misses.
         ends : pair of float, default=(0.0, 1.0)
             The range of outcomes, up to rounding.
         order : int array of shape (n_units,), optional

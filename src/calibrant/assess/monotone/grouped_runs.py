@@ -15,7 +15,7 @@ from calibrant.limits.interval import Interval
 from calibrant.params.random import seed_number
 from calibrant.sample.sources.memory import MemoryRows
 
-_TRUSTED = 2.0  # groups that a typical weight counts for in the guess of a variance
+_TRUSTED = 2.0  # groups that a typical weight counts as in the guess at a variance
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,11 +29,11 @@ class GroupScores:
     codes : int array of shape (n_rows,)
         Labels, 0 or 1.
     weights : float array of shape (n_rows,)
-        How much each row counts: those of a group add up to at most 1.
+        The weight of each row; the weights of a group add up to at most 1.
     turn : int array of shape (n_rows,)
-        The place of each row's group in a random order that does not depend on the groups' rows.
+        The position of each row's group in a random order that does not depend on the groups' rows.
     n_groups : int
-        How many groups there are, those whose rows all have weight 0 too.
+        The number of groups, including those whose rows all have weight 0.
     """
 
     scores: FloatArray
@@ -48,7 +48,7 @@ class GroupScores:
     ) -> tuple[Self, Self]:
         """Draw pilot groups at random; the others are counted.
 
-        A row counts by its weight over `bound`, over the number of rows in its group.
+        A row counts with its weight over `bound`, divided by the number of rows in its group.
         """
         groups = rows.groups
         if groups is None:
@@ -68,7 +68,7 @@ class GroupScores:
         cls, rows: MemoryRows, weights: FloatArray, turn: IndexArray, chosen: BoolArray
     ) -> Self:
         scores = np.asarray(rows.scores, dtype=np.float64)
-        # in an order that does not depend on how the rows came, so that sums are equal to the bit
+        # in an order that does not depend on how the rows came, so that sums are bit-identical
         order = np.lexsort((weights, rows.codes, turn, scores))
         order = order[chosen[order]]
         n_groups = np.unique(turn[order]).size
@@ -76,8 +76,8 @@ class GroupScores:
         return cls(scores[order], rows.codes[order], weights[order], turn[order], n_groups)
 
     def inside(self, low: FloatArray, high: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """For each run from a lowest to a highest score: the weights and the rates of the groups
-        that have rows in it, in random order.
+        """For each run from a lowest to a highest score: the weights and rates of the groups with
+        rows in it, in random order.
         """
         positive = self.weights * self.codes
         starts = np.searchsorted(self.scores, low, side="left")
@@ -94,7 +94,7 @@ class GroupScores:
 def grouped_limits(
     counted: GroupScores, pilot: GroupScores, low: FloatArray, high: FloatArray, tail: float
 ) -> Interval:
-    """A lower limit for the largest rate in each run, and an upper one for the smallest.
+    """A lower limit on the largest rate in each run, and an upper limit on the smallest.
 
     Each misses with probability at most `tail`, given the pilot groups.
 
@@ -103,23 +103,23 @@ def grouped_limits(
     counted : GroupScores
         The groups that are bet on.
     pilot : GroupScores
-        Groups that are not: they guess the variance.
+        Groups that are not bet on, for the guess at the variance.
     low, high : float arrays
         The lowest and the highest score of each run. They depend on pilot groups alone.
     tail : float in (0, 1)
-        What each limit may miss.
+        Largest probability that each limit misses.
 
     Notes
     -----
     A group has N rows with scores S_i, labels Y_i and weights v_i from 0 to 1 (all 1 without
-    weights). Its row i counts by u_i = v_i / N. For each set R of scores let mu(R) = E[sum of u_i
+    weights). Its row i counts with u_i = v_i / N. For each set R of scores let mu(R) = E[sum of u_i
     over rows with S_i in R]. The rate r is defined by
 
         E[sum of u_i Y_i over rows with S_i in R] = integral of r over R with respect to mu
 
-    for every R: r(s) = E[Y | s] of a row that is drawn at random from a new group, or the rate of
-    the weighted population of such rows. How the rows of a group depend on each other, and how
-    scores and labels depend on N, does not matter.
+    for every R: r(s) = E[Y | s] for a random row of a new group, or the rate of the weighted
+    population of such rows. How the rows of a group depend on each other, and how scores and labels
+    depend on N, does not matter.
 
     Fix a run R, and let W be the sum of u_i over the group's rows in R, which is at most 1, and Z
     the mean of their labels with the weights u_i. For m at least the largest r in R,
@@ -127,19 +127,20 @@ def grouped_limits(
         E[W (Z - m)] = integral of r - m over R with respect to mu <= 0.
 
     The sign is the same given that the group has rows in R. Groups are independent, also given
-    which of them have rows in R. So the capital of bets on W (Z - m) with stakes that are known
-    before each group is a nonnegative supermartingale, and the argument is that of
-    `calibrant.assess.monotone.weighted_runs`. If r does not fall, the largest r in R is at most
+    which of them have rows in R. So the capital of bets on W (Z - m), with stakes known before each
+    group, is a nonnegative supermartingale, and the argument is that of
+    `calibrant.assess.monotone.weighted_runs`. If r is nondecreasing, the largest r in R is at most
     r(s) at every s from `high` on.
 
     **Why pilot groups cut the runs.** Given all scores of its group, the rate of a label is not
-    r(s): it may depend on the other scores and on N. So scores of counted groups may not choose
-    runs, nor may their number of rows choose how many there are. Rows beside a run are of the same
-    groups as those in it, so that the guess of the variance comes from pilot groups as well.
+    r(s): it may depend on the other scores and on N. So the scores of counted groups must not
+    determine the runs, nor may their number of rows determine how many there are. Rows next to a
+    run belong to the same groups as those in it, so the guess at the variance comes from pilot
+    groups as well.
 
     **What it gains over one row of each group** (whose W is 0 or 1, with exact limits): the
-    variance of W (Z - m) is at most that of one row's, and about 1 / N of it where a group rarely
-    has two rows in a run. What a group can lose is the same, so that short runs gain less.
+    variance of W (Z - m) is at most that for one row, and about 1 / N of it if a group rarely has
+    two rows in a run. The most that a group can lose is the same, so short runs gain less.
     """
     samples = []
     for known, found in zip(pilot.inside(low, high), counted.inside(low, high), strict=True):
@@ -150,7 +151,7 @@ def grouped_limits(
 
 
 def _guess(weights: FloatArray, rates: FloatArray) -> tuple[float, float]:
-    """The variance of w (rate - mean), and the mean weight, of pilot groups: at least one."""
+    """The variance of w (rate - mean), and the mean weight, from pilot groups: at least one."""
     typical = float(weights.mean())
     total = float(weights.sum())
     mean = (float(weights @ rates) + typical / 2.0) / (total + typical)

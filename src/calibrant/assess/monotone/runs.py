@@ -20,7 +20,7 @@ from calibrant.text import numbers
 
 _CELLS = 10.0  # number of cells over the cube root of the rows
 _CELLS_OF_BETS = 6.7  # the same, for rows that are bet on one by one
-_CELLS_OF_GROUPS = 3.5  # the same, of rows of groups
+_CELLS_OF_GROUPS = 3.5  # the same, for rows in groups
 
 CellCounts: TypeAlias = tuple[FloatArray, FloatArray, IntArray, IntArray]
 """Rows between scores, in increasing order: the lowest and highest score, the rows and the
@@ -130,12 +130,12 @@ class BandSteps:
     def of_groups(
         cls, pilot: GroupScores, counted: GroupScores, n_cells: int | str, alpha: float
     ) -> Self:
-        """The same of whole groups; pilot groups cut the runs. See `grouped_limits`."""
+        """The best limits for whole groups; pilot groups cut the runs. See `grouped_limits`."""
         n_rows = counted.scores.size
         if not pilot.scores.size:
             return cls(np.empty(0), np.empty(0), np.empty(0), np.empty(0), n_rows, 0, None)
         values, counts = np.unique(pilot.scores, return_counts=True)
-        # by pilot rows: how many rows the counted groups have must not decide
+        # by pilot rows, because the number of rows in the counted groups must not affect it
         about = pilot.scores.size / pilot.n_groups * counted.n_groups
         start, stop = _runs_of(counts, _number_of_cells(n_cells, _CELLS_OF_GROUPS, about))
         low = values[start]
@@ -164,14 +164,15 @@ class BandSteps:
 
 
 def _number_of_cells(n_cells: int | str, automatic: float, n_rows: float) -> int:
-    """As asked for; "auto" is `automatic` cells times the cube root of the rows."""
+    """The requested number; "auto" is `automatic` cells times the cube root of the rows."""
     if n_cells == "auto":
         return int(max(1, round(automatic * n_rows ** (1.0 / 3.0))))
     return int(n_cells)
 
 
 def _runs_of(counts: IntArray, most: int) -> tuple[IntArray, IntArray]:
-    """The first score of each run, and the one after its last, of so many rows at each score.
+    """The first score of each run, and the one after its last, for these numbers of rows at each
+    score.
 
     There are at most `most` cells.
     """

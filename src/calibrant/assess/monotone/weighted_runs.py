@@ -34,7 +34,7 @@ def weighted_limits(
     starts, stops : int arrays
         Where each run begins, and where it ends. They depend on the scores alone.
     tail : float in (0, 1)
-        The probability that each limit misses.
+        Largest probability that each limit misses.
 
     Notes
     -----

@@ -82,7 +82,7 @@ def proved_sizes(
     first : bool array of shape (n,)
         The rows of the first half, chosen without looking at labels.
     alpha : float
-        Probability that any of the errors is wrong.
+        Largest probability that any of the errors is wrong.
     tested : function
         From the rows of a subgroup in one half, a tail and a side: their mean score, and the limit
         on their mean rate.

@@ -1,10 +1,11 @@
 """Rows as sums over independent units: whole groups, or rows with importance weights.
 
-In a region a unit has some rows, and counts there by a weight w in (0, 1]. What limits are about is
-E[w m] / E[w] over the units with rows in the region, m the mean of a function over the unit's rows:
-its average over the population in which rows of groups count as `calibrant.limits.group_sums` says,
-or over the weighted population. Given which units have rows in a region, these are independent
-draws, in any order that does not depend on their rows; their sizes and weights may depend on labels.
+In a region a unit has some rows, and counts there with a weight w in (0, 1]. The limits are about
+E[w m] / E[w] over the units with rows in the region, where m is the mean of a function over the
+unit's rows: its average over the population in which rows of groups count as
+`calibrant.limits.group_sums` defines, or over the weighted population. Given which units have rows
+in a region, these are independent draws, in any order that does not depend on their rows; their
+sizes and weights may depend on labels.
 """
 
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from calibrant.sample.sources.memory import MemoryRows
 
 @dataclass(frozen=True, eq=False)
 class UnitRows:
-    """Rows between knots, and the units that they belong to. Rows that count nowhere are left out.
+    """Rows between knots, and their units. Rows that count nowhere are left out.
 
     An *entry* is a unit in a region.
 
@@ -33,19 +34,19 @@ class UnitRows:
     knot : int array of shape (n_rows,)
         The knot before each row.
     share : float array of shape (n_rows,)
-        How far each row is on the way to the next knot, from 0 to 1.
+        The relative distance of each row to the next knot, from 0 to 1.
     codes : int array of shape (n_rows,)
         Labels.
     entry : int array of shape (n_rows,)
         The entry of each row.
     part : float array of shape (n_rows,)
-        The part of its entry that each row is; those of an entry add up to 1.
+        The share of each row in its entry; the shares of an entry add up to 1.
     region, unit : int arrays of shape (n_entries,)
         The region and the unit of each entry.
     weight : float array of shape (n_entries,)
         The weight of each entry, in (0, 1].
     n_units : int
-        How many units there are.
+        The number of units.
     """
 
     knot: IndexArray
@@ -80,24 +81,24 @@ class UnitRows:
         )
 
     def at_rows(self, curve: FloatArray) -> FloatArray:
-        """A curve, given at knots, at the rows."""
+        """A curve, given at knots, evaluated at the rows."""
         last = np.minimum(self.knot + 1, curve.size - 1)
         return np.asarray(curve[self.knot] * (1.0 - self.share) + curve[last] * self.share)
 
     def means(self, values: FloatArray) -> FloatArray:
-        """Means of a number of each row over entries."""
+        """Means over entries of a number per row."""
         found = np.bincount(self.entry, self.part * values, minlength=self.region.size)
         return np.asarray(found, dtype=np.float64)
 
     def at_knots(self, of_entry: FloatArray, n_knots: int) -> FloatArray:
-        """Sums of a number of each entry, split among the knots next to its rows."""
+        """Sums of a number per entry, split among the knots next to its rows."""
         amount = of_entry[self.entry] * self.part
         last = np.minimum(self.knot + 1, n_knots - 1)
         before = np.bincount(self.knot, amount * (1.0 - self.share), minlength=n_knots)
         return np.asarray(before + np.bincount(last, amount * self.share, minlength=n_knots))
 
     def in_regions(self, of_entry: FloatArray, n_regions: int) -> FloatArray:
-        """Sums of a number of each entry over regions."""
+        """Sums over regions of a number per entry."""
         found = np.bincount(self.region, of_entry, minlength=n_regions)
         return np.asarray(found, dtype=np.float64)
 
@@ -109,7 +110,7 @@ class UnitRows:
         return np.split(by_turn, ends)
 
     def guessed(self, first: FloatArray, n_regions: int) -> list[RegionUnits]:
-        """The entries of each region, as pilot rows: labels less the first curve, and the curve."""
+        """The entries of each region, as pilot rows: labels minus the first curve, and the curve."""
         values = self.at_rows(first)
         errors = self.means(self.codes - values)
         scores = self.means(values)
@@ -122,9 +123,9 @@ def rounded_counts(
 ) -> IntArray:
     """Rows by knot and label, for the fit of a curve: whole numbers, an array (n_knots, 2).
 
-    Rows count as often as their weight says, up to one row more or less at random; there are as many
-    as independent rows with the same precision, (sum of w)^2 / (sum of w^2) (Kish 1965). `chosen`
-    rows count.
+    Rows count as often as their weight says, randomly rounded up or down; the total is the number
+    of independent rows with the same precision, (sum of w)^2 / (sum of w^2) (Kish 1965). Only
+    `chosen` rows count.
     """
     weights = weights_of(rows)
     weights = weights if chosen is None else np.where(chosen, weights, 0.0)
@@ -142,7 +143,7 @@ def rounded_counts(
 
 
 def _places(rows: MemoryRows, knots: Knots) -> tuple[IndexArray, FloatArray]:
-    """Where rows are between knots, those of the segments that have regions."""
+    """Where rows are between knots, for segments that have regions."""
     regions = knots.regions
     segment = None
     if regions.has_segments and rows.segment is not None:

@@ -1,22 +1,23 @@
-"""Limits on a curve where rows are units: whole groups, or rows with importance weights.
+"""Limits on a curve for rows in units: whole groups, or rows with importance weights.
 
-The identity of `calibrant.calibrators.anchored.curve_bounds` holds with averages over the population
-in which units count by their weights. (A) is bounded by bets on w_c (mean residual of the unit's
-rows in b, less m), for all counted units with rows in the region; (C_k) by bets on the units of half
-k, which are whole units drawn at random. Given is only which units have rows in b, never how many,
-so sizes and weights may depend on labels. A group may have rows in several regions: there is
-Bonferroni in place of Sidak, and the shares of the budget are fixed by pilot rows alone.
+The identity of `calibrant.calibrators.anchored.curve_bounds` holds with averages over the
+population in which units count by their weights. (A) is bounded by bets on w_c (mean residual of
+the unit's rows in b, minus m), for all counted units with rows in the region; (C_k) by bets on the
+units of half k, which are whole units drawn at random. The bets are conditional only on which units
+have rows in b, never on how many, so sizes and weights may depend on labels. A group may have rows
+in several regions, so Bonferroni replaces Sidak, and the shares of the budget are fixed by pilot
+rows alone.
 
-(D). Let s_c(i) be the part of a unit's rows at knots up to i, each row split between its two
-neighbouring knots as curves are read there. E[f] less the average of f over the rows, which count
-by the weights of their units, is the sum over i of the steps of f times F_N(i) - F(i), with F(i) =
-E[w s(i)] / E[w]. With a stake l <= 1/2 / m, fixed beforehand, the product of 1 + l w_c (s_c(i) - m)
-has mean 1 at m = F(i), and it falls in m, so that it is no smaller at F(i) < m. So a lower limit is
-any m at which it reaches J / tail for one of J stakes that are at most 1/2 / m (Markov). A stake
-must not depend on m: one that is cut off at 1/2 / m would not be fixed. Its logarithm is at least l
-Z - c l^2 Q, with c = 4 ln 2 - 2, Z the sum of w (s - m) and Q that of w^2 (s - m)^2: log(1 + u) >=
-u - c u^2 for u >= -1/2. Since s lies in [0, 1], Q is at most the sum of w^2 (s (1 - 2 m) + m^2). So
-four sums for each knot are enough.
+(D). Let s_c(i) be the share of a unit's rows at knots up to i, with each row split between its two
+neighbouring knots as in linear interpolation. E[f] minus the average of f over the rows, weighted
+by their units, is the sum over i of the steps of f times F_N(i) - F(i), with F(i) = E[w s(i)] /
+E[w]. With a stake l <= 1/2 / m, fixed beforehand, the product of 1 + l w_c (s_c(i) - m) has mean 1
+at m = F(i), and it decreases in m, so it is no smaller at F(i) < m. So a lower limit is any m at
+which it reaches J / tail for one of J stakes that are at most 1/2 / m (Markov). A stake must not
+depend on m: one that is clipped to 1/2 / m would not be fixed. Its logarithm is at least l Z - c
+l^2 Q, with c = 4 ln 2 - 2, Z the sum of w (s - m) and Q that of w^2 (s - m)^2: log(1 + u) >= u - c
+u^2 for u >= -1/2. Because s lies in [0, 1], Q is at most the sum of w^2 (s (1 - 2 m) + m^2). So
+four sums per knot are enough.
 """
 
 import math
@@ -45,7 +46,7 @@ from calibrant.params.random import RandomSource
 from calibrant.sample.draw import position_keys
 from calibrant.sample.sources.memory import MemoryRows
 
-_STAKES = 2.0 ** np.arange(7)  # over the best one for units of weight 1 and a share of one half
+_STAKES = 2.0 ** np.arange(7)  # times the best stake for units of weight 1 and a share of one half
 _FIRST_STAKE = 0.5  # at most, so that there is one for every share
 _MOST_LOST = 0.5
 _SQUARE = 4.0 * math.log(2.0) - 2.0  # log(1 + u) >= u - this u^2 for u >= -1/2
@@ -63,9 +64,9 @@ class CurveUnits:
     rows : MemoryRows
         The counted rows.
     units : UnitRows
-        The same between knots, with their units.
+        The rows between knots, with their units.
     half : int array of shape (n_units,)
-        The half of each unit, at random.
+        The random half of each unit.
     pilot : UnitRows or None
         Pilot rows; None if there are none.
     of_pilot : int array of shape (n_knots, 2)
@@ -73,7 +74,7 @@ class CurveUnits:
     unproved : int array
         Regions for which nothing is proved.
     source : RandomSource
-        What random numbers come from.
+        The source of random numbers.
     """
 
     knots: Knots
@@ -118,9 +119,9 @@ class CurveUnits:
 
     @cached_property
     def expected(self) -> FloatArray:
-        """Units of each region, by the share of pilot units in it.
+        """Expected number of units in each region, by the share of pilot units in it.
 
-        How many of the counted groups have rows in a region may depend on their labels.
+        The number of counted groups with rows in a region may depend on their labels.
         """
         n_regions = self.knots.regions.n_regions
         n_units = len(self.rows) if self.rows.groups is None else self.rows.n_groups()
@@ -147,7 +148,7 @@ class CurveUnits:
 
     @cached_property
     def has_negatives(self) -> BoolArray:
-        """Whether a row of each region is negative."""
+        """Whether each region has a negative row."""
         return np.asarray(self._with_label(1 - self.units.codes) > 0.0)
 
     def _with_label(self, codes: CodeArray) -> FloatArray:
@@ -177,7 +178,7 @@ class CurveUnits:
     def _bets(
         self, entries: list[IndexArray], evidence: CurveEvidence, tail: FloatArray
     ) -> Interval:
-        """(A): limits on the rate less the average of the first curve, in each region."""
+        """(A): limits on the rate minus the average of the first curve, in each region."""
         low, high = evidence.ends(evidence.first)
         errors = self.units.means(self.units.codes - self.units.at_rows(evidence.first))
         guess = evidence.guess
@@ -192,7 +193,7 @@ class CurveUnits:
     def _curve_bets(
         self, entries: list[IndexArray], evidence: CurveEvidence, number: int, tail: FloatArray
     ) -> Interval:
-        """(C_k): limits on the average of the curve of a half less the first one."""
+        """(C_k): limits on the average of the curve of a half minus the first one."""
         apart = evidence.halves[number] - evidence.first
         low, high = evidence.ends(apart)
         values = self.units.means(self.units.at_rows(apart))
@@ -207,7 +208,9 @@ class CurveUnits:
         return Interval(*unit_limits(samples, tail, FEW_STEPS))
 
     def _gaps(self, tail: float) -> FloatArray:
-        """How far the share of rows at knots up to each one can be from that of the population."""
+        """The largest distance between the share of rows at knots up to each one and that of the
+        population.
+        """
         knots = self.knots
         weight = self.units.weight
         squares = self.units.at_knots(weight**2, knots.n_knots)
@@ -226,7 +229,7 @@ class CurveUnits:
         return found
 
     def guess(self, first: FloatArray) -> Guess:
-        """What pilot units say of each region."""
+        """The estimates from pilot units for each region."""
         low = np.minimum.reduceat(first, self.knots.starts[:-1])
         high = np.maximum.reduceat(first, self.knots.starts[:-1])
         n_regions = low.size
@@ -236,14 +239,14 @@ class CurveUnits:
         return Guess.of(self.pilot.guessed(first, n_regions), np.column_stack([low, high]))
 
     def to_fit(self, number: int) -> IntArray:
-        """Pilot rows and those of the other half by knot and label."""
+        """Pilot rows and rows of the other half by knot and label."""
         chosen = self.half[self.rows.units.unit] != number
         purpose = self.source.for_purpose(f"curve of half {number}")
         return np.asarray(self.of_pilot + rounded_counts(self.rows, self.knots, purpose, chosen))
 
 
 def _cumulated(values: FloatArray, starts: IndexArray) -> FloatArray:
-    """Sums over the knots of a region up to each one."""
+    """Cumulative sums over the knots of each region."""
     total = np.cumsum(values)
     before = (total - values)[starts[:-1]]
     return np.asarray(total - np.repeat(before, np.diff(starts)))
@@ -257,7 +260,7 @@ def _lower_share(
     n_units: FloatArray,
     tail: float,
 ) -> FloatArray:
-    """A lower limit of E[w s] / E[w]: of sums of w s, w^2 s, w and w^2 over so many units."""
+    """A lower limit on E[w s] / E[w], from sums of w s, w^2 s, w and w^2 over `n_units` units."""
     goal = math.log(_STAKES.size / tail) + 1e-9
     ruled_out = np.zeros(reached.size)
     kept = reached / np.where(total > 0.0, total, 1.0)

@@ -1,4 +1,4 @@
-"""From scored rows to bins and what was counted in them."""
+"""From scored rows to bins and their counts."""
 
 import math
 from collections.abc import Callable, Hashable, Mapping
@@ -35,12 +35,11 @@ U = TypeVar("U")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Binned:
-    """Bins, what was counted in them, the classes of the rows, the range of their scores, and the
-    counted rows.
+    """Bins, their counts, the classes of the rows, the range of their scores, and the counted rows.
 
-    `facts` are what a guarantee has to say of how the rows were read and drawn; `whole` are all
-    rows, those that are not counted too, and `drawn` the scores of the latter, by segment. `design`
-    says how groups count, if rows have any; `stated` is what `fit` was told of the data.
+    `facts` is what a guarantee has to say about how the rows were read and drawn; `whole` holds all
+    rows, including those not counted, and `drawn` the scores of the latter, by segment. `design`
+    says how groups count, if rows have any; `stated` is what `fit` was told about the data.
     """
 
     partition: Partition
@@ -58,27 +57,27 @@ class Binned:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cut:
-    """Bins that are cut, before any row is counted in them.
+    """Bins, before any row is counted in them.
 
     Attributes
     ----------
     cells : Partition
-        The bins. Where their edges are order statistics of the rows that are counted
-        (`by_own_ranks`), the finest cells, between and at these: counts show which are tied.
+        The bins. If their edges are order statistics of the counted rows (`by_own_ranks`), the
+        finest cells, between and at these edges: counts show which are tied.
     rows, whole : Rows
         The rows to count, and all rows.
     facts : RowFacts
         How they were read and drawn.
     n_rows : int
-        How many rows there are to count; 0 if no row was drawn.
+        The number of rows to count; 0 if no row was drawn.
     drawn : dict of float arrays
         The scores of the rows that are not counted, by segment.
     absorbing : dict of int, optional
-        At how many ranks the edges of each segment were taken, where bins absorb tied ones.
+        The number of ranks at which the edges of each segment were taken, if bins absorb tied ones.
     weighted : bool
         Whether importance weights are summed.
     stated : Stated
-        What `fit` was told of the data.
+        What `fit` was told about the data.
     """
 
     cells: Partition
@@ -93,11 +92,11 @@ class Cut:
     stated: Stated = NOTHING_STATED
 
     def counted(self) -> Binned:
-        """Count the rows in the cells, and say what bins these make."""
+        """Count the rows in the cells, and determine the bins."""
         return self.settled(*self.rows.tally_and_reach(self.cells, weighted=self.weighted))
 
     def settled(self, tally: Tally, classes: Classes, reach: Reach) -> Binned:
-        """The bins, given what was counted in the cells."""
+        """The bins, given the counts of the cells."""
         partition = self.cells
         if self.by_own_ranks:
             partition = self.cells.as_bins().cut_by_cells(tally.counts, self.absorbing)
@@ -123,7 +122,7 @@ def cut_and_count(
     *,
     weighted: bool = False,
 ) -> Binned:
-    """Cut bins and count the rows in them, once; `weighted` sums their importance weights too."""
+    """Cut bins and count the rows in them, once; `weighted` also sums their importance weights."""
     return cut_bins(data, settings, stated, Cut.counted, weighted=weighted)
 
 
@@ -135,7 +134,7 @@ def cut_bins(
     *,
     weighted: bool = False,
 ) -> T:
-    """Cut bins, and return what `count` makes of them."""
+    """Cut bins, and return the result of `count` for them."""
     given = settings._given_partition
     if given is not None:
         facts = data.facts(drawn=False)
@@ -180,7 +179,7 @@ def _cut(
 
 @dataclass(frozen=True, slots=True)
 class _Cutting:
-    """Rows with the segments that were chosen, and how their bins are cut."""
+    """Rows with the chosen segments, and how their bins are cut."""
 
     data: Rows
     settings: CutParameters
@@ -190,7 +189,7 @@ class _Cutting:
     segments: ChosenSegments
 
     def _bins(self, sizes: Mapping[Hashable, int]) -> dict[Hashable, int]:
-        """Bins of each segment; of segments that were chosen, no more than rows."""
+        """Bins of each segment; chosen segments have no more bins than rows."""
         wanted = self.settings._bins_for
         if self.segments.kept is not None:
             return {name: min(wanted(rows), rows) for name, rows in sizes.items()}
@@ -200,7 +199,7 @@ class _Cutting:
         return equal_width(n_bins, self.stated)
 
     def fixed_width(self, rows: Rows) -> Cut:
-        """Bins of equal width, for which no row is needed.
+        """Bins of equal width, which need no rows.
 
         A segment may have no rows but those that chose it.
         """
@@ -208,18 +207,17 @@ class _Cutting:
         return Cut(partition, rows, self.data, rows.facts(drawn=False))
 
     def own_quantiles(self, *, can_look: bool) -> Cut:
-        """Bins between order statistics of the rows that are counted, unless a look at a few others
-        finds ties.
+        """Bins between order statistics of the counted rows, unless a few pilot rows show ties.
 
-        The rows of a look are not counted. If they are untied, bins lie between order statistics of
-        the other rows, and a bin absorbs its left edge if that is tied after all. If they are tied,
-        bins lie between quantiles of these rows and of some more. Given the rows that were looked
-        at, the others are independent draws and the choice is fixed, so that it costs no
-        confidence. There is no look at rows with a `sample_weight`, because no draw treats one row
-        of weight 2 as two rows, nor at rows that change places from one pass to the next, because a
-        draw could not be left out. With importance weights a tied edge is a region of its own,
-        because nothing bounds its weighted share. Rows that chose segments, those with the smallest
-        hashes of all, are among those of the look.
+        The pilot rows are not counted. If they are untied, bins lie between order statistics of the
+        other rows, and a bin absorbs its left edge if that is tied after all. If they are tied,
+        bins lie between quantiles of these rows and of some more. Given the pilot rows, the others
+        are independent draws and the choice is fixed, so it costs no confidence. There are no pilot
+        rows for rows with a `sample_weight`, because no draw treats one row of weight 2 as two
+        rows, nor for rows that move from one pass to the next, because a draw could not be left
+        out. With importance weights a tied edge is a region of its own, because nothing bounds its
+        weighted share. Rows that chose segments, those with the smallest hashes of all, are among
+        the pilot rows.
         """
         sizes = self.data.sizes()
         bins = self._bins(sizes)
@@ -246,7 +244,9 @@ class _Cutting:
     def _set_aside(
         self, sizes: Mapping[Hashable, int], bins: Mapping[Hashable, int], can_look: bool
     ) -> "_SetAside":
-        """Look at a few rows of each segment; of one that is tied, draw more, which cut its bins."""
+        """Check a few pilot rows of each segment for ties; if there are ties, draw more, which cut
+        its bins.
+        """
         looks = self._look_sizes(sizes, bins, can_look)
         if not any(looks.values()):
             return _SetAside(looks, dict.fromkeys(sizes, 0), Split({}, sizes, self.data))
@@ -264,9 +264,9 @@ class _Cutting:
     def _look_sizes(
         self, sizes: Mapping[Hashable, int], bins: Mapping[Hashable, int], can_look: bool
     ) -> dict[Hashable, int]:
-        """How many rows of each segment are looked at.
+        """The number of pilot rows in each segment.
 
-        Those that chose the segments are among them.
+        The rows that chose the segments are among them.
         """
         chosen_by = self.segments.drawn
         repeats = in_memory(self.data) and self.data.repeats is not None
@@ -280,12 +280,11 @@ class _Cutting:
     def _finest_cells(
         self, sizes: Mapping[Hashable, int], bins: Mapping[Hashable, int], aside: "_SetAside"
     ) -> ScorePartition | SegmentedPartition:
-        """Cells at order statistics of the counted rows, or in segments that are tied at quantiles
-        of drawn rows.
+        """Cells at order statistics of the counted rows or, in segments with ties, at quantiles of
+        drawn rows.
         """
         taken = aside.taken
-        # hardly any row may be left of a segment that was chosen by few rows; one without any is
-        # one bin
+        # a segment that was chosen by few rows may have hardly any left; one without any is one bin
         left = {
             name: max(rows - taken[name], 1) for name, rows in sizes.items() if not aside.cuts[name]
         }
@@ -306,7 +305,7 @@ class _Cutting:
     def pilot_quantiles(self, pilot: float) -> Cut:
         """Bins between quantiles of a random part of the rows, which only cuts.
 
-        The others count (the paper's way).
+        The others are counted (as in the paper).
         """
         parts = self.data.split(pilot, self.seed)
         n_rows = sum(parts.sizes.values())
@@ -337,8 +336,8 @@ class _SetAside:
     Attributes
     ----------
     looks, cuts : dict of int
-        How many rows of each segment are looked at, and how many cut its bins: the same rows, and
-        some more.
+        The number of rows of each segment that are checked for ties, and the number that cut its
+        bins: the same rows, and some more.
     parts : Split
         These rows, and the others.
     """
@@ -349,21 +348,21 @@ class _SetAside:
 
     @property
     def taken(self) -> dict[Hashable, int]:
-        """How many rows of each segment are set aside."""
+        """The number of rows of each segment that are set aside."""
         return {name: max(looked, self.cuts[name]) for name, looked in self.looks.items()}
 
 
 def equal_width(n_bins: int, stated: Stated) -> ScorePartition:
-    """Bins of equal width over the range of scores that was stated, or over (0, 1)."""
+    """Bins of equal width over the stated score range, or over (0, 1)."""
     return ScorePartition.fixed_width(n_bins, stated.score_range or (0.0, 1.0))
 
 
 def look_size(n_rows: int, n_bins: int) -> int:
-    """How many rows are looked at for ties: ceil(sqrt(2 (n_bins - 1) n_rows)), but at most 2/17 of
-    them.
+    """The number of pilot rows to check for ties: ceil(sqrt(2 (n_bins - 1) n_rows)), but at most
+    2/17 of the rows.
 
-    A look of m rows expects m^2 / (2 n) pairs of equal scores for every one that the n_bins - 1
-    edges expect, times 1 / (n_bins - 1). So an untied look followed by a tied edge is the case in
+    Among m pilot rows, m^2 / (2 n) pairs of equal scores are expected for every one that the n_bins
+    - 1 edges expect, times 1 / (n_bins - 1). So untied pilot rows followed by a tied edge occur in
     at most 1/4 of all fits.
 
     >>> [look_size(n, 10) for n in (10, 100, 1000, 10_000, 1_000_000)]
@@ -375,11 +374,11 @@ def look_size(n_rows: int, n_bins: int) -> int:
 
 
 def split_size(n_rows: int, n_bins: int) -> int:
-    """How many rows cut bins where scores are tied: about (g n sqrt(B) / 2)^(2/3), g = Phi^-1(1 -
-    0.56 / B).
+    """The number of rows that cut bins if scores are tied: about (g n sqrt(B) / 2)^(2/3), g =
+    Phi^-1(1 - 0.56 / B).
 
-    More rows cut bins of more equal size, and leave fewer to be counted. At most half of the rows,
-    and 0 where these are fewer than the bins.
+    More rows give bins of more equal size, and leave fewer to be counted. At most half of the rows,
+    and 0 if there are fewer rows than bins.
 
     >>> [split_size(n, 10) for n in (100, 1000, 10_000, 1_000_000)]
     [40, 185, 858, 18484]
@@ -393,7 +392,7 @@ def split_size(n_rows: int, n_bins: int) -> int:
 
 
 def each_part(parts: Mapping[Hashable, T], make: Callable[[T], U]) -> dict[Hashable, U]:
-    """Apply a function to each segment; an error names the segment."""
+    """Apply a function to each segment; errors name the segment."""
     made = {}
     for name, part in parts.items():
         try:

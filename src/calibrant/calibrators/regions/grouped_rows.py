@@ -40,7 +40,7 @@ from calibrant.text.sentences import Setting
 
 
 def cut_units(data: Rows, settings: CutParameters, stated: Stated) -> Binned:
-    """Cut bins and count the rows in them, of rows with groups or weights."""
+    """Cut bins and count the rows in them, for rows with groups or weights."""
     if has_groups(data, stated):
         return cut_and_count_groups(data, settings, stated)
     data = data.without_groups()
@@ -55,10 +55,10 @@ def cut_units(data: Rows, settings: CutParameters, stated: Stated) -> Binned:
 def has_groups(data: Rows, stated: Stated) -> bool:
     """Return whether rows have groups that matter.
 
-    Not if `max_group_size` is 1 and each row is its own group.
+    They do not if `max_group_size` is 1 and each row is its own group.
 
     A statement without groups then assumes that no group anywhere is larger. If that is true, no
-    other statement is ever made; if not, only statements about groups are claimed. So this look at
+    other statement is ever made; if not, only statements about groups are claimed. So looking at
     the sizes costs no part of alpha.
     """
     if in_memory(data) and data.groups is not None and stated.max_group_size == 1:
@@ -67,12 +67,13 @@ def has_groups(data: Rows, stated: Stated) -> bool:
 
 
 def cut_and_count_groups(data: Rows, settings: CutParameters, stated: Stated) -> Binned:
-    """Cut bins from whole groups that are set aside, count the others, and settle how groups count.
+    """Cut bins from whole groups that are set aside, count the others, and determine how groups
+    count.
 
     Edges and the cap on sizes come from groups that are not counted. Own-sample edges would need
-    independent rows, and the largest size among the counted groups is no limit on the size of a new
-    group. A cap that is not given is the largest size of a tenth of the groups or more: a new group
-    is larger with probability 1 / (1 + groups set aside), so that few groups count as fewer rows
+    independent rows, and the largest size among the counted groups does not bound the size of a new
+    group. If no cap is given, it is the largest size among a tenth of the groups or more: a new
+    group is larger with probability 1 / (1 + groups set aside), so few groups count as fewer rows
     than they have.
     """
     check_interval(settings.interval, "groups")
@@ -137,9 +138,7 @@ def cut_and_count_groups(data: Rows, settings: CutParameters, stated: Stated) ->
 def _most_weight(
     data: MemoryRows, draw: Draw | None, partition: Partition, design: GroupDesign, stated: Stated
 ) -> float:
-    """By how much a group counts in a region at most: as stated, or the most of a group that was
-    set aside.
-    """
+    """The largest weight of a group in a region: as stated, or the largest among groups set aside."""
     if draw is not None and stated.max_group_size is None:
         seen = units_in_regions(data.take(data.chosen(draw)), partition)
         if seen.total.size:
@@ -152,19 +151,20 @@ def _most_weight(
 
 
 def _learns_cap(stated: Stated) -> bool:
-    """Whether groups that are set aside fix as how many rows a group counts."""
+    """Whether groups set aside determine the number of rows that a group counts as."""
     return stated.max_group_size is None and stated.group_target == "rows"
 
 
 def _aside(
     settings: CutParameters, stated: Stated, n_groups: int, fixed: bool, known: bool = True
 ) -> float:
-    """How many groups are set aside, as an int; or a fraction of them.
+    """The number of groups to set aside, as an int, or a fraction of them.
 
     It must not depend on the rows of groups.
 
-    `fixed` says that the bins were fixed beforehand, `known` that the segments were. A tenth of the
-    groups are set aside at least where these fix the cap on sizes, whatever is asked for.
+    `fixed` says that the bins were fixed beforehand, `known` that the segments were. If the groups
+    set aside also set the cap on sizes, at least a tenth of the groups are set aside, whatever is
+    requested.
     """
     pilot = settings.pilot
     learned = _learns_cap(stated)
@@ -193,8 +193,8 @@ def _aside(
 
 
 def groups_set_aside(n_groups: int, n_bins: int) -> int:
-    """How many groups are set aside to cut bins and to fix the cap on sizes: a tenth of them at
-    least.
+    """The number of groups to set aside to cut bins and to set the cap on sizes: at least a tenth
+    of them.
 
     >>> [groups_set_aside(n, 10) for n in (20, 1000, 100_000)]
     [10, 128, 10000]
@@ -204,8 +204,8 @@ def groups_set_aside(n_groups: int, n_bins: int) -> int:
 
 
 def groups_that_cut(n_groups: int, n_bins: int) -> int:
-    """How many groups cut bins: the share of rows that would, if there were three rows in each
-    group.
+    """The number of groups that cut bins: the share of rows that would, if each group had three
+    rows.
 
     It does not depend on the number of rows: given that number, groups are not independent.
 
@@ -217,7 +217,7 @@ def groups_that_cut(n_groups: int, n_bins: int) -> int:
 
 
 def too_few_groups(n_groups: int) -> InvalidValueError:
-    """The error where no group is left to count."""
+    """The error if no group is left to count."""
     rule = "be at least two, because some are pilot groups and the others are counted"
     advice = ("use more groups, or set ", Setting("max_group_size"), " and fix the bins beforehand")
     return InvalidValueError("groups", rule, got=counted(n_groups, "group"), advice=advice)

@@ -112,5 +112,5 @@ def weighted_sums(
 
 
 def units_in_regions(rows: MemoryRows, partition: Partition) -> UnitCells:
-    """What whole groups, or rows, have in regions."""
+    """The units, whole groups or rows, in regions."""
     return rows.units.in_cells(partition.membership(rows.prepared), partition.n_regions)
