@@ -13,7 +13,15 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from calibrant import BinningCalibrator, OnlineCalibrator, Partition, Tally, plan, scored
+from calibrant import (
+    BinningCalibrator,
+    DriftMonitor,
+    OnlineCalibrator,
+    Partition,
+    Tally,
+    plan,
+    scored,
+)
 from calibrant.assess.check.group_signs import group_signs
 from calibrant.assess.compare_models.losses import number_or_none
 from calibrant.assess.compare_models.model_comparison import PairedDifference, _pair_verdict
@@ -384,3 +392,13 @@ def test_the_first_rows_are_read_with_pyarrow_or_an_error_says_so(
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"the first rows are read with pyarrow"):
         group_signs(data)
+
+
+@pytest.mark.parametrize(("unit", "n"), [("row", 2000), ("day", 30), ("week", 12), ("block", 30)])
+def test_how_many_units_a_monitor_takes_as_reference(unit: str, n: int) -> None:
+    bins = Partition.fixed_width(1)
+    usual = DriftMonitor(bins, unit=unit, random_state=0)
+    assert usual.to_dict() == DriftMonitor(bins, unit=unit, reference=n, random_state=0).to_dict()
+    assert (
+        usual.to_dict() != DriftMonitor(bins, unit=unit, reference=n + 1, random_state=0).to_dict()
+    )
