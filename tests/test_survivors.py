@@ -3,15 +3,26 @@
 Each names the rule that it is about.
 """
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy import stats
 
-from calibrant import BinningCalibrator, OnlineCalibrator, Partition, Tally, plan
+from calibrant import (
+    BinningCalibrator,
+    DriftMonitor,
+    OnlineCalibrator,
+    Partition,
+    Tally,
+    plan,
+    scored,
+)
+from calibrant.assess.check.group_signs import group_signs
 from calibrant.assess.compare_models.losses import number_or_none
 from calibrant.assess.compare_models.model_comparison import PairedDifference, _pair_verdict
 from calibrant.assess.monotone.runs import BandSteps, refutation
@@ -29,6 +40,7 @@ from calibrant.limits.interval import PairOfLimits
 from calibrant.limits.poisson_binomial import upper_tail
 from calibrant.limits.shift.evidence import Evidence
 from calibrant.params.declared_state import NOTHING_KNOWN
+from calibrant.sample.kinds import rows_of
 from calibrant.sequences import SEQUENCES, get_sequence
 from calibrant.shift.ratios.density_ratio import share_outside
 from calibrant.shift.ratios.gaussian import PositiveNumbers
@@ -364,3 +376,29 @@ def test_one_wrong_entry_among_right_ones_is_refused(what: str) -> None:
     for value in wrong:
         with pytest.raises(ValueError):
             read(value)
+
+
+def test_the_first_region_with_too_many_positives_is_named() -> None:
+    with pytest.raises(InvalidValueError) as caught:
+        Tally.from_counts([3, 5, 2, 4], [3, 5, 3, 9])
+    assert caught.value.got == "3 of 2 in region 2"
+
+
+def test_the_first_rows_are_read_with_pyarrow_or_an_error_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    columns = {"s": [0.2, 0.7, 0.4], "y": [0, 1, 0]}
+    data = rows_of(scored(pa.table(columns), score="s", label="y"))
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"the first rows are read with pyarrow"):
+        group_signs(data)
+
+
+@pytest.mark.parametrize(("unit", "n"), [("row", 2000), ("day", 30), ("week", 12), ("block", 30)])
+def test_how_many_units_a_monitor_takes_as_reference(unit: str, n: int) -> None:
+    bins = Partition.fixed_width(1)
+    usual = DriftMonitor(bins, unit=unit, random_state=0)
+    assert usual.to_dict() == DriftMonitor(bins, unit=unit, reference=n, random_state=0).to_dict()
+    assert (
+        usual.to_dict() != DriftMonitor(bins, unit=unit, reference=n + 1, random_state=0).to_dict()
+    )
