@@ -6,12 +6,13 @@ import json
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 from scipy.special import expit
 from sklearn.exceptions import NotFittedError
 
-from calibrant import audit
+from calibrant import audit, scored
 from calibrant.assess.monotone.grouped_runs import GroupScores
 from calibrant.assess.monotone.runs import BandSteps, refutation, runs
 from calibrant.errors import CalibrantWarning, InvalidValueError
@@ -306,6 +307,9 @@ def test_a_band_of_groups_does_not_depend_on_the_order_of_rows_and_survives_savi
         for of in (np.arange(300), order)
     )
     assert one.to_dict() == other.to_dict()
+    frame = pd.DataFrame({"s": scores, "y": y, "g": groups, "w": weights})
+    named = {"score": "s", "label": "y", "group": "g", "weight": "w", "weight_bound": 1.0}
+    assert MonotoneBand().fit(scored(frame, **named)).to_dict() == one.to_dict()
     assert one.to_dict()["groups"] == [54, 6]
     read = MonotoneBand.from_dict(json.loads(json.dumps(one.to_dict())))
     assert read.guarantee_.sentence == one.guarantee_.sentence

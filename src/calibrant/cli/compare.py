@@ -90,7 +90,6 @@ def _compare(sample: Any, labels: dict[str, Any], options: dict[str, Any]) -> An
         _contenders(options, probabilities=probabilities),
         importance_weight=sample.weights,
         groups=None if sample.groups is None else sample.groups.row_keys,
-        confidence_level=options["confidence_level"],
         **_COMPARE.arguments(options),
         **labels,
     )

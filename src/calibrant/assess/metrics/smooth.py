@@ -107,11 +107,10 @@ def smooth_ece(
     rows = read_forecasts(
         y, scores, pos_label, classes, importance_weight=importance_weight, groups=groups
     )
-    weights = np.ones(len(rows)) if rows.weights is None else rows.weights
+    units = rows.units
+    weights = units.weights
     total = float(weights.sum())
-    squares = weights**2
-    if rows.groups is not None:
-        squares = weights * np.bincount(rows.groups.codes, weights)[rows.groups.codes]
+    squares = weights * units.totals[units.unit]
     cell = np.minimum((rows.scores * n_cells).astype(np.int64), n_cells - 1)
     spectrum = fft.dct(
         np.bincount(cell, weights * (rows.codes - rows.scores), minlength=n_cells) / total

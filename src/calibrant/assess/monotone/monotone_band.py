@@ -226,7 +226,7 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
             The group of each row, such as its customer: at least two groups. The guarantee is then
             about a row drawn at random from a new group, so that every group counts the same. All
             rows of a group count; a tenth of the groups or more only cut the runs. It takes about
-            2 s for 5,000 groups of 6 rows.
+            1.5 s for 30,000 rows in groups of 6, and 4 s for 120,000.
         importance_weight : array-like of shape (n,), optional
             Numbers >= 0, at most `weight_bound`: the guarantee is then about the population in which
             each row counts by its weight. A weight may depend on the label of its row. It takes
