@@ -142,3 +142,11 @@ def test_a_bound_is_needed(given, parameter):
     with pytest.raises(InvalidTypeError) as refused:
         net_benefit([0, 1], [0.2, 0.7], **given)
     assert refused.value.parameter == parameter
+
+
+def test_a_single_useful_threshold_is_no_range() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.random(2_000)
+    y = (rng.random(2_000) < scores).astype(int)
+    found = net_benefit(y, scores, thresholds=[0.2, 0.5, 0.9])
+    assert "is proved useful at 1 of 3 thresholds, 0.5." in found.sentence

@@ -89,10 +89,12 @@ class NetBenefit(Result):
         at = self.thresholds[self.useful(model)]
         if not at.size:
             return "is not proved useful at any threshold"
-        between = f"between {nearest(at.min())} and {nearest(at.max())}"
+        lowest = nearest(at.min())
+        highest = nearest(at.max())
+        where = lowest if lowest == highest else f"between {lowest} and {highest}"
         return (
             f"is proved useful at {at.size:,} of {counted(self.thresholds.size, 'threshold')},"
-            f" {between}"
+            f" {where}"
         )
 
     @property

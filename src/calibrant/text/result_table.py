@@ -34,6 +34,8 @@ class ResultTable:
         column, the key is the name of the lower limit.
     about : str
         How to read the table: a sentence printed below it.
+    ratios : tuple of str
+        The columns shown with their limits that may exceed 1; the others are shares.
 
     Examples
     --------
@@ -53,6 +55,7 @@ class ResultTable:
     shown: tuple[str, ...] | None = None
     heads: Mapping[str, str] = field(default_factory=dict)
     about: str = ""
+    ratios: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -83,7 +86,9 @@ class ResultTable:
             heads.append(self.heads.get(group.head, _head(group.head)))
             values = [plain_values(self.columns[name]) for name in group.names]
             rows = list(zip(*values, strict=True))
-            cells = [group.text(row, name_of) for row in (*rows[:first], *rows[len(rows) - last :])]
+            most_value = math.inf if group.head in self.ratios else 1.0
+            shown_rows = (*rows[:first], *rows[len(rows) - last :])
+            cells = [group.text(row, name_of, most_value) for row in shown_rows]
             if left_out:
                 cells.insert(first, "" if columns else f"... {left_out:,} more")
             columns.append(cells)
@@ -119,15 +124,15 @@ class _Columns(NamedTuple):
         """The header of these columns."""
         return self.names[0]
 
-    def text(self, row: Sequence[Any], name_of: Callable[[str], str]) -> str:
-        """The text of one cell."""
+    def text(self, row: Sequence[Any], name_of: Callable[[str], str], most: float) -> str:
+        """The text of one cell; `most` is the largest possible value."""
         if len(row) == 1:
             return cell(self.names[0], row[0], name_of)
         if any(value is None or math.isnan(value) for value in row):
             return cell(self.names[0], row[0], name_of) if len(row) == 3 else ""
         if len(row) == 2:
             return limits(*row)
-        return f"{nearest(row[0])} ({share_limits(row[1], row[2])})"
+        return f"{nearest(row[0])} ({share_limits(row[1], row[2], most)})"
 
 
 def _groups(names: Sequence[str]) -> Iterator[_Columns]:

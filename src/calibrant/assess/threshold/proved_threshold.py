@@ -188,7 +188,9 @@ class Threshold(Result):
             columns[f"{part}_lower"] = [None if one is None else one.lower for one in measured]
             columns[f"{part}_upper"] = [None if one is None else one.upper for one in measured]
         heads = {"score": "threshold", **NAMES}
-        return (ResultTable("thresholds", columns, self._shown(), heads, self._on_limits()),)
+        ratios = ("false_alarms",)
+        shown = self._shown()
+        return (ResultTable("thresholds", columns, shown, heads, self._on_limits(), ratios),)
 
     def _shown(self) -> tuple[str, ...]:
         """The columns for people: the usual shares, and the requested ones."""
