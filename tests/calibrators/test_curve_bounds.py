@@ -11,7 +11,7 @@ from scipy import stats
 from calibrant import AnchoredCalibrator
 from calibrant.calibrators.anchored import half_curves
 from calibrant.calibrators.anchored.curve_bounds import CurveBounds, CurveEvidence
-from calibrant.calibrators.anchored.half_curves import CountedRows, HalfCurves
+from calibrant.calibrators.anchored.half_curves import HalfCurves, RowsAtKnots
 from calibrant.calibrators.anchored.plain_rows import Budget, PlainRows
 from calibrant.calibrators.regions import binned_rows
 from calibrant.calibrators.regions.binned_rows import cut_and_count
@@ -159,7 +159,7 @@ def test_half_k_has_no_part_in_its_own_curve(monkeypatch):
         return fit(curve, knots, counts)
 
     monkeypatch.setattr(half_curves, "_fitted", spy)
-    found = HalfCurves.fit(CountedRows.of_binned(binned, 0), "beta")
+    found = HalfCurves.fit(RowsAtKnots.of_binned(binned, 0), "beta")
     n_pilot = 3_000 - int(binned.tally.counts.sum()) - binned.tally.uncounted
     halves = found.evidence.rows.counts.sum(axis=(0, 2))
     assert kept == [halves[1] + n_pilot, halves[0] + n_pilot]
@@ -189,7 +189,7 @@ def test_epsilon_is_about_that_of_bins_with_the_same_regions():
 def test_predictions_are_the_table_on_which_rows_were_counted():
     scores, y, model = fitted()
     binned = cut_and_count(read_rows(scores, y), model)
-    found = HalfCurves.fit(CountedRows.of_binned(binned, 0), "auto")
+    found = HalfCurves.fit(RowsAtKnots.of_binned(binned, 0), "auto")
     model.fit_binned(binned)
     assert model.pieces_.cells.describe() == found.evidence.knots.cells.describe()
 

@@ -111,7 +111,7 @@ class WeightSums(Saved):
             raise InvalidValueError("smallest weights", rule)
 
 
-class Named(Protocol):
+class HasFingerprint(Protocol):
     """What a tally was taken over: a partition, or only its fingerprint."""
 
     @property
@@ -120,7 +120,7 @@ class Named(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Fingerprint:
+class NamedPartition:
     """A partition of which only the fingerprint is known, as in a saved tally."""
 
     fingerprint: str
@@ -138,7 +138,7 @@ class Tally(Saved):
         Rows, and rows with the positive label.
     uncounted : int
         Rows outside every region (see `Partition.uniform_mass`).
-    over : Partition, Fingerprint or None
+    over : Partition, NamedPartition or None
         The partition; tallies of different partitions are not added. Its fingerprint is
         `partition`, and found only where it is needed.
     weights : WeightSums or None
@@ -171,7 +171,7 @@ class Tally(Saved):
     counts: IntArray
     positives: IntArray
     uncounted: int = 0
-    over: Named | None = None
+    over: HasFingerprint | None = None
     weights: WeightSums | None = field(default=None, repr=False)
     absorbed: Tally | None = field(default=None, repr=False)
     groups: GroupCounts | None = field(default=None, repr=False)
@@ -374,7 +374,7 @@ class Tally(Saved):
     @classmethod
     def _made(cls, values: dict[str, Any], known: Known) -> Self:
         name = values.pop("partition")
-        return cls(over=None if name is None else Fingerprint(name), **values)
+        return cls(over=None if name is None else NamedPartition(name), **values)
 
     def _check_state(self, known: Known) -> None:
         weights = self.weights

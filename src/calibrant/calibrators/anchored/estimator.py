@@ -33,7 +33,7 @@ from calibrant.calibrators.anchored.fitted_curve import (
     FittedCurve,
     ProvedCurve,
 )
-from calibrant.calibrators.anchored.half_curves import CountedRows, HalfCurves
+from calibrant.calibrators.anchored.half_curves import HalfCurves, RowsAtKnots
 from calibrant.calibrators.anchored.one_curve import fit_to_all_rows
 from calibrant.calibrators.anchored.unlabelled import (
     check_unlabelled,
@@ -41,7 +41,7 @@ from calibrant.calibrators.anchored.unlabelled import (
     read_unlabelled,
 )
 from calibrant.calibrators.piecewise import PiecewiseCalibrator
-from calibrant.calibrators.regions.binned_rows import Binned, Cut, cut_bins
+from calibrant.calibrators.regions.binned_rows import Binned, CutBins, cut_bins
 from calibrant.calibrators.regions.grouped_rows import cut_units
 from calibrant.calibrators.regions.parameters import EXACT, automatic_bins
 from calibrant.calibrators.regions.proof import CurveClaim
@@ -273,19 +273,19 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         return self
 
     def _counted(
-        self, cut: Cut, unlabelled: FloatArray | None
-    ) -> tuple[Binned, CountedRows | None]:
+        self, cut: CutBins, unlabelled: FloatArray | None
+    ) -> tuple[Binned, RowsAtKnots | None]:
         """Count plain rows in regions and at knots; None where there are no knots."""
         if self._exact_interval != EXACT:
             return replace(cut.counted(), unlabelled=unlabelled), None
         with np.errstate(all="ignore"):
-            return CountedRows.of_cut(cut, self.random_state, unlabelled)
+            return RowsAtKnots.of_cut(cut, self.random_state, unlabelled)
 
     def fit_binned(self, binned: Binned) -> None:
         """Fit the curve to rows whose regions are cut and counted already."""
         self._fit_counted(binned, None)
 
-    def _fit_counted(self, binned: Binned, counted: CountedRows | None) -> None:
+    def _fit_counted(self, binned: Binned, counted: RowsAtKnots | None) -> None:
         proof = CurveProof.of(binned, self)
         if counted is None:
             counted = self._counted_again(binned, proof)
@@ -302,7 +302,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         self.score_range_seen_ = binned.reach.seen
         self._say_unlabelled(binned)
 
-    def _counted_again(self, binned: Binned, proof: CurveProof) -> CountedRows | None:
+    def _counted_again(self, binned: Binned, proof: CurveProof) -> RowsAtKnots | None:
         """Rows whose regions are counted, at knots; None where plain rows have no pilot rows, or
         other limits than exact ones.
         """
@@ -310,10 +310,10 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
             if not proof.is_plain:
                 bound = 1.0 if proof.weighted is None else proof.weighted.bound
                 counting = Counting(bound) if binned.design is None else binned.design.counting
-                return CountedRows.of_units(binned, self.random_state, counting)
+                return RowsAtKnots.of_units(binned, self.random_state, counting)
             if self._exact_interval != EXACT:
                 return None
-            return CountedRows.of_binned(binned, self.random_state)
+            return RowsAtKnots.of_binned(binned, self.random_state)
 
     def _moved(self, halves: HalfCurves, proof: CurveProof) -> tuple[FittedCurve, Interval]:
         """Their mean, moved to a small epsilon, what bets prove of it, and limits of the rates."""

@@ -15,7 +15,7 @@ from calibrant.calibrators.anchored.pilot_rows import LabelledPilot, has_pilot
 from calibrant.calibrators.anchored.plain_rows import PlainRows
 from calibrant.calibrators.anchored.units import CurveUnits
 from calibrant.calibrators.curves.distinct_scores import DistinctScores
-from calibrant.calibrators.regions.binned_rows import Binned, Cut
+from calibrant.calibrators.regions.binned_rows import Binned, CutBins
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.cells.knots import Knots
 from calibrant.cells.tally import Tally
@@ -37,7 +37,7 @@ _BEYOND = 0.5  # of the distance to 0 or 1: how far the curve moves at its ends
 
 
 @dataclass(frozen=True, eq=False)
-class CountedRows:
+class RowsAtKnots:
     """Pilot rows, the first curves and the knots that they fix, and the other rows, counted there.
 
     Attributes
@@ -56,7 +56,7 @@ class CountedRows:
 
     @classmethod
     def of_cut(
-        cls, cut: Cut, random_state: Seed, unlabelled: FloatArray | None = None
+        cls, cut: CutBins, random_state: Seed, unlabelled: FloatArray | None = None
     ) -> tuple[Binned, Self | None]:
         """Count plain rows, once: by region, knot and label; None with few pilot rows.
 
@@ -160,7 +160,7 @@ class HalfCurves:
     evidence: CurveEvidence
 
     @classmethod
-    def fit(cls, counted: CountedRows, curve: str | ScoreCalibrator) -> Self:
+    def fit(cls, counted: RowsAtKnots, curve: str | ScoreCalibrator) -> Self:
         """Fit them to pilot rows and to counted rows."""
         pilot = counted.pilot
         rows = counted.rows

@@ -56,7 +56,7 @@ class Binned:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cut:
+class CutBins:
     """Bins, before any row is counted in them.
 
     Attributes
@@ -123,14 +123,14 @@ def cut_and_count(
     weighted: bool = False,
 ) -> Binned:
     """Cut bins and count the rows in them, once; `weighted` also sums their importance weights."""
-    return cut_bins(data, settings, stated, Cut.counted, weighted=weighted)
+    return cut_bins(data, settings, stated, CutBins.counted, weighted=weighted)
 
 
 def cut_bins(
     data: Rows,
     settings: CutParameters,
     stated: Stated,
-    count: Callable[[Cut], T],
+    count: Callable[[CutBins], T],
     *,
     weighted: bool = False,
 ) -> T:
@@ -138,7 +138,7 @@ def cut_bins(
     given = settings._given_partition
     if given is not None:
         facts = data.facts(drawn=False)
-        return count(Cut(given, data, data, facts, weighted=weighted, stated=stated))
+        return count(CutBins(given, data, data, facts, weighted=weighted, stated=stated))
     seed = seed_number(settings.random_state)
     try:
         return count(_cut(data, settings, stated, weighted, seed, can_draw=True))
@@ -157,7 +157,7 @@ def _cut(
     seed: int,
     *,
     can_draw: bool,
-) -> Cut:
+) -> CutBins:
     segments = ChosenSegments()
     if data.columns.segment is not None:
         segments = chosen_segments(data, settings, seed, can_draw)
@@ -198,15 +198,15 @@ class _Cutting:
     def _equal_width(self, n_bins: int) -> ScorePartition:
         return equal_width(n_bins, self.stated)
 
-    def fixed_width(self, rows: Rows) -> Cut:
+    def fixed_width(self, rows: Rows) -> CutBins:
         """Bins of equal width, which need no rows.
 
         A segment may have no rows but those that chose it.
         """
         partition = joined_bins(each_part(self._bins(self.data.sizes()), cache(self._equal_width)))
-        return Cut(partition, rows, self.data, rows.facts(drawn=False))
+        return CutBins(partition, rows, self.data, rows.facts(drawn=False))
 
-    def own_quantiles(self, *, can_look: bool) -> Cut:
+    def own_quantiles(self, *, can_look: bool) -> CutBins:
         """Bins between order statistics of the counted rows, unless a few pilot rows show ties.
 
         The pilot rows are not counted. If they are untied, bins lie between order statistics of the
@@ -230,7 +230,7 @@ class _Cutting:
             looked=sum(rows for name, rows in aside.looks.items() if not aside.cuts[name]),
             cutting=sum(aside.cuts.values()),
         )
-        return Cut(
+        return CutBins(
             cells,
             aside.parts.others,
             self.data,
@@ -302,7 +302,7 @@ class _Cutting:
                 cells[name] = ScorePartition.from_tied_scores(scores, bins[name], aside=random_rows)
         return joined_bins(cells)
 
-    def pilot_quantiles(self, pilot: float) -> Cut:
+    def pilot_quantiles(self, pilot: float) -> CutBins:
         """Bins between quantiles of a random part of the rows, which only cuts.
 
         The others are counted (as in the paper).
@@ -326,7 +326,7 @@ class _Cutting:
 
         partition = joined_bins(each_part({name: name for name in parts.sizes}, cut))
         facts = self.data.facts(drawn=True)
-        return Cut(partition, parts.others, self.data, facts, n_rows - n_drawn, parts.drawn)
+        return CutBins(partition, parts.others, self.data, facts, n_rows - n_drawn, parts.drawn)
 
 
 @dataclass(frozen=True, slots=True)
