@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant._typing import FloatArray, IndexArray, IntArray
+from calibrant._typing import CodeArray, FloatArray, IndexArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class UnitCells:
         """The share of each row in its entry; the shares of an entry add up to 1."""
         return np.asarray(self.of.weights[self.rows] / self.total[self.entry])
 
-    def sums(self, values: FloatArray | IntArray) -> FloatArray:
+    def sums(self, values: FloatArray | IntArray | CodeArray) -> FloatArray:
         """Weighted sums over each entry of a number per used row."""
         weighted = self.of.weights[self.rows] * values
         found = np.bincount(self.entry, weighted, minlength=self.unit.size)
