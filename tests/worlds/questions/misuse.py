@@ -48,15 +48,13 @@ def _made(estimator: Any, **parameters: Any) -> Any:
 
 def _before_a_fit(estimator: Any) -> list[Any]:
     model = _made(estimator)
-    found: list[Any] = []
+    asked: dict[str, Callable[[], Any]] = {}
     for name in PREDICTING:
-        if hasattr(estimator, name):
-            given = () if name == "to_dict" else (GRID,)
-            found.append([Text(name), verdict(getattr(model, name), *given)])
-    for name in ("guarantee_", "largest_error"):
-        if hasattr(estimator, name):
-            found.append([Text(name), verdict(lambda name=name: getattr(model, name))])
-    return found
+        given = () if name == "to_dict" else (GRID,)
+        asked[name] = lambda name=name, given=given: getattr(model, name)(*given)
+    for name in ("guarantee_", "refutation_"):
+        asked[name] = lambda name=name: getattr(model, name)
+    return [[Text(name), verdict(asked[name])] for name in asked if hasattr(estimator, name)]
 
 
 def _with_what_is_not_taken(estimator: Any) -> list[Any]:
