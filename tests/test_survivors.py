@@ -19,6 +19,7 @@ from calibrant import (
     OnlineCalibrator,
     Partition,
     Tally,
+    audit,
     plan,
     scored,
 )
@@ -402,3 +403,18 @@ def test_how_many_units_a_monitor_takes_as_reference(unit: str, n: int) -> None:
     assert (
         usual.to_dict() != DriftMonitor(bins, unit=unit, reference=n + 1, random_state=0).to_dict()
     )
+
+
+def test_no_error_can_exceed_1() -> None:
+    scores = np.tile([0.0, 1.0], 100)
+    weights = np.where(scores == 0.0, 1e-15, 1.0)  # hardly anything is known of score 0
+    found = audit(np.arange(200) % 3 == 0, scores, importance_weight=weights, weight_bound=1.0)
+    assert found.upper_bound == 1.0
+
+
+def test_one_bin_without_a_number_is_refused() -> None:
+    narrow = (1.0, 1.0 + 2.0**-51)  # three numbers
+    assert Partition.fixed_width(2, narrow).n_regions == 2
+    for n_bins in (3, 4):
+        with pytest.raises(InvalidValueError):
+            Partition.fixed_width(n_bins, narrow)

@@ -26,6 +26,7 @@ from worlds.questions import curves as curves
 from worlds.questions import decisions as decisions
 from worlds.questions import judgement as judgement
 from worlds.questions import limits as limits
+from worlds.questions import misuse as misuse
 from worlds.questions import monitors as monitors
 from worlds.questions import pairs as pairs
 from worlds.questions import ratios as ratios
