@@ -1,4 +1,4 @@
-"""Smooth calibration error: a kernel in place of bins. The bandwidth follows from the data."""
+"""Smooth calibration error: a kernel in place of bins. The data determine the bandwidth."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from calibrant.limits.label_noise import largest_variance, noise_bound
 from calibrant.params.rules import Integer, error_budget
 from calibrant.sample.sample import Sample
 
-_NARROWINGS = 10  # each divides the range by 17: a precision of 5e-13 in the end
+_NARROWINGS = 10  # each divides the range by 17: a final precision of 5e-13
 _SECTIONS = np.arange(1, 17) / 17.0
 _TRIED = 40  # bandwidths used for the lower limit
 _NARROWEST = 1e-3
 _BINS = 10  # in which the variance of labels is bounded
-_BIN_SHARE = 0.1  # of alpha, for limits of the rates in these bins
+_BIN_SHARE = 0.1  # share of alpha for limits on the rates in these bins
 
 
 def smooth_ece(
@@ -122,8 +122,8 @@ def smooth_ece(
         bins = binned(rows, _BINS, "uniform")
         variance = largest_variance(rate_limits(bins, _BIN_SHARE * alpha))[bins.index]
         mean_variance = float(variance.mean())
-    # one unit moves the error by w / (sum of w), so that weighted units count as (sum of w)^2 /
-    # (sum of w^2) rows
+    # one unit moves the error by w / (sum of w), so weighted units count as (sum of w)^2 / (sum of
+    # w^2) rows
     n_units = total**2 / float(squares.sum())
     tail = (1.0 - _BIN_SHARE) * alpha / 2.0
     mass = np.bincount(cell, squares * variance, minlength=n_cells) / squares.sum()
@@ -159,12 +159,12 @@ def _error(spectrum: FloatArray, bandwidth: FloatArray) -> FloatArray:
 
 
 def _fixed_point(spectrum: FloatArray, added: float = 0.0) -> float:
-    """The bandwidth that equals the error, to which something may be added."""
+    """The bandwidth that equals the error plus `added`."""
     low = 0.0
     high = 1.0
     for _ in range(_NARROWINGS):
         tried = low + (high - low) * _SECTIONS
-        # the error falls as the bandwidth rises, so they cross once
+        # the error decreases as the bandwidth increases, so they cross once
         below = int(np.count_nonzero(_error(spectrum, tried) + added > tried))
         low = float(tried[below - 1]) if below else low
         high = float(tried[below]) if below < tried.size else high
@@ -172,7 +172,7 @@ def _fixed_point(spectrum: FloatArray, added: float = 0.0) -> float:
 
 
 def _lower_limit(spectrum: FloatArray, variance: FloatArray, n_units: float, tail: float) -> float:
-    """A lower limit for the fixed point that labels without noise would give."""
+    """A lower limit for the fixed point that noiseless labels would give."""
     bandwidth = np.geomspace(_NARROWEST, 1.0, _TRIED)
     noise = math.sqrt(math.log(_TRIED / tail) / (2.0 * n_units)) + _expected_noise(
         variance, bandwidth, n_units
@@ -182,10 +182,10 @@ def _lower_limit(spectrum: FloatArray, variance: FloatArray, n_units: float, tai
 
 
 def _expected_noise(variance: FloatArray, bandwidth: FloatArray, n_units: float) -> FloatArray:
-    """Upper bound for the expected noise: integral over t of sqrt(sum of v_i K(t, f_i)^2) / n.
+    """An upper bound on the expected noise: integral over t of sqrt(sum of v_i K(t, f_i)^2) / n.
 
     K^2 is at most sup K times K. The reflected kernel is largest at an end. There it is at most
-    twice the Gaussian's maximum, plus 1 for the images further away. `variance` is the sum of v_i
+    twice the Gaussian's maximum, plus 1 for the more distant images. `variance` is the sum of v_i
     over n in each cell.
     """
     highest = 2.0 / (bandwidth * math.sqrt(2.0 * math.pi)) + 1.0

@@ -1,4 +1,4 @@
-"""The rate at one score, under one assumption: that it does not fall as the score rises."""
+"""The rate at one score, under one assumption: that it is nondecreasing in the score."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ class ScoreFinding:
     score : float
         The score.
     limit : float
-        The rate there is at least, or at most, this.
+        A lower or an upper bound on the rate there.
     is_too_low : bool
-        Whether the score is too low, so that the limit is a lower one.
+        Whether the score is too low; then the limit is a lower bound.
     """
 
     score: float
@@ -196,9 +196,9 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
     pos_label: Hashable = None
     random_state: Seed = 0
 
-    _before = 0  # rows of which some were kept by their weight, in files of earlier releases
+    _before = 0  # number of rows from which some were kept by weight, in files of earlier releases
     _bound = 0.0  # of these weights
-    _groups = (0, 0)  # that were counted, and pilot groups
+    _groups = (0, 0)  # counted groups, and pilot groups
 
     __metadata_request__fit = {"scores": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
     __metadata_request__predict_interval = {"scores": UNUSED}  # noqa: RUF012
@@ -253,7 +253,7 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
                 )
             data = data.collect()
             most = WEIGHT_BOUND.check("weight_bound", weight_bound)
-            bound = checked_bound(weights_of(data), most)  # of rows that are not drawn, too
+            bound = checked_bound(weights_of(data), most)  # including rows that are not drawn
         check_group_target(data, "groups", "every group counts the same")
         rows = data.collect()
         self._before = 0
@@ -268,7 +268,7 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
         return self
 
     def _steps(self, rows: MemoryRows, bound: float | None) -> BandSteps:
-        """The band of plain rows, of groups, or of rows whose weights have a bound."""
+        """The band for plain rows, for groups, or for rows whose weights have a bound."""
         alpha = 1.0 - self.confidence_level
         if rows.groups is not None:
             pilot, counted = GroupScores.pilot_and_counted(rows, bound, self.random_state)
@@ -338,7 +338,7 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
         knots = self.knots_
         if self.is_refuted_ or not knots.size:
             return None
-        # between two knots a limit is constant, so that the distance is largest at one of them
+        # between two knots a limit is constant, so the distance is largest at one of them
         lower, upper = self.steps_.at(knots)
         gap = np.maximum(lower - knots, knots - upper)
         place = int(gap.argmax())
@@ -382,8 +382,8 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
         )
 
     def _table(self, coverage: float) -> Table:
-        """A cut wherever a limit changes: a lower limit from its knot on, an upper one after its
-        knot.
+        """A table with a cut wherever a limit changes: a lower limit applies from its knot on, an
+        upper one after its knot.
         """
         check_is_fitted(self)
         cuts = np.union1d(self.steps_.lower_knots, np.nextafter(self.steps_.upper_knots, np.inf))
