@@ -27,6 +27,8 @@ from calibrant.assess.check.group_signs import group_signs
 from calibrant.assess.compare_models.losses import number_or_none
 from calibrant.assess.compare_models.model_comparison import PairedDifference, _pair_verdict
 from calibrant.assess.monotone.runs import BandSteps, refutation
+from calibrant.calibrators.anchored.curve_choice import chosen
+from calibrant.calibrators.curves.distinct_scores import DistinctScores
 from calibrant.cells.exact_sums import ExactSums
 from calibrant.cells.group_counts import GroupCounts, _added_up
 from calibrant.cells.score_partition import ScorePartition, _check_ranks
@@ -418,3 +420,10 @@ def test_one_bin_without_a_number_is_refused() -> None:
     for n_bins in (3, 4):
         with pytest.raises(InvalidValueError):
             Partition.fixed_width(n_bins, narrow)
+
+
+def test_curves_are_compared_from_two_distinct_scores_on() -> None:
+    both = DistinctScores(np.array([0.2, 0.8]), np.array([500, 500]), np.array([100, 400]))
+    assert chosen(both, "beta").name == "score"
+    one = DistinctScores(np.array([0.2]), np.array([500]), np.array([100]))
+    assert chosen(one, "beta").name == "beta"
