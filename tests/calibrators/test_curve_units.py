@@ -174,6 +174,7 @@ def test_unlabelled_scores_of_another_population_are_refuted_first(rows):
     assert "another population" in str(model.guarantee_).split(".")[0]
 
 
+@pytest.mark.broad
 def test_unlabelled_scores_of_the_same_population_are_rarely_refuted():
     class Rows:
         def __init__(self, scores):

@@ -89,6 +89,7 @@ def test_many_rows_move_probabilities_further():
     assert 1.3 * 0.03 < epsilon < 1.36 * 0.03
 
 
+@pytest.mark.broad
 def test_a_known_range_of_probabilities_makes_limits_sharper():
     widths = []
     fixed = HoldOutCalibrator(moves=False)

@@ -62,6 +62,7 @@ def test_bets_on_whole_groups_hold_for_rows_of_new_groups():
         assert_kept(broken(whole=False), caught=0.25)
 
 
+@pytest.mark.broad
 def test_groups_are_kept_whole_and_told():
     rng = np.random.default_rng(0)
     scores, y, attributes, group = groups_of(rng, 1_500)
@@ -106,6 +107,7 @@ def rare_rows(rng: np.random.Generator, n: int):
     return scores, rates, old
 
 
+@pytest.mark.broad
 def test_rare_events_have_ratios_in_every_subgroup():
     rng = np.random.default_rng(0)
     scores, rates, old = rare_rows(rng, 60_000)

@@ -63,6 +63,7 @@ def fitted():
     )
 
 
+@pytest.mark.broad
 def test_predictions_come_near_the_true_rates_and_no_subgroup_of_new_rows_is_proved_off(fitted):
     calibrator = fitted[0]
     frame, scores, rates, y = world(np.random.default_rng(1), 6_000)
@@ -179,6 +180,7 @@ def test_a_damaged_state_is_refused(fitted, path, value, parameter):
     assert error.value.parameter == parameter
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("base", [None, PlattCalibrator()])
 def test_python_source_predicts_the_same(base):
     frame, scores, _, y = world(np.random.default_rng(2), 2_000)
@@ -288,6 +290,7 @@ def test_tails_of_limits_add_up_to_alpha():
     assert (np.diff(tails[np.argsort(deviations)]) >= -1e-15).all()
 
 
+@pytest.mark.broad
 def test_limits_of_rates_hold_for_new_rows_where_scores_tell_labels_well():
     """Labels that scores nearly determine: label less prediction varies far less than the label, so
     that limits on errors alone, put around the average prediction of these rows, miss the rate.
@@ -310,6 +313,7 @@ def test_limits_of_rates_hold_for_new_rows_where_scores_tell_labels_well():
     assert_kept(broken(), alpha=0.2, caught=0.5)
 
 
+@pytest.mark.broad
 def test_rows_that_prove_choose_neither_subgroups_nor_tails():
     """An attribute that follows labels: of the rows that prove, other labels would make its
     subgroups larger or smaller than the least share.

@@ -80,6 +80,7 @@ def test_the_same_lines_in_another_file_count_once(folder: Path, calibrant: Any)
     assert second["n_duplicate"] + second["n_late"] > 0
 
 
+@pytest.mark.broad
 def test_drift_exits_with_1_and_writes_a_report(folder: Path, calibrant: Any) -> None:
     write_lines(folder / "labels.jsonl", 20_000, 25, power=2.5)
     answer = calibrant(*WATCH, "--once", "-o", "drift.html")

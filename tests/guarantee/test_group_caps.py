@@ -165,6 +165,7 @@ def test_shares_at_a_threshold_count_groups_up_to_the_cap():
     assert expected["precision"] - y[above].mean() > 0.012
 
 
+@pytest.mark.broad
 def test_an_audit_tells_where_errors_of_rows_lie_outside_its_limits():
     for seed in range(8):
         scores, y, groups = RARE.draw(np.random.default_rng(seed), 2000)
@@ -198,6 +199,7 @@ def test_other_answers_by_groups_tell_the_share_above_the_cap():
     assert re.search(r"as at most 1 row \([\d.]+% of the rows are above that\)", found.population)
 
 
+@pytest.mark.broad
 def test_estimators_of_several_columns_and_classifiers_tell_it_once_for_each_guarantee():
     from sklearn.linear_model import LogisticRegression
 

@@ -120,6 +120,7 @@ def test_limits_hold_at_every_look():
     assert not is_kept(ever, draws, 0.3)
 
 
+@pytest.mark.broad
 def test_a_later_look_never_loosens_a_limit():
     rng = np.random.default_rng(5)
     good = (rng.random(500) < 0.7).astype(int)
