@@ -32,8 +32,8 @@ def test_the_budget_is_shared_as_it_is_said():
     of_curves = 4.0 * found.of_curves.sum()
     of_steps = 2.0 * 40 * found.of_steps
     assert of_steps == pytest.approx(0.02 * 0.08)
-    assert of_curves == pytest.approx(0.1 * 0.98 * 0.08)
-    assert of_labels == pytest.approx(0.9 * 0.98 * 0.08)
+    assert of_curves == pytest.approx(0.05 * 0.98 * 0.08)
+    assert of_labels == pytest.approx(0.95 * 0.98 * 0.08)
     assert of_labels + of_curves + of_steps == pytest.approx(0.08)
     np.testing.assert_allclose(found.of_rates, found.of_labels + 2.0 * found.of_curves)
 
@@ -165,6 +165,72 @@ def test_half_k_has_no_part_in_its_own_curve(monkeypatch):
     assert kept == [halves[1] + n_pilot, halves[0] + n_pilot]
 
 
+FIRST = 0.1 + 0.8 * KNOTS.score
+COUNTS = np.tile([30, 20], (KNOTS.n_knots, 1))
+SHAPES = {
+    "steeper": 0.05 + 0.9 * KNOTS.score,
+    "bent": KNOTS.score**2 * 0.8 + 0.1,
+    "steps": 0.2 + 0.3 * np.floor(3.0 * KNOTS.score) / 3.0 + 0.2 * KNOTS.score,
+    "falling": 0.9 - 0.8 * KNOTS.score**2,
+}
+
+
+def spread_in_regions(values):
+    """The standard deviation of a function of the knots in each region."""
+    return np.array([np.std(values[KNOTS.region == region]) for region in range(2)])
+
+
+def expected_loss(rates, values):
+    return -float((50.0 * (rates * np.log(values) + (1.0 - rates) * np.log1p(-values))).sum())
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_shape_is_drawn_to_the_first_one_as_far_as_the_log_loss_allows(name):
+    curve = SHAPES[name]
+    found = half_curves.near_first(KNOTS, FIRST, curve, COUNTS)
+    before = spread_in_regions(curve - FIRST)
+    after = spread_in_regions(found - FIRST)
+    assert (after < before).all()
+    cost = expected_loss(curve, found) - expected_loss(curve, curve)
+    allowed = 0.0002 * expected_loss(curve, curve) + 0.03
+    assert 0.7 * allowed < cost < 1.2 * allowed  # rows that knots count for are not in it
+    steps = np.diff(curve)
+    moves = np.abs(steps) > 1e-9
+    assert (np.diff(found)[moves] / steps[moves] > 0.19).all()  # the least slope is a fifth
+
+
+def test_many_rows_leave_a_curve_about_its_own_shape():
+    curve = SHAPES["bent"]
+    found = [half_curves.near_first(KNOTS, FIRST, curve, COUNTS * rows) for rows in (1, 10**6)]
+    far = [np.abs(values - curve).max() for values in found]
+    assert 0.0 < far[1] < 0.9 * far[0] < 0.02
+
+
+def test_a_constant_added_to_the_first_curve_changes_nothing():
+    found = half_curves.near_first(KNOTS, FIRST, FIRST + 0.05, COUNTS)
+    np.testing.assert_allclose(found, FIRST + 0.05, rtol=0.0, atol=1e-15)
+
+
+def test_shapes_of_exchanged_labels_are_mirrored():
+    curve = SHAPES["bent"]
+    found = half_curves.near_first(KNOTS, FIRST, curve, COUNTS)
+    other = half_curves.near_first(KNOTS, 1.0 - FIRST, 1.0 - curve, COUNTS)
+    np.testing.assert_allclose(other, 1.0 - found, rtol=0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("curve", [0.5 + 0.3 * np.sin(9.0 * KNOTS.score), 0.2 + 0.1 * KNOTS.score])
+def test_a_curve_that_rises_and_falls_or_hardly_moves_keeps_its_shape(curve):
+    assert half_curves.near_first(KNOTS, FIRST, curve, COUNTS) is curve
+
+
+def test_a_shape_never_comes_nearer_to_0_and_1_than_half_way():
+    curve = np.linspace(1e-5, 0.02, KNOTS.n_knots)
+    found = half_curves.near_first(KNOTS, FIRST, curve, COUNTS)
+    assert (found >= curve / 2.0).all()
+    other = half_curves.near_first(KNOTS, FIRST, 1.0 - curve[::-1], COUNTS)
+    assert (1.0 - other >= curve[::-1] / 2.0 * (1.0 - 1e-9)).all()
+
+
 def test_the_curve_does_not_depend_on_the_confidence_level():
     scores, y, _ = fitted()
     first, second = (
@@ -244,7 +310,7 @@ def test_regions_of_tied_edges_are_those_of_a_count_of_their_own(n_tied, monkeyp
 def test_files_with_limits_of_another_rule_are_refused():
     scores, y, model = fitted()
     state = model.fit(scores, y).to_dict()
-    for rule in (1, 4):
+    for rule in (1, 5):
         state["state"]["curve"]["proved"]["rule"] = rule
         with pytest.raises(ValueError, match=r"curve\.proved\.rule must be"):
             AnchoredCalibrator.from_dict(state)

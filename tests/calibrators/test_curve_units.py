@@ -146,7 +146,7 @@ def test_all_that_units_may_miss_adds_up_to_alpha(monkeypatch):
     n_steps = n_knots - model.partition_.n_regions
     spent = 2.0 * (labels.sum() + first.sum() + second.sum()) + len(of_steps) * n_steps * of_step
     assert spent == pytest.approx(0.1, rel=1e-9)
-    assert labels.sum() / first.sum() == pytest.approx(18.0)
+    assert labels.sum() / first.sum() == pytest.approx(38.0)
     assert 2.0 * n_steps * of_step == pytest.approx(0.002)
 
 

@@ -122,7 +122,7 @@ def plan(
     10,210 labels in 1,021 groups of 10, at an intra-cluster correlation of 0.3 (design effect 3.7), give
     BinningCalibrator about epsilon 0.1 at 90% confidence with probability at least 90%.
     >>> plan(epsilon=0.05, n_bins=10, calibrator="AnchoredCalibrator").n
-    11842
+    11710
     """  # noqa: E501
     if (epsilon is None) == (n is None):
         raise InvalidTypeError(

@@ -26,7 +26,7 @@ Where pilot rows say that the rate is near 0 or 1 and the first curve is flat, e
 of the rate are narrower than bets. There they have the whole part of the region, and (D) bounds the
 average of h' itself.
 
-The error budget: 2% for (D); of the rest, 90% for (A) and 10% for (C), by parts of regions that
+The error budget: 2% for (D); of the rest, 95% for (A) and 5% for (C), by parts of regions that
 pilot rows chose.
 """
 
@@ -44,7 +44,7 @@ from calibrant.limits.interval import Interval
 
 MOVED_SHARE = 0.02
 """Of the error budget: for (D), the distribution of rows over knots."""
-CURVE_SHARE = 0.1
+CURVE_SHARE = 0.05
 """Of the rest: for (C), the averages of the curves of both halves less the first one."""
 ROUNDING = 1e-12
 """Added to averages, which are sums over knots."""

@@ -136,8 +136,9 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     Notes
     -----
     Pilot rows are drawn at random and not counted. They fit a first curve g0. The other rows are in
-    two halves, at random. A curve g_k is fitted to pilot rows and the other half; h is the mean of
-    both, and h' the curve that predicts, moved from h so that epsilon is small. In every region E[Y
+    two halves, at random. A curve g_k is fitted to pilot rows and the other half, and its shape in
+    each region is pulled a little towards that of g0; h is the mean of both, and h' the curve that
+    predicts, moved from h so that epsilon is small. In every region E[Y
     - h'] = E[Y - g0] - (E[g_1 - g0] + E[g_2 - g0]) / 2 - E[h' - h]. Given what they were fitted to,
     g0 and g_k are fixed, so bets bound the first three
     (`calibrant.calibrators.anchored.curve_bounds`); the last is small, and known from the shares of
@@ -162,8 +163,8 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     M_b]. Where h_b leaves [L_b, U_b] the data refute the curve: there it is shifted on the logit
     scale until it does not.
 
-    The error budget: 5% for limits on mass. Of the rest, 2% for E[h' - h]; of what is left, 90%
-    for E[Y - g0] and 10% for E[g_k - g0]. Without bets, a tenth for the distances and the others
+    The error budget: 5% for limits on mass. Of the rest, 2% for E[h' - h]; of what is left, 95%
+    for E[Y - g0] and 5% for E[g_k - g0]. Without bets, a tenth for the distances and the others
     for rates.
 
     It takes no stream: the curve is fitted to all rows at once. See `OnlineCalibrator`.
@@ -177,9 +178,9 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     >>> y = rng.uniform(size=10_000) < scores**2
     >>> calibrator = AnchoredCalibrator(n_bins=10).fit(scores, y)
     >>> calibrator.predict([0.3, 0.5, 0.7]).round(2)
-    array([0.09, 0.26, 0.47])
-    >>> calibrator.curve_, round(calibrator.guarantee_.epsilon, 3)
-    ('beta', 0.043)
+    array([0.09, 0.25, 0.48])
+    >>> calibrator.curve_, round(calibrator.guarantee_.epsilon, 2)
+    ('beta', 0.04)
     """
 
     _learned: ClassVar[EntryTable] = {

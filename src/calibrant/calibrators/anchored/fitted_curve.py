@@ -29,11 +29,12 @@ THEOREM_OF_UNITS = (
     "Ville's inequality for bets on labels less a first curve, and on what the curves of two halves "
     "add to it, each bet on a whole group or a row with its weight, by Bonferroni over regions"
 )
-RULE = 3
+RULE = 4
 """Number of the rule by which limits are found today.
 
-2 had bounds in place of exact capital for all but the last 128 rows of a region; files without a
-number have limits without bets.
+3 had 10% of the budget for the curves of halves, and their shapes were not drawn to that of the
+first curve; 2 had bounds in place of exact capital for all but the last 128 rows of a region; files
+without a number have limits without bets.
 """
 _EARLIER_RULE = 2
 _ROUNDING = 1e-9  # what limits may differ by on another machine

@@ -6,10 +6,16 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
+from scipy.special import logit
 
 from calibrant._typing import BoolArray, FloatArray, IntArray, Seed
 from calibrant.calibrators._recentre import RisingRegions
-from calibrant.calibrators.anchored.curve_bounds import CurveBounds, CurveEvidence, CurveRows
+from calibrant.calibrators.anchored.curve_bounds import (
+    PRIOR_ROWS,
+    CurveBounds,
+    CurveEvidence,
+    CurveRows,
+)
 from calibrant.calibrators.anchored.curve_choice import Curve, fit_curve
 from calibrant.calibrators.anchored.pilot_rows import LabelledPilot, has_pilot
 from calibrant.calibrators.anchored.plain_rows import PlainRows
@@ -34,6 +40,14 @@ _SLACK_POWER = 0.72
 _FEW_OF_A_CLASS = 400
 _FIRST = "first curve"  # the name of a curve without rows to fit
 _BEYOND = 0.5  # of the distance to 0 or 1: how far the curve moves at its ends
+# what the shape of the first curve may cost, in place of a curve's own: of the log loss of the rows
+# that the curve was fitted to, and in nats over all of them
+_SHAPE_COST = 0.0002
+_SHAPE_NATS = 0.03
+_SHAPE_NEARER = 0.5  # of the distance to 0 or 1: how far it moves a curve
+_SHAPE_SLOPE = 0.2  # of the curve's own slope: what is left of it at least, so that none is tied
+_SHAPE_RISE = 1.0  # on the logit scale, in all: a curve that moves less says the score says little
+_SHAPE_BISECTIONS = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +195,13 @@ class HalfCurves:
             halves.append(values if tame is None else tame.of(values))
         unseen = ~np.isin(knots.segment, knots.segment[knots.starts[:-1]][rows.labelled > 0])
         first = np.where(unseen, 0.5, first)  # nothing is known of a segment without rows
-        fitted = np.where(unseen, 0.5, np.array(halves))
+        halves = [np.where(unseen, 0.5, values) for values in halves]
+        fitted = np.array(
+            [
+                near_first(knots, first, values, counts)
+                for values, counts in zip(halves, fitted_to, strict=True)
+            ]
+        )
         name = names[0] if names[0] == names[1] else f"{names[0]} and {names[1]}"
         return cls(name, CurveEvidence(rows, first, fitted, fitted_to))
 
@@ -240,6 +260,60 @@ class HalfCurves:
         positives = n_units * float(rows.positives.sum()) / labelled
         rarer = min(positives, n_units - positives)
         return _SLACK if rarer >= _FEW_OF_A_CLASS else _MORE_SLACK / (rarer + 1.0) ** _SLACK_POWER
+
+
+def near_first(knots: Knots, first: FloatArray, curve: FloatArray, counts: IntArray) -> FloatArray:
+    """A curve g_k whose shape in each region is nearer to that of the first curve, g0.
+
+    Only the spread of g_k - g0 within a region makes limits on (C_k) wider: its average there costs
+    nothing. So g_k - t (g_k - g0 - its average in the region) is taken in place of g_k. Limits are
+    narrower by a part t of (C_k), and the log loss grows by a part t^2 of what g0's shape costs. t is
+    as large as the log loss over the rows that g_k was fitted to, if g_k was right, allows: these
+    rows, `counts`, and pilot rows decide, so that the result is a curve fitted to them.
+
+    It rises or falls wherever g_k does. A curve that does both, or hardly moves, is left as it is.
+    """
+    direction = _directions(knots, curve)
+    if direction is None or np.ptp(logit(curve)) < _SHAPE_RISE:
+        return curve
+    starts = knots.starts[:-1]
+    size = np.diff(knots.starts)
+    weight = counts.sum(axis=1) + (PRIOR_ROWS / size)[knots.region]
+    apart = curve - first
+    average = np.add.reduceat(weight * apart, starts) / np.add.reduceat(weight, starts)
+    spread = apart - average[knots.region]
+    room = np.where(spread > 0.0, curve, 1.0 - curve) * _SHAPE_NEARER
+    widest = np.maximum(np.abs(spread), 1e-300)
+    most = np.minimum(np.minimum.reduceat(room / widest, starts), 1.0)[knots.region]
+
+    def shaped(share: float) -> FloatArray:
+        steepness = direction * (curve - np.minimum(share, most) * spread - _SHAPE_SLOPE * curve)
+        return direction * _rising(knots, steepness) + _SHAPE_SLOPE * curve
+
+    def loss(values: FloatArray) -> float:
+        expected = curve * np.log(values) + (1.0 - curve) * np.log1p(-values)
+        return -float((weight * expected).sum())
+
+    allowed = (1.0 + _SHAPE_COST) * loss(curve) + _SHAPE_NATS
+    if loss(shaped(1.0)) <= allowed:
+        return shaped(1.0)
+    share = 0.0
+    beyond = 1.0
+    for _ in range(_SHAPE_BISECTIONS):
+        middle = (share + beyond) / 2.0
+        if loss(shaped(middle)) <= allowed:
+            share = middle
+        else:
+            beyond = middle
+    return shaped(share)
+
+
+def _directions(knots: Knots, curve: FloatArray) -> FloatArray | None:
+    """For each knot 1 if the curve rises in its segment, and -1 if it falls; None if it does both."""
+    found = np.where(_falling(knots, curve), -1.0, 1.0)
+    within = np.diff(knots.segment) == 0
+    steps = np.diff(curve) * found[1:]
+    return None if (steps[within] < 0.0).any() else found
 
 
 def _at_knots(knots: Knots, curves: list[Curve]) -> FloatArray:
