@@ -322,7 +322,7 @@ def test_compare_models_says_what_to_do_with_scores_that_are_no_probabilities(
 @pytest.mark.parametrize(
     ("command", "given", "hint"),
     [
-        ("threshold", ("--precision", "80"), "got 80.0: write 0.8 for 80 %"),
+        ("threshold", ("--precision", "80"), "got 80.0: write 0.8 for 80%"),
         (
             "threshold",
             ("--precision", "0.8", "--alpha", "0.1"),

@@ -162,7 +162,7 @@ class Number(Rule[float]):
         'write 0.8 for 80%'
         """
         percentage = (self.low, self.high) == (0.0, 1.0) and 1.0 < value < 100.0
-        return f"write {value / 100:g} for {value:g} %" if percentage else None
+        return f"write {value / 100:g} for {value:g}%" if percentage else None
 
 
 class Only(Rule[str]):
