@@ -5,6 +5,7 @@ Each names the rule that it is about.
 
 import sys
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from scipy import stats
+from sklearn.tree import DecisionTreeClassifier
 
 from calibrant import (
     BinningCalibrator,
@@ -27,6 +29,7 @@ from calibrant.assess.check.group_signs import group_signs
 from calibrant.assess.compare_models.losses import number_or_none
 from calibrant.assess.compare_models.model_comparison import PairedDifference, _pair_verdict
 from calibrant.assess.monotone.runs import BandSteps, refutation
+from calibrant.assess.threshold.rank_tests import rows_needed, starts
 from calibrant.calibrators.anchored.curve_choice import chosen
 from calibrant.calibrators.curves.distinct_scores import DistinctScores
 from calibrant.cells.exact_sums import ExactSums
@@ -427,3 +430,45 @@ def test_curves_are_compared_from_two_distinct_scores_on() -> None:
     assert chosen(both, "beta").name == "score"
     one = DistinctScores(np.array([0.2]), np.array([500]), np.array([100]))
     assert chosen(one, "beta").name == "beta"
+
+
+def test_the_fingerprint_of_a_tree_is_that_of_its_splits_and_of_a_function_that_of_its_constants() -> (
+    None
+):
+    rows = np.arange(40.0).reshape(20, 2)
+    y = np.arange(20) >= 10
+    trees = [
+        DecisionTreeClassifier(max_leaf_nodes=n).fit(rows, y ^ (rows[:, 0] > 30)) for n in (2, 3)
+    ]
+    first, other = (Partition.from_tree(tree) for tree in trees)
+    assert first.fingerprint == Partition.from_tree(deepcopy(trees[0])).fingerprint
+    assert first.fingerprint != other.fingerprint
+    cut = [Partition.from_function(one, (False, True)) for one in (_above_2, _above_3)]
+    assert cut[0].fingerprint != cut[1].fingerprint
+
+
+def _above_2(rows: Any) -> Any:
+    return np.asarray(rows)[:, 0] > 2.0
+
+
+def _above_3(rows: Any) -> Any:
+    return np.asarray(rows)[:, 0] > 3.0
+
+
+_above_3.__qualname__ = _above_2.__qualname__  # they differ by the constant alone
+
+
+def test_starts_of_a_search_spend_all_of_alpha_and_grow() -> None:
+    usual = {0.1, 0.25, 0.5, *(0.25 / 2.5**step for step in range(2, 10))}
+    passed_back = 0
+    for n in range(5, 400, 7):
+        for target in (0.5, 0.8, 0.95):
+            for alpha in (0.1, 0.5):
+                found = starts(n, target, alpha)
+                sizes = [size for size, _ in found]
+                shares = {int(share * n) for share in usual}
+                assert sizes == sorted(set(sizes))
+                assert shares.issuperset(sizes) or sizes == [rows_needed(target, alpha)]
+                assert not found or sum(part for _, part in found) == pytest.approx(alpha)
+                passed_back += sizes[-1:] == [int(0.25 * n)]
+    assert passed_back > 10  # a last start with too few rows passes its part back

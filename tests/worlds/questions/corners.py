@@ -348,3 +348,10 @@ def units_without_weight() -> Any:
         fitted = tried(model.fit, rows, weight_bound=bound)
         found.append([of_calibrator(model), model.guarantee_] if fitted is model else fitted)
     return found
+
+
+@question
+def thresholds_of_many_groups() -> Any:
+    """More scores than thresholds that are tried where rows have groups."""
+    targets: list[dict[str, float]] = [{"recall": 0.6}, {"specificity": 0.6}, {"recall": 0.9}]
+    return [calibrant.threshold(MORE.y, MORE.scores, groups=MORE.groups, **one) for one in targets]
