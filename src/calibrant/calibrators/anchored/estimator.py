@@ -200,7 +200,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
             rule = "be None for a partition without segments"
             raise InvalidTypeError("segments", rule, got="segments")
         refuse_segments(scores, given)
-        # rows are counted over other regions, too, so that none is fixed beforehand
+        # rows are counted over other regions too, so none is fixed beforehand
         named: dict[str, Any] = {"pos_label": self.pos_label, **beside}
         return read_rows(scores, y, threads=self._threads, **named)
 
@@ -276,7 +276,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     def _counted(
         self, cut: CutBins, unlabelled: FloatArray | None
     ) -> tuple[Binned, RowsAtKnots | None]:
-        """Count plain rows in regions and at knots; None where there are no knots."""
+        """Count plain rows in regions and at knots; None if there are no knots."""
         if self._exact_interval != EXACT:
             return replace(cut.counted(), unlabelled=unlabelled), None
         with np.errstate(all="ignore"):
@@ -304,8 +304,8 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         self._say_unlabelled(binned)
 
     def _counted_again(self, binned: Binned, proof: CurveProof) -> RowsAtKnots | None:
-        """Rows whose regions are counted, at knots; None where plain rows have no pilot rows, or
-        other limits than exact ones.
+        """Count rows at knots whose regions are already counted; None if plain rows have no pilot
+        rows, or limits other than exact ones.
         """
         with np.errstate(all="ignore"):
             if not proof.is_plain:
@@ -317,7 +317,9 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
             return RowsAtKnots.of_binned(binned, self.random_state)
 
     def _moved(self, halves: HalfCurves, proof: CurveProof) -> tuple[FittedCurve, Interval]:
-        """Their mean, moved to a small epsilon, what bets prove of it, and limits of the rates."""
+        """The mean of the curves, moved to a small epsilon, what bets prove about it, and limits on
+        the rates.
+        """
         evidence = halves.evidence
         with np.errstate(all="ignore"):
             bounds = halves.bounds(proof.for_bets)
@@ -335,7 +337,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         return fitted, proved.rates
 
     def _say_unlabelled(self, binned: Binned) -> None:
-        """Say how many unlabelled scores were used, and whether they are of another population."""
+        """Say how many unlabelled scores were used, and whether they are from another population."""
         if binned.unlabelled is None:
             return
         found = self.guarantee_
@@ -351,9 +353,9 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         return automatic_regions(n_rows)
 
     def _is_increasing(self) -> bool:
-        """Whether the curve never falls, except by rounding.
+        """Whether the curve never decreases, except by rounding.
 
-        Or never rises, if the rate clearly falls.
+        Or never increases, if the rate clearly decreases.
         """
         return isinstance(self.curve, str)
 
@@ -365,7 +367,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         classes: Classes,
         facts: RowFacts,
     ) -> None:
-        """Derive the guarantee from a curve that was fitted or loaded."""
+        """Derive the guarantee from a fitted or loaded curve."""
         margin, errors = proof.errors(fitted, limits)
         theorem = THEOREM if proof.is_plain else THEOREM_OF_UNITS
         claim = CurveClaim(
@@ -385,7 +387,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
 
     @property
     def _limits_rule(self) -> int:
-        """Number of the rule by which limits were found: 1 for all but bets at knots."""
+        """Version of the rule by which limits were found: 1 for all but bets at knots."""
         proved = self._fitted_curve.proved
         return 1 if proved is None else proved.rule
 
