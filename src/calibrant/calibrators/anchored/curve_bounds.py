@@ -1,32 +1,32 @@
-"""Limits on the rate less the average of a curve in every region, about as narrow as those of the
+"""Limits on the rate minus the average of a curve in every region, about as narrow as those on the
 rates of bins.
 
-What rows prove is asked of them by one protocol (`CurveRows`): plain rows are counts
-(`calibrant.calibrators.anchored.plain_rows`), rows of groups and rows with weights are sums over
-units (`calibrant.calibrators.anchored.units`). What follows for curves is found here.
+Rows of all kinds follow one protocol (`CurveRows`): plain rows are counts
+(`calibrant.calibrators.anchored.plain_rows`), grouped and weighted rows are sums over units
+(`calibrant.calibrators.anchored.units`). This module derives what follows for curves.
 
-Let g0 be a first curve, fitted to pilot rows, which are never counted. Counted rows are in two
-halves, at random. g_k is any curve fitted to pilot rows and the *other* half, h = (g_1 + g_2) / 2,
+Let g0 be a first curve, fitted to pilot rows, which are never counted. Counted rows are split into
+two random halves. g_k is any curve fitted to pilot rows and the *other* half, h = (g_1 + g_2) / 2,
 and h' any curve made from h. In region b
 
     E[Y - h' | b] = E[Y - g0 | b]  -  1/2 sum_k E[g_k - g0 | b]  -  E[h' - h | b].
                        (A)                   (C_k)                     (D)
 
-(A) is the mean of independent draws from all rows of the region, since g0 is fixed; it has all
-noise of the labels. (C_k) is a mean over half k, with no label, since g_k is fixed given what it
-was fitted to. Both are bounded by bets (`calibrant.limits.block_bets`), (A) by Sidak over regions,
-since given the regions of rows different regions are independent. (D) is bounded for every h' at
-once: with knots k_0 < ... < k_K of the region and F(i) the share of the population at knots up to
-k_i, E[f] less the average of f over the rows is the sum over i of the steps f(k_{i+1}) - f(k_i)
-times F_N(i) - F(i), and the number of rows at knots up to k_i is binomial. The union bound joins
-them. All curves are straight between the same knots, and rows are counted at knots
-(`calibrant.cells.knots`).
+(A) is the mean of independent draws from all rows of the region, because g0 is fixed; it has all
+the noise of the labels. (C_k) is a mean over half k, without labels, because g_k is fixed given the
+rows it was fitted to. Both are bounded by bets (`calibrant.limits.block_bets`), (A) by Sidak over
+regions, because different regions are independent given the regions of the rows. (D) is bounded for
+every h' at once: with knots k_0 < ... < k_K of the region and F(i) the share of the population at
+knots up to k_i, E[f] minus the average of f over the rows is the sum over i of the steps
+f(k_{i+1}) - f(k_i) times F_N(i) - F(i), and the number of rows at knots up to k_i is binomial. The
+union bound combines them. All curves are linear between the same knots, and rows are counted at
+knots (`calibrant.cells.knots`).
 
-Where pilot rows say that the rate is near 0 or 1 and the first curve is flat, exact binomial limits
-of the rate are narrower than bets. There they have the whole part of the region, and (D) bounds the
-average of h' itself.
+If pilot rows suggest that the rate is near 0 or 1 and the first curve is flat, exact binomial
+limits on the rate are narrower than bets. In that case they get the whole share of the region, and
+(D) bounds the average of h' itself.
 
-The error budget: 2% for (D); of the rest, 95% for (A) and 5% for (C), by parts of regions that
+The error budget: 2% for (D); of the rest, 95% for (A) and 5% for (C), by shares of regions that
 pilot rows chose.
 """
 

@@ -30,11 +30,11 @@ THEOREM_OF_UNITS = (
     "add to it, each bet on a whole group or a row with its weight, by Bonferroni over regions"
 )
 RULE = 4
-"""Number of the rule by which limits are found today.
+"""Version of the rule by which limits are currently found.
 
-3 had 10% of the budget for the curves of halves, and their shapes were not drawn to that of the
-first curve; 2 had bounds in place of exact capital for all but the last 128 rows of a region; files
-without a number have limits without bets.
+Rule 3 spent 10% of the budget on the curves of halves, and their shapes were not pulled towards
+that of the first curve. Rule 2 used bounds in place of exact capital for all but the last 128 rows
+of a region. Files without a number have limits without bets.
 """
 _EARLIER_RULE = 2
 _ROUNDING = 1e-9  # how much limits may differ on another machine
