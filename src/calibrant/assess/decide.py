@@ -43,32 +43,33 @@ class Decisions(Result):
     Attributes
     ----------
     action : array of str of shape (n,)
-        "act", "do not act" or "cannot tell", for each row; for data of any size, for each region.
+        "act", "do not act" or "cannot tell", for each row; for `calibrant.scored` data, for each
+        region.
     lower, upper : float arrays of shape (n,)
-        Limits of the rate in the row's region, or in each region.
+        Limits on the rate in the row's region, or in each region.
     break_even : float
         The rate at which acting and not acting cost the same: cost_false_alarm / (cost_false_alarm
         + cost_miss).
     cost : float
-        Expected cost per row, given the regions of these rows: the mean of what their regions cost,
-        if regions of "cannot tell" are decided by the middle of their interval. In the population,
-        regions may occur more often.
+        Expected cost per row, given the regions of these rows: the mean of the costs in their
+        regions, if "cannot tell" regions are decided by the middle of their interval. In the
+        population, regions may have other shares.
     cost_lower, cost_upper : float
-        Limits of it.
+        Limits on the expected cost.
     confidence_level : float
         All limits hold at once with this probability.
     cost_false_alarm, cost_miss : float
         The costs.
     caveat : str or None
-        Why nothing is proved, where the calibrator's guarantee has a caveat.
+        Why nothing is proved, if the calibrator's guarantee has a caveat.
     rows : int array of shape (n,), or None
-        For data of any size: how many rows are in each region.
+        For `calibrant.scored` data: the number of rows in each region.
     regions : tuple of str
-        Then also: the name of each region.
+        For `calibrant.scored` data: the name of each region.
     assumptions : tuple of str
         What must be true.
     label : object
-        The class that is acted on, where there are more than two; else None.
+        The class to act on, if there are more than two; otherwise None.
     """
 
     _also: ClassVar[tuple[str, ...]] = ("is_proved",)
@@ -96,7 +97,7 @@ class Decisions(Result):
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many rows have each action."""
+        """The number of rows for each action."""
         rows = np.ones(self.action.size, dtype=np.int64) if self.rows is None else self.rows
         return {name: int(rows[self.action == name].sum()) for name in (ACT, DO_NOT, UNKNOWN)}
 
@@ -169,18 +170,18 @@ def decide(
     Parameters
     ----------
     calibrator : calibrator of scores, CalibratedClassifier or Model
-        Fitted, with intervals of the rate in each region, such as `AnchoredCalibrator` or
-        `BinningCalibrator`.
+        A fitted calibrator with intervals for the rate in each region, such as `AnchoredCalibrator`
+        or `BinningCalibrator`.
     scores : array-like of shape (n,), or Sample
-        Scores, for a classifier features. Or `calibrant.scored` data of any size: rows are counted
-        by region.
+        Scores, or features for a classifier; or `calibrant.scored` data of any size, whose rows are
+        counted by region.
     cost_false_alarm, cost_miss : float
-        What it costs to act on a negative, and not to act on a positive; both positive. Only their
-        ratio matters for the decision.
+        The cost of acting on a negative, and of not acting on a positive; both must be positive.
+        Only their ratio matters for the decision.
     segments : array-like of shape (n,), optional
         For a calibrator with segments.
     pos_label : object, optional
-        The class to act on, against all others: needed for a classifier or a calibrator of more
+        The class to act on, against all others. Required for a classifier or a calibrator with more
         than two classes. Its guarantee holds for all classes at once, so you may decide on each.
 
     Returns
@@ -189,12 +190,12 @@ def decide(
 
     Notes
     -----
-    Acting on a region with rate p costs cost_false_alarm (1 - p) a row, not acting cost_miss p.
-    They are equal at c = cost_false_alarm / (cost_false_alarm + cost_miss). With limits [L, U] of
-    p: act where L > c, do not where U < c.
+    Acting on a region with rate p costs cost_false_alarm (1 - p) per row; not acting costs
+    cost_miss p. They are equal at c = cost_false_alarm / (cost_false_alarm + cost_miss). With
+    limits [L, U] on p: act if L > c, do not act if U < c.
 
-    The interval is that of the region's rate (`predict_rate_interval`), since the decision is one
-    for the region.
+    The interval is the one for the region's rate (`predict_rate_interval`), because the decision is
+    made for the whole region.
 
     Examples
     --------

@@ -35,48 +35,49 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
     Parameters
     ----------
     n_bins : int or "auto", default="auto"
-        Number of bins; in each segment, where segments are given. "auto" is the whole part of the
-        cube root of the number of rows: within a bin the score's own spread shrinks like 1 /
-        n_bins, and the interval grows like sqrt(n_bins / n); the cube root balances them.
+        Number of bins; with segments, the number in each segment. "auto" is the cube root of the
+        number of rows, rounded down: the spread of the score within a bin shrinks like 1 / n_bins,
+        and the interval widens like sqrt(n_bins / n); the cube root balances the two.
     confidence_level : float, default=0.9
         Confidence that all intervals hold at once.
     interval : str, default="auto"
         The name of a method in `calibrant.intervals`, such as "blaker", "kl" or
         "empirical-bernstein" (the paper's). "auto" is "clopper-pearson", and "betting" for rows
-        with `importance_weight` or `groups`; `guarantee_.method` names what was used.
+        with `importance_weight` or `groups`; `guarantee_.method` names the method that was used.
     value : {"jeffreys", "mean", "midpoint", "monotone"}, default="jeffreys"
-        What is predicted in a bin of N rows, k of them positive. "jeffreys": (k + 1/2) / (N + 1),
+        The prediction in a bin of N rows, k of them positive. "jeffreys": (k + 1/2) / (N + 1),
         never exactly 0 or 1. "mean": the rate of positives, k / N (the paper's h_n, unbiased).
         "midpoint": the middle of the interval, which gives the smallest epsilon. "monotone":
-        "jeffreys", but neighbouring bins whose values would fall share one value, within each
-        segment. That keeps the order of the scores. Its price: epsilon is measured from the shared
-        value, so it grows by as much as that lies away from a bin's own.
+        "jeffreys", but within each segment, neighbouring bins whose values would decrease share one
+        value. That keeps the order of the scores. Its price: epsilon is measured from the shared
+        value, so it grows by the distance between that and the bin's own value.
     partition : {"quantile", "uniform"} or Partition, default="quantile"
-        "quantile" cuts bins of equal mass, takes any finite scores, and is open-ended. "uniform"
-        cuts bins of equal width over (0, 1), or the `score_range` that `fit` is given, and raises
-        an error for scores outside it. Or a partition fixed beforehand, in place of `n_bins`.
+        "quantile" cuts bins of equal mass, accepts any finite scores, and is open-ended. "uniform"
+        cuts bins of equal width over (0, 1), or over the `score_range` passed to `fit`, and raises
+        an error for scores outside it. Or pass a partition fixed beforehand, in place of `n_bins`.
     pilot : "auto", None, float or int, default="auto"
-        For quantile bins: the pilot rows, which are not counted, and where the edges come from.
-        "auto" looks at a few rows, drawn at random. If no two of them have the same score, the
-        edges are order statistics of the other rows, and each is counted too. If some do, these
-        rows and some more only cut the edges. With segments, each segment has its pilot rows. With
-        `sample_weight` there are none, and the edges are order statistics of all rows. None takes
-        order statistics of all rows in any case; a tied one becomes a region of its own, so use it
-        for scores without ties (see `Partition.uniform_mass`). A fraction, or a number, of rows
-        drawn at random only cut the edges. With `groups`, "auto", a fraction or a number draws
-        whole groups, which only cut the edges.
+        For quantile bins: which rows are pilot rows, which are not counted, and where the edges
+        come from. "auto" looks at a few rows, drawn at random. If no two of them have the same
+        score, the edges are order statistics of the other rows, and those rows are counted too.
+        Otherwise these rows and some more are used only to cut the edges. With segments, each
+        segment has its own pilot rows. With `sample_weight` there are none, and the edges are order
+        statistics of all rows. None always takes order statistics of all rows; a tied one becomes a
+        region of its own, so use None only for scores without ties (see `Partition.uniform_mass`).
+        With a fraction or a number, that many rows are drawn at random and used only to cut the
+        edges. With `groups`, "auto", a fraction or a number draws whole groups, which are used only
+        to cut the edges.
     segment_rule : "auto", None, int or list, default="auto"
-        With segments: which have regions of their own. All others, and those not seen in `fit`,
-        share the regions of one segment, "other". A number of rows: segments with at least about as
-        many. They are chosen by pilot rows, drawn at random and not counted. "auto" is 300, or 100
-        for each bin that is asked for, and a thousandth of all rows; it is as None if `pilot` is
-        not "auto", bins have equal width, or rows have a `sample_weight` or `groups`. None: every
-        segment. A list: the segments that it names.
+        With segments: which segments have regions of their own. All others, and those not seen in
+        `fit`, share the regions of one segment, "other". A number of rows: segments with at least
+        about this many rows. They are chosen by pilot rows, which are drawn at random and not
+        counted. "auto" is 300, or 100 for each bin requested, and at least a thousandth of all
+        rows; it works like None if `pilot` is not "auto", bins have equal width, or rows have a
+        `sample_weight` or `groups`. None: every segment. A list: the segments in it.
     pos_label : object, default=None
-        The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
+        The positive class. Required unless the labels are 0 and 1, -1 and 1, or bools.
     random_state : int, Generator, RandomState or None, default=0
-        Seed of the pilot rows and of the order of weighted rows. The same rows in the same order
-        give the same draw wherever they are; None draws afresh.
+        Seed for drawing the pilot rows and the order of weighted rows. The same rows in the same
+        order give the same draw, wherever they are stored; None draws afresh each time.
     n_jobs : int or None, default=None
         Threads for very large inputs; results never depend on it.
 
@@ -87,7 +88,7 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
     partition_ : Partition
         The regions.
     tally_ : Tally
-        What was seen in them; tallies over one partition add.
+        The counts of rows and labels in the regions; tallies over one partition can be added.
     classes_ : array of shape (2,)
         The labels, sorted.
     n_features_in_ : int
@@ -95,18 +96,18 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
 
     Notes
     -----
-    With `groups` the interval is found by bets on the sums of whole groups
-    (`calibrant.limits.group_limits`), with all of the error budget: nothing is said of masses.
-    "jeffreys" counts the rows of a bin divided by its design effect.
+    With `groups`, the interval is found by bets on the sums of whole groups
+    (`calibrant.limits.group_limits`). It uses the whole error budget, so there is no statement
+    about masses. For "jeffreys", the number of rows in a bin is divided by its design effect.
 
-    With `importance_weight` the rate of a bin is E[w Y] / E[w], that of the population in which
-    each row counts by its weight. Its interval is found by bets on the rows
-    (`calibrant.limits.shift`), and all of the error budget goes to it: nothing is said of masses.
-    "jeffreys" counts the rows of a bin as (sum of w)^2 / (sum of w^2) rows.
+    With `importance_weight`, the rate of a bin is E[w Y] / E[w], the rate in the population in
+    which each row counts by its weight. Its interval is found by bets on the rows
+    (`calibrant.limits.shift`). It uses the whole error budget, so there is no statement about
+    masses. For "jeffreys", the rows of a bin count as (sum of w)^2 / (sum of w^2) rows.
 
-    The intervals are `thm:emp_bernstein`'s setting with exact binomial limits in place of empirical
-    Bernstein; the largest half-width over bins is epsilon. The edges cut from all rows follow Gupta
-    and Ramdas (2021).
+    The setting is that of `thm:emp_bernstein`, with exact binomial limits in place of empirical
+    Bernstein; epsilon is the largest half-width over bins. Edges cut from all rows follow Gupta and
+    Ramdas (2021).
 
     References
     ----------
@@ -130,7 +131,7 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
     """
 
     def fit_binned(self, binned: Binned) -> None:
-        """Derive the guarantee from rows whose regions are cut and counted already."""
+        """Derive the guarantee from rows that are already counted in regions."""
         self._conclude(Proof.of(binned, self), binned.classes, binned.facts)
         self.score_range_seen_ = binned.reach.seen
 
@@ -145,8 +146,8 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
         group_target: str = "rows",
         **parameters: Any,
     ) -> Self:
-        """Make a fitted calibrator from a partition and a tally: of merged tallies, or of counts
-        taken elsewhere.
+        """Make a fitted calibrator from a partition and a tally, such as merged tallies or counts
+        from elsewhere.
 
         >>> from calibrant import BinningCalibrator, Partition, Tally
         >>> bins = Partition.fixed_width(2)

@@ -89,99 +89,105 @@ class CalibratedClassifier(
 ):
     """Any classifier, with calibrated probabilities, intervals, sets and a stated guarantee.
 
-    By default, most rows are used to train and calibrate, and a few to prove: `cv` models are
-    trained, each leaving out one part of the training rows; one curve is fitted to the scores that
-    each model gives the rows it was not trained on; and the calibrated probabilities are averaged.
-    The held-out rows prove how far off the result can be. See the notes.
+    By default, most rows are used for training and calibration, and a few for the proof: `cv`
+    models are trained, each without one part of the training rows; one curve is fitted to the
+    scores that each model gives the rows it was not trained on; and the calibrated probabilities
+    are averaged. The held-out rows prove how far off the result can be. See the notes.
 
     Parameters
     ----------
     estimator : classifier, fitted booster or function
         A classifier needs `predict_proba` or `decision_function`. It is cloned and fitted on parts
-        of the rows. Pass a model that is fitted already as `FrozenEstimator(model)`; then all rows
-        calibrate it. So they do for an object without `fit`: a booster of LightGBM or XGBoost,
-        whose `predict` gives scores, or a function from rows to scores, such as
+        of the rows. Pass a model that is already fitted as `FrozenEstimator(model)`; then all rows
+        are used to calibrate it. The same holds for an object without `fit`: a LightGBM or XGBoost
+        booster, whose `predict` gives scores, or a function from rows to scores, such as
         ``itemgetter("score")`` for a column. High scores mean the positive class.
     calibrator : calibrator, default=None
-        None calibrates by a curve that is fitted to out-of-fold scores, as above; one model
-        (`cv=None`, or one that is fitted already) by an `AnchoredCalibrator`. A calibrator that is
-        given is fitted to the rows held out.
+        None fits a curve to out-of-fold scores, as above; a single model (`cv=None`, or one that is
+        already fitted) is calibrated by an `AnchoredCalibrator`. A calibrator passed here is fitted
+        to the held-out rows.
     cv : "auto", None, int, splitter or list of splits, default="auto"
-        Without a calibrator: how many models are trained, by default 5, or as many as there are
-        groups if these are fewer; or a splitter that divides the training rows; None trains one
-        model on all rows that are not held out. With a calibrator, "auto" and None train one model;
-        a number, or a splitter or list with several splits, fits the calibrator to out-of-fold
-        scores and the model to all rows. Those scores are not the final model's, so nothing is
+        Without a calibrator: the number of models to train, by default 5, or the number of groups
+        if that is smaller; or a splitter that divides the training rows. None trains one model on
+        all rows that are not held out. With a calibrator, "auto" and None train one model; a
+        number, or a splitter or list with several splits, fits the calibrator to out-of-fold scores
+        and the model to all rows. Those scores do not come from the final model, so nothing is
         proved; `guarantee_` says so. With a `VennAbersCalibrator` this is cross Venn-Abers: every
         fold keeps its own model and calibrator, and their predictions are merged (see
         `CrossVennAbersCalibrator`). A splitter or list with one split, (training rows, calibration
-        rows), is a hold-out of your own. The `groups` of `fit` stay whole.
+        rows), is your own hold-out. Groups passed to `fit` are never split.
     calibration_size : "auto", float or int, default="auto"
-        Fraction or number of rows to hold out; of groups, where `fit` is given groups. "auto" is a
-        tenth and at least 100, more for about 20 rows of a rare class, but at most a quarter; where
-        one model is trained, a quarter. 0 holds out none, so that nothing is proved. Rows are drawn
-        at random, and never stratified: held-out rows must be i.i.d. for the guarantee. Leave it at
-        "auto" for a fitted model of two classes, and where `cv` says which rows calibrate.
+        Fraction or number of rows to hold out, or of groups if `fit` is given groups. "auto" is a
+        tenth and at least 100, more if that is needed for about 20 rows of a rare class, but at
+        most a quarter; if one model is trained, a quarter. 0 holds out no rows, so nothing is
+        proved. Rows are drawn at random, and never stratified: held-out rows must be i.i.d. for the
+        guarantee. Leave it at "auto" for a fitted model with two classes, and if `cv` determines
+        which rows calibrate.
     confidence_level : float, default=0.9
-        Confidence that everything guaranteed holds at once. A calibrator that is given has its own.
+        Confidence that everything guaranteed holds at once. A calibrator passed as `calibrator` has
+        its own level.
     holdout : {"random", "last"}, default="random"
-        Which rows are held out. "last" takes the most recent ones: by the `time` of `fit`, or the
-        last rows, with a warning if these are sorted by label. The guarantee is then about rows
-        drawn like the recent ones. Rows of one time stay together. With `groups`, a group is as
-        recent as its last row, so groups with many rows are more often among the recent ones: the
-        guarantee is about such groups, and not about all new groups.
+        Which rows are held out. "last" takes the most recent ones: by the `time` passed to `fit`,
+        or the last rows, with a warning if these are sorted by label. The guarantee is then about
+        rows from the same distribution as the recent ones. Rows with the same time stay together.
+        With `groups`, a group is as recent as its last row, so groups with many rows are more often
+        among the recent ones: the guarantee is about groups selected in this way, not about all new
+        groups.
     response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
         Where scores come from; "auto" takes the first of the two that the estimator has.
     pos_label : object, default=None
-        The positive class, which intervals and the guarantee are about; None is the second of the
-        sorted classes.
+        The positive class, which intervals and the guarantee are about; None means the second of
+        the sorted classes.
     n_jobs : int or None, default=None
-        How many models are trained at the same time, as in scikit-learn.
+        The number of models to train in parallel, as in scikit-learn.
     random_state : int, Generator, RandomState or None, default=0
-        Draws the rows that are held out, and the folds. The draw depends on the rows, too, so that
-        rows may be sorted in any way, and the same rows with the same seed give the same result.
-        None draws afresh each time.
+        Seed for drawing the held-out rows and the folds. The draw also depends on the rows, so rows
+        may be sorted in any way, and the same rows with the same seed give the same result. None
+        draws afresh each time.
 
     Attributes
     ----------
     estimators_ : tuple of classifiers
-        The fitted models, where several are averaged.
+        The fitted models, if several are averaged.
     curve_ : object, or tuple of them
-        Their curve, with `knots` and `values`: from the score of a model to a probability. Of more
-        than two classes one for each.
+        Their curve, with `knots` and `values`, which maps the score of a model to a probability.
+        With more than two classes, one curve for each class.
     estimator_ : classifier
-        The fitted model, where there is one; for cross Venn-Abers the tuple of the folds' models.
+        The fitted model, if there is only one; for cross Venn-Abers, the tuple of the folds'
+        models.
     calibrator_ : calibrator or None
         The fitted calibrator; None if no row was held out.
     guarantee_ : Guarantee, ClassWiseGuarantee or NoGuarantee
-        What is guaranteed, or why nothing is; a `ClassWiseGuarantee` of more than two classes.
+        What is guaranteed, or why nothing is; a `ClassWiseGuarantee` for more than two classes.
     classes_ : array of shape (L,)
         The labels, sorted.
 
     Notes
     -----
-    The models and their curve are fixed before a row that is held out is seen. So these rows need
-    no curve of their own and pay no price for one: bets on label less probability bound the average
-    error in each bin of the probability. They may move the probabilities a little, in order, so
-    that the bound is smaller. With `segments` or weights for the calibrator, an
-    `AnchoredCalibrator` is fitted to the rows that are held out instead.
+    The models and their curve are fixed before any held-out row is seen. So the held-out rows are
+    not used to fit a curve, and no error budget is spent on one: bets on label minus probability
+    bound the average error in each bin of the probability. The held-out rows may move the
+    probabilities a little, keeping their order, to make the bound smaller. With `segments` or
+    weights for the calibrator, an `AnchoredCalibrator` is fitted to the held-out rows instead.
 
     **More than two classes**, without a calibrator: each class has its own curve, against the rest.
-    The probabilities of a row are divided by their sum, so they add up to 1, and are then fixed.
-    The rows that are held out prove each class against the rest, at a level of 1 - alpha / L for
-    each of L classes: with probability 1 - alpha, for every class and in every bin of its
-    probability, the average probability is within epsilon of the rate. Where one model is trained,
-    or is fitted already, half of the rows held out, or of all rows, fit the curves, and the other
-    half prove. `predict_interval` then has shape (n, L, 2). A set of `predict_set` holds the labels
-    whose probability is at least a threshold, which the rows held out prove, see there. `decide`
-    acts on one class against the rest, its `pos_label`.
+    The probabilities of a row are divided by their sum so that they add up to 1, and are then
+    fixed. The held-out rows give a proof for each class against the rest, at a level of 1 - alpha /
+    L for each of L classes: with probability at least 1 - alpha, for every class and in every bin
+    of its probability, the average probability is within epsilon of the rate. If one model is
+    trained, or is already fitted, half of the held-out rows, or of all rows, are used to fit the
+    curves, and the other half for the proof. `predict_interval` then has shape (n, L, 2). A set
+    from `predict_set` contains the labels whose probability is at least a threshold that is found
+    from the held-out rows; see `predict_set`. `decide` acts on one class against the rest, its
+    `pos_label`.
 
-    Further arguments of `fit` that the calibrator's `fit` names, such as `segments`, go there, all
-    others to the model's `fit`. `sample_weight` trains the model, and `calibration_weight`
-    calibrates it: by itself, the calibrator measures the rates of the population as it is. Rows of
-    `sample_weight` 0 take part in nothing. With scikit-learn's metadata routing switched on,
-    requests decide; what none asks for or refuses goes the same way, so that no inner request is
-    needed. Arguments with one entry per row are split with the rows.
+    Further arguments of `fit` that are also parameters of the calibrator's `fit`, such as
+    `segments`, are passed to it; all others are passed to the model's `fit`. `sample_weight` is
+    used to train the model, and `calibration_weight` to calibrate it: without the latter, the
+    calibrator measures the rates of the population as it is. Rows with `sample_weight` 0 are not
+    used at all. If scikit-learn's metadata routing is switched on, requests decide; arguments that
+    are neither requested nor refused are passed as described above, so no inner request is needed.
+    Arguments with one entry per row are split with the rows.
 
     In a `Pipeline`, put the classifier outside:
     ``CalibratedClassifier(make_pipeline(StandardScaler(), model))`` has `predict_interval`,
@@ -226,19 +232,19 @@ class CalibratedClassifier(
         y : array-like of shape (n,)
             Labels of two classes, or of more without a calibrator.
         X_target : array-like or frame of shape (n_target, n_features), optional
-            Unlabelled rows of the population that predictions are for, where it is another one; for
-            calibrators that correct the difference, such as `ShiftCalibrator` with
+            Unlabelled rows from the population that predictions are for, if it is a different one;
+            for calibrators that correct for the difference, such as `ShiftCalibrator` with
             `fit(..., ratio=ULSIF())`.
         calibration_weight : array-like of shape (n,), optional
             The `sample_weight` of the calibrator's `fit`, for the rows that calibrate.
         groups : array-like of shape (n,), optional
-            The group of each row, such as its customer or patient, where rows are
-            grouped: whole numbers, dates or text. Groups stay whole: hold-out and folds draw
-            groups in place of rows, and `calibration_size` is a share or a number of groups. The
-            calibrator's `fit` gets them too, where it takes groups.
+            The group of each row, such as its customer or patient, if rows are grouped: whole
+            numbers, dates or text. Groups are never split: the hold-out and the folds draw groups
+            instead of rows, and `calibration_size` is a fraction or number of groups. Groups are
+            also passed to the calibrator's `fit` if it accepts them.
         time : array-like of shape (n,), optional
             For ``holdout="last"``: the time of each row, as numbers, dates, or text of ISO 8601
-            dates. Without it, rows are in order.
+            dates. Without it, rows must be in order of time.
         **params : dict
             Further arguments for the estimator's or the calibrator's `fit`.
 
@@ -341,7 +347,7 @@ class CalibratedClassifier(
 
     @property
     def guarantee_(self) -> Guarantee | ClassWiseGuarantee | NoGuarantee:
-        """What is guaranteed of the calibrated probabilities."""
+        """What is guaranteed for the calibrated probabilities."""
         check_is_fitted(self, "calibrator_")
         if self.calibrator_ is None:
             return no_guarantee()
@@ -423,10 +429,9 @@ class CalibratedClassifier(
     @available_if(_calibrator_has("predict_interval"))  # type: ignore[untyped-decorator]
     @framed
     def predict_interval(self, X: FeatureRows, *, segments: ArrayLike | None = None) -> FloatArray:
-        """Return what the calibrator's `predict_interval` gives for the positive class, shape (n,
-        2).
+        """Return the calibrator's `predict_interval` for the positive class, shape (n, 2).
 
-        Of L > 2 classes it gives that for each, shape (n, L, 2).
+        With L > 2 classes, the result has one interval for each class, shape (n, L, 2).
         """
         return self._calibrated("predict_interval", X, segments)
 
@@ -447,10 +452,11 @@ class CalibratedClassifier(
     ) -> BoolArray:
         """Return the labels that are not ruled out, shape (n, L), boolean.
 
-        The columns follow `classes_`. Of two classes, with probability `confidence_level` over the
-        rows held out, the label falls outside the set with probability at most 1 - coverage, in
-        every bin at once. Of more classes this holds on average over all rows, for one coverage,
-        if these rows and new rows are i.i.d.; it is a statement of its own, beside `guarantee_`.
+        The columns follow `classes_`. With two classes, with probability at least
+        `confidence_level` over the held-out rows, the label falls outside the set with probability
+        at most 1 - coverage, in every bin at once. With more classes, this holds on average over
+        all rows, for one coverage, if the held-out rows and new rows are i.i.d.; this statement is
+        separate from `guarantee_`.
         """
         return self._calibrated("predict_set", X, segments, coverage=coverage)
 
@@ -465,8 +471,8 @@ class CalibratedClassifier(
         return self._calibrated("predict_multiprobability", X, segments)
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return which further arguments go where, when scikit-learn's metadata routing is switched
-        on.
+        """Return where further arguments are passed when scikit-learn's metadata routing is
+        switched on.
         """
         return router_of(self, self.estimator, self._calibrator())
 

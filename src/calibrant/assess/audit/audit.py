@@ -72,50 +72,51 @@ def audit(
     Parameters
     ----------
     y : array-like of shape (n,), or Sample
-        Labels of two classes; or the result of `calibrant.scored`, which has labels, scores and
-        segments in files, a frame or a cluster. There, at most 1,000 distinct scores are counted.
+        Labels of two classes; or the result of `calibrant.scored`, for labels, scores and segments
+        in files, a frame or a cluster. For these data, at most 1,000 distinct scores are counted.
     scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
         Predicted probabilities of the positive class, in [0, 1].
     confidence_level : float, default=0.95
         Confidence that all statements of the audit are right.
     segments : array-like of shape (n,), default=None
-        The segment of each row. Then calibration within each segment, E[Y | score, segment], is
-        audited too, see `Audit.within_segments`. Everything shares one error budget.
+        The segment of each row. If given, calibration within each segment, E[Y | score, segment],
+        is audited too; see `Audit.within_segments`. All statements share one error budget.
     n_bins : int or "auto", default="auto"
-        Bins of the finest resolution; "auto" is about the cube root of the number of rows.
+        Number of bins at the finest resolution; "auto" is about the cube root of the number of
+        rows.
     tolerance : float, default=0
-        The size of error that does not matter: the score is called miscalibrated only if it is
-        proved off by more. The bounds themselves stay the same. With many rows, errors far too
-        small to matter are proved.
+        Errors up to this size do not matter: the score is called miscalibrated only if it is proved
+        to be off by more. The bounds themselves stay the same. Useful with many rows, where even
+        errors far too small to matter can be proved.
     importance_weight, weight_bound : array-like of shape (n,), float, optional
-        How much each row counts, such as a survey weight, and a number that no weight can exceed,
-        which is needed. What is proved is then about the weighted population.
+        How much each row counts, such as a survey weight, and an upper bound on the weights, which
+        is required. The results are then about the weighted population.
     groups, max_group_size : array-like of shape (n,), int, optional
-        The group of each row, such as its customer, and as how many rows a group
-        counts at most; None takes the largest size of the groups that only cut the regions. What is
-        proved is then about rows of new groups. Rows of a group may depend on each other in any
-        way.
+        The group of each row, such as its customer, and the largest number of rows that a group
+        counts as; None takes the size of the largest group among those that are only used to cut
+        the regions. The results are then about rows of new groups. Rows of a group may depend on
+        each other in any way.
     monotone : bool, default=False
-        Whether to say too what is known about the rate at single scores, under the assumption that
-        the rate does not fall as the score rises: see `Audit.monotone`. This holds at
+        Whether to report also what is known about the rate at single scores, under the assumption
+        that the rate does not decrease as the score increases; see `Audit.monotone`. This holds at
         `confidence_level` on its own.
     attributes : frame, mapping from names to columns, or list of names, default=None
-        Attributes of the rows, such as sex and age: the subgroups that they make are audited too,
+        Attributes of the rows, such as sex and age: the subgroups that they define are audited too;
         see `Audit.subgroups` and `Audit.subgroups_upper_bound`. Each of the two holds at
-        `confidence_level` on its own. Numbers are cut at quartiles; text, truth values and
-        categories count by value; missing is a value. With `calibrant.scored` data, names of their
+        `confidence_level` on its own. Numbers are cut at quartiles; text, booleans and categories
+        are taken by value; a missing entry counts as a value. For `calibrant.scored` data, names of
         columns.
     order : int, default=2
-        Subgroups are made of up to so many attributes, 1 to 3.
+        The largest number of attributes that define a subgroup, 1 to 3.
     min_share : float, default=0.05
-        Subgroups have at least this share of the rows.
+        The smallest share of the rows that a subgroup must have.
     target : {"rows", "population"}, default="rows"
-        Whether sizes of errors of subgroups, and their upper bound, are about the rows at hand or
-        the population. With groups or weights, always the population.
+        Whether the errors of subgroups, and their upper bound, are about the rows at hand or the
+        population. With groups or weights, always the population.
     pos_label : object, default=None
         The positive class. Required unless the labels are 0 and 1, -1 and 1, or bools.
     classes : pair of labels, default=None
-        Both labels. Required where the data may hold only one of them.
+        Both labels. Required if the data may contain only one of them.
 
     Returns
     -------
@@ -134,14 +135,14 @@ def audit(
     are those of Clopper and Pearson. Conditioning on the scores costs nothing. It allows any cuts
     between scores, and the spread of scores within a region does not widen the interval.
 
-    *Resolutions.* The scores are cut into n_bins bins of about equal mass. Then pairs of neighbours
-    are merged until all rows are one region. Each resolution gets an equal share of alpha. A small
-    error everywhere shows in the coarse regions, a large error in a narrow range in the fine ones.
-    `lower_bound` is the largest proved error of any region. For the average, the errors of regions
-    that do not overlap add up, weighted by their rows. All limits hold at once, so the best such
-    sum over regions of all resolutions is proved too; call it A. It bounds the average of |D| over
-    the scores seen, which is an average of independent draws from [0, 1]. Chernoff's bound extends
-    it to the population: n kl(A, q) <= ln(20 / alpha).
+    *Resolutions.* The scores are cut into n_bins bins of about equal mass. Then neighbouring bins
+    are merged in pairs until all rows form one region. Each resolution gets an equal share of
+    alpha. A small error everywhere shows in the coarse regions, a large error in a narrow range in
+    the fine ones. `lower_bound` is the largest proved error of any region. For the average, the
+    errors of regions that do not overlap add up, weighted by their rows. All limits hold at once,
+    so the best such sum over regions of all resolutions is proved too; call it A. It bounds the
+    average of |D| over the scores seen, which is an average of independent draws from [0, 1].
+    Chernoff's bound extends it to the population: n kl(A, q) <= ln(20 / alpha).
 
     *Tightness.* Where E[Y | score] is continuous, both lower bounds converge to the truth as n
     grows.
@@ -149,32 +150,33 @@ def audit(
     *Upper bound.* A score with a continuum of values has no upper bound: between the scores seen,
     labels could be anything (`cor:CI-PS-diameter`). With at most n / 20 (and 1000) distinct values,
     every value is a region, and the bound is the largest error that is not ruled out. Values that
-    were never seen hold at most `unseen_mass` of the population. By McAllester and Ortiz (2003) and
-    McDiarmid's inequality this is N1 / n + (1 + sqrt 2) sqrt(ln(2 / tail) / n), where N1 is the
-    number of values seen once.
+    were never seen have at most a share `unseen_mass` of the population. By McAllester and Ortiz
+    (2003) and McDiarmid's inequality this is N1 / n + (1 + sqrt 2) sqrt(ln(2 / tail) / n), where N1
+    is the number of values seen once.
 
     *Weights and groups.* Labels are then not independent given the scores. A tenth of the rows, or
     of whole groups, is drawn at random to cut the regions. In each region, the limits are found by
-    bets on the others: on the weighted mean of label minus score, of a row or of the rows of a
-    group, with 90% of alpha and Bonferroni's rule. For the average, rows set aside give each
-    region a sign, and the mean of label minus score with these signs is bet on: it is at most the
-    average error. Where those rows have few score values, each value is a region too, and its
-    largest error that is not ruled out is an upper bound; bets bound the mass of other values.
-    Nothing is said of segments without pilot rows.
+    bets on the other rows: on the weighted mean of label minus score, for a row or for the rows of
+    a group, with 90% of alpha and Bonferroni's rule. For the average, the pilot rows give each
+    region a sign, and the bets are on the mean of label minus score with these signs: it is at most
+    the average error. If the pilot rows have few score values, each value is a region too, and the
+    largest error that is not ruled out for any of them is an upper bound; bets bound the mass of
+    other values. Nothing is reported for segments without pilot rows.
 
-    Of alpha, 90% is for the limits, 5% for the step from the scores seen to the population, and
-    5% for the unseen mass. With segments, the limits of each segment and those of all rows together
+    Of alpha, 90% is for the limits, 5% for the step from the scores seen to the population, and 5%
+    for the unseen mass. With segments, the limits for each segment and those for all rows together
     get equal parts, and the other two shares are halved: one half for the score, one for the score
     within its segment.
 
     *Subgroups.* Given scores and attributes, labels are independent. *Is any subgroup off?* Labels
-    are drawn from the scores many times; the largest surprise over all subgroups is compared with
-    those of drawn labels. If every row's rate is its score this test, at the full alpha, rejects
-    with probability at most alpha, whatever the search. Only if it rejects, two more questions
-    share alpha. *Which?* has 0.4 of it: the sum of labels of a subgroup against the
-    Poisson-binomial distribution that its scores give. *By how much?* has 0.6: five subgroups found
-    in one half of the rows are tested in the other, and the other way round. The *upper bound* over
-    all subgroups of the family is a statement of its own. See `calibrant.assess.subgroups`.
+    are simulated from the scores many times; the largest surprise over all subgroups is compared
+    with those of the simulated labels. If every row's rate is its score, this test, at the full
+    alpha, rejects with probability at most alpha, however large the search. Only if it rejects are
+    two more questions asked, which share alpha. *Which?* has 0.4 of it: the sum of labels of a
+    subgroup against the Poisson-binomial distribution that its scores give. *By how much?* has 0.6:
+    five subgroups found in one half of the rows are tested in the other, and the other way round.
+    The *upper bound* over all subgroups of the family is a separate statement. See
+    `calibrant.assess.subgroups`.
 
     References
     ----------

@@ -89,8 +89,8 @@ class Bounds:
         return {"is_miscalibrated": self.is_miscalibrated, "verdict": self.verdict, **asdict(self)}
 
     def proved(self, who: str = "", value: str = "score value") -> list[str]:
-        """What is proved, in words: `who` is off, such as " the scores are", and by how much a
-        `value` is at most.
+        """What is proved, in words: by how much `who`, such as " the scores are", is off, and the
+        upper bound for a `value`.
         """
         found = []
         if self.lower_bound > 0.0:
@@ -134,8 +134,8 @@ class Audit(Result, Bounds):
     Attributes
     ----------
     lower_bound : float
-        The largest calibration error, sup |E[Y | score] - score|, is at least this; 0 where nothing
-        is proved.
+        The largest calibration error, sup |E[Y | score] - score|, is at least this; 0 if nothing is
+        proved.
     average_lower_bound : float
         The average calibration error, E |E[Y | score] - score|, is at least this.
     upper_bound : float or None
@@ -143,39 +143,40 @@ class Audit(Result, Bounds):
     upper_bound_reason : str or None
         Why there is no upper bound.
     unseen_mass : float or None
-        Where there is an upper bound: score values that were not seen hold at most this share of
-        the population.
+        If there is an upper bound: score values that were not seen have at most this share of the
+        population.
     tolerance : float
-        An error up to this size is not called miscalibration.
+        Errors up to this size do not count as miscalibration.
     within_segments : Bounds or None
         The same bounds for E[Y | score, segment] in place of E[Y | score]; None for an audit
-        without segments. There, a value is a score in a segment.
+        without segments. For these bounds, a value is a score in a segment.
     table : AuditTable
-        Every region: count, mean score, observed rate, interval, verdict.
+        The count, mean score, observed rate, interval and verdict of every region.
     findings : tuple of Finding
-        The largest proved error of all rows and of each segment, where there is one above
-        `tolerance`, largest first.
+        The largest proved error for all rows and for each segment, if it is above `tolerance`;
+        largest first.
     confidence_level : float
         1 - alpha.
     n_rows : int
-        Rows that were audited.
+        Number of audited rows.
     assumptions : tuple of str
-        What must be true for all this to hold.
+        What must be true for these statements to hold.
     n_skipped : int
         Rows that were skipped because their label is missing.
     monotone : MonotoneBand or None
-        Limits of the rate at every single score, if it does not fall as the score rises; None
-        unless asked for. It holds at `confidence_level` on its own, not at once with the rest.
+        Limits on the rate at every single score, if the rate does not decrease as the score
+        increases; None unless requested. They hold at `confidence_level` on their own, not jointly
+        with the rest.
     noun : str
         What a segment is called, such as "month".
     n_groups : int
-        Groups that the rows belong to; 0 where rows have none.
+        Number of groups; 0 if rows are not grouped.
     n_set_aside : int
-        Further rows, drawn at random, that only cut the regions; 0 unless rows have weights or
-        groups.
+        Number of further rows, drawn at random, that were only used to cut the regions; 0 unless
+        rows have weights or groups.
     population : str
-        What the errors are those of, where rows have weights or groups, such as " of rows of new
-        groups".
+        The population that the errors are about, if rows have weights or groups, such as " of rows
+        of new groups".
     by_attributes : SubgroupAudit or None
         The audit of subgroups; None unless attributes were given. It holds at `confidence_level` on
         its own.
@@ -201,7 +202,7 @@ class Audit(Result, Bounds):
     def subgroups(self) -> tuple[SubgroupFinding, ...]:
         """The subgroups that are proved wrong.
 
-        Empty if there is none, or if no attributes were given.
+        Empty if there are none, or if no attributes were given.
         """
         return () if self.by_attributes is None else self.by_attributes.findings
 
@@ -215,7 +216,7 @@ class Audit(Result, Bounds):
 
     @property
     def basis(self) -> str:
-        """How many rows were audited, and in how many groups."""
+        """The number of rows that were audited, and of groups."""
         aside = (
             f" (and {numbers.counted(self.n_set_aside, 'pilot row')} used only to cut regions)"
             if self.n_set_aside
@@ -225,8 +226,8 @@ class Audit(Result, Bounds):
 
     @property
     def is_rare(self) -> bool:
-        """Whether fewer than 5% of all rows are positive, so that relative limits say more than
-        distances.
+        """Whether fewer than 5% of all rows are positive, so that relative limits are more
+        informative than distances.
         """
         return float(self.table.rate[0]) < RARE
 
@@ -268,7 +269,7 @@ class Audit(Result, Bounds):
     def sentence(self) -> str:
         """The verdict and what it rests on.
 
-        Where nothing is proved of all rows, it says so, and whether some subgroup is off.
+        If nothing is proved about all rows, it says so, and says whether some subgroup is off.
         """
         basis = f"with {numbers.percent(self.confidence_level)} confidence, from {self.basis}"
         verdict = (

@@ -76,25 +76,25 @@ def check(
         Scores, in the same order.
     time : array-like of shape (n,), or str, default=None
         Numbers or dates by which the rows are ordered; text must be ISO 8601 dates such as
-        "2024-01-31". Rows of the same time are taken in random order, so that their order within
-        the file does not matter. For `Sample`, the name of a column.
+        "2024-01-31". Rows with the same time are put in random order, so their order within the
+        file does not matter. For `Sample`, the name of a column.
     groups : array-like of shape (n,), or str, default=None
-        The group of each row, such as its customer. One row of each group is picked at
-        random. All that is said is then about the picked rows, in order of time (without `time`, in
-        order of the file): an alarm is false only if these are exchangeable. Few groups find
-        little, and no alarm here does not take back one that was raised without groups, unless rows
-        of a group share their labels or scores. For `Sample`, the name of a column.
+        The group of each row, such as its customer. One row of each group is picked at random. The
+        result is then about the picked rows only, in order of time (without `time`, in order of the
+        file): an alarm is false only if these are exchangeable. With few groups, few changes can be
+        found. The absence of an alarm here does not cancel an alarm raised without groups, unless
+        rows of a group share their labels or scores. For `Sample`, the name of a column.
     confidence_level : float, default=0.95
         Probability that no alarm is false, over all tests.
     most_rows : int or None, default=None
-        Of a `Sample` with more rows than this, about as many are drawn at random and tested, in
-        their order. None tests all rows, which are brought into memory.
+        If a `Sample` has more rows than this, about this many are drawn at random and tested, in
+        their order. None tests all rows, which are read into memory.
     pos_label, classes
         As in `BinningCalibrator`.
     random_state : int, Generator, RandomState or None, default=0
         Breaks ties, together with the rows: the same rows in the same order give the same result.
-        Choose it before you look: the claim is over the random numbers too, and the best of several
-        seeds breaks it.
+        Choose it before you look at results: the probability is also over the random numbers, and
+        the claim does not hold for the best of several seeds.
 
     Returns
     -------
@@ -105,28 +105,28 @@ def check(
     -----
     *P-values.* The rank of a value among the values up to it, with ties broken at random, is
     uniform and independent of the earlier ranks if the values are exchangeable: a conformal
-    p-value. It is uniform even given the set of all values, so that a bet may be chosen by looking
-    at the set, but not at the order. "scores" ranks the scores. "labels" ranks labels within bins
-    of the score (about 2 n^(1/3) bins of equal mass; every value is a bin where there are fewer
-    values). "scores by class" ranks the scores within each class.
+    p-value. It is uniform even given the set of all values, so a bet may depend on the set, but not
+    on the order. "scores" ranks the scores. "labels" ranks labels within bins of the score (about 2
+    n^(1/3) bins of equal mass; if there are fewer values, every value is a bin). "scores by class"
+    ranks the scores within each class.
 
     *Bets.* A gambler bets on each p-value, given the earlier ones, with a factor whose mean is 1 if
     it is uniform. So the capital is a nonnegative martingale that starts at 1, and by Ville's
     inequality it ever reaches 5 / alpha with probability at most alpha / 5. The union of five tests
-    costs the factor 5. Capitals are not averaged over tests, because the ranks of labels and of
-    scores are not independent of each other. Within a test, capitals of many bets are averaged.
-    "scores" bets that later scores are larger or smaller, or further out or in, and changes its
-    mind now and then. "labels" bets that the odds of all bins have moved by a factor, or more the
-    higher the bin. The two tests of runs bet that a row is like the last 1, 3 or 10. The capital is
-    looked at up to 1,000 times.
+    costs the factor 5. Capitals are not averaged over tests, because the ranks of labels and the
+    ranks of scores are not independent. Within a test, capitals of many bets are averaged. "scores"
+    bets that later scores are larger or smaller, or further out or in, and sometimes switches
+    between these. "labels" bets that the odds of all bins have moved by a factor, or by more in
+    higher bins. The two tests for runs bet that a row is like the last 1, 3 or 10. The capital is
+    checked up to 1,000 times.
 
     *What an alarm disproves.* "scores": that the scores are exchangeable. "labels": that rows
-    within each bin are; it stays silent, with the stated probability, if only the shares of the
-    bins move. A rate that changes with the score inside a bin can cause an alarm if the scores move
-    within it. No test without assumptions can separate the two for a continuous score (Shah and
-    Peters 2020); bins that get narrower with n keep the effect small. "scores by class": that
-    scores within a class are exchangeable; a label shift leaves it silent. So the pattern of alarms
-    shows what changed.
+    within each bin are exchangeable; it raises no alarm, with the stated probability, if only the
+    shares of the bins move. A rate that changes with the score inside a bin can cause an alarm if
+    the scores move within it. No test without assumptions can separate the two for a continuous
+    score (Shah and Peters 2020); bins that get narrower with n keep the effect small. "scores by
+    class": that scores within a class are exchangeable; a label shift does not set it off. So the
+    pattern of alarms shows what changed.
 
     References
     ----------

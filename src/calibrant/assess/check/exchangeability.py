@@ -159,33 +159,33 @@ class GroupSign(Result):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Exchangeability(Result):
-    """Whether rows look like draws from one population, in any order; and if not, what has moved.
+    """Whether rows look exchangeable, like draws from one population; and if not, what has changed.
 
     Attributes
     ----------
     tests : tuple of ExchangeabilityTest
         The five tests.
     looks : int array of shape (n_looks,)
-        After how many rows each path was looked at.
+        The numbers of rows after which each path was checked.
     confidence_level : float
         If the rows are exchangeable, no test raises an alarm with at least this probability.
     n_rows : int
-        Rows tested; with groups, one of each group.
+        Number of rows tested; with groups, one from each group.
     n_skipped : int
         Rows without a label, which were left out.
     grouped : bool
-        Whether one row of each group was tested.
+        Whether one row from each group was tested.
     n_left_out : int
-        With groups, rows that were not tested.
+        With groups, the number of rows that were not tested.
     long_run : int
-        In file order, equal labels in a row that chance does not explain, as in a file sorted by
-        label; 0 otherwise.
+        The length of a run of equal labels, in file order, that chance does not explain, as in a
+        file sorted by label; 0 otherwise.
     sorted_by_score : bool
-        In file order, whether no score is below the one before it, or none above it.
+        Whether the scores, in file order, never decrease or never increase.
     signs : tuple of GroupSign
-        Signs among the first rows that rows are grouped; they are no proof.
+        Signs among the first rows that rows are grouped; they prove nothing.
     n_in_data : int
-        Rows of the data with a label; more than were tested where a sample was drawn.
+        Number of rows of the data with a label; more than were tested if a sample was drawn.
     """
 
     _also: ClassVar[tuple[str, ...]] = ("verdict", "alarm", "p_value")
@@ -212,7 +212,7 @@ class Exchangeability(Result):
 
     @property
     def scale(self) -> str:
-        """Which e-value raises an alarm, in words."""
+        """The e-value that raises an alarm, in words."""
         needed = len(self.tests) / (1.0 - self.confidence_level)
         return (
             f"an e-value of {needed:,.4g} raises an alarm: {len(self.tests)} tests share the error"
@@ -221,16 +221,17 @@ class Exchangeability(Result):
 
     @property
     def p_value(self) -> float:
-        """An upper bound of the p-value of all tests together: the smallest, times their number."""
+        """An upper bound on the p-value of all tests together: the smallest p-value times their
+        number.
+        """
         return min(1.0, len(self.tests) * min(test.p_value for test in self.tests))
 
     @property
     def causes(self) -> tuple[str, ...]:
-        """The tests that explain the alarms best: of drift and runs of the same values, the one
-        with more evidence.
+        """The tests that explain the alarms best: of drift and runs of equal values, the one with
+        more evidence.
 
-        A drift makes neighbouring rows alike, and grouped rows go up and down like a
-        drift.
+        A drift makes neighbouring rows similar, and grouped rows go up and down as in a drift.
         """
         found = []
         for drift, runs in _PAIRS:
@@ -241,7 +242,7 @@ class Exchangeability(Result):
 
     @property
     def verdict(self) -> str:
-        """What can be said, in one clause."""
+        """The conclusion, in one clause."""
         return "; ".join(_MOVED[kind] for kind in self.causes) or "no sign of drift or dependence"
 
     @property
@@ -342,13 +343,13 @@ class Exchangeability(Result):
 
     @property
     def sentence(self) -> str:
-        """What was found, with which confidence, from how many rows."""
+        """What was found, with its confidence level and number of rows."""
         basis = f"with {numbers.percent(self.confidence_level)} confidence, from {self.tested}"
         return as_sentence(f"{self.verdict}, {basis}")
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What raised an alarm, which e-value does, what to do, and signs that rows are
+        """What raised an alarm, the e-value that does so, what to do, and signs that rows are
         grouped.
         """
         found = [str(test) for test in self.tests if test.alarm]

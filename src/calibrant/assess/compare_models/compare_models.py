@@ -72,17 +72,17 @@ def compare_models(
         For the log loss, probabilities are clipped to [clip, 1 - clip]. Without a clip the loss has
         no bound, and no limits hold for every distribution. A smaller clip makes wider limits.
     importance_weight, weight_bound : array-like of shape (n,), float, optional
-        How much each row counts, such as a survey weight, and a number that no weight can exceed,
-        which is needed. The limits are then for the weighted population.
+        How much each row counts, such as a survey weight, and an upper bound on the weights, which
+        is required. The limits are then for the weighted population.
     groups, max_group_size : array-like of shape (n,), int, optional
-        The group of each row, such as its customer, and as how many rows a group
-        counts at most, which is needed. The limits are then for rows of new groups.
+        The group of each row, such as its customer, and the largest number of rows that a group
+        counts as, which is required. The limits are then for rows of new groups.
     pos_label, classes
         As in `BinningCalibrator`.
     random_state : int, Generator, RandomState or None, default=0
-        Draws the order of the rows, or groups, in which bets are made. The draw depends on the
-        rows, too, so that they may be sorted in any way, and the same rows with the same seed give
-        the same result. None takes a fresh seed, which the result records.
+        Seed for the order of the rows, or groups, in which bets are made. The order also depends on
+        the rows, so they may be sorted in any way, and the same rows with the same seed give the
+        same result. None takes a fresh seed, which the result records.
 
     Returns
     -------
@@ -92,12 +92,12 @@ def compare_models(
     -----
     For K models there are K (K - 1) / 2 pairs. Each pair and loss gets alpha / (K (K - 1)), by
     Bonferroni. A difference in Brier scores lies in [-1, 1], one in clipped log losses in [-m, m]
-    with m = log((1 - clip) / clip). Its mean is bounded by bets that aim at the capital that is
-    needed (`calibrant.limits.goal_bets.goal_limits`), on rows in a random order; each of the two
-    limits has half of the share. With alpha' the share of a pair and loss, a difference below about
-    1.1 m log(2 / alpha') / n is not found, however alike the models are: rows that were not seen
-    may have the largest difference. With weights or groups, the bets are on weighted rows or on
-    sums over groups, as in `calibrant.metrics.brier_score`. AUC has limits of its own: DeLong's, or
+    with m = log((1 - clip) / clip). Its mean is bounded by bets that aim at the required capital
+    (`calibrant.limits.goal_bets.goal_limits`), on rows in a random order; each of the two limits
+    gets half of the share. With alpha' the share of a pair and loss, a difference below about 1.1 m
+    log(2 / alpha') / n is not found, however similar the models are: rows that were not seen may
+    have the largest difference. With weights or groups, the bets are on weighted rows or on sums
+    over groups, as in `calibrant.metrics.brier_score`. AUC has its own limits: DeLong's, or limits
     from sums of its influence function over groups (Obuchowski 1997), with Bonferroni over the
     pairs.
 

@@ -75,9 +75,9 @@ class Differences(Result):
     clip : float
         For the log loss, probabilities are clipped to [clip, 1 - clip].
     n_rows : int
-        Rows.
+        Number of rows.
     population : str
-        The population that the differences are about, if it is not that of the rows.
+        The population that the differences are about, if it differs from that of the rows.
     assumptions : tuple of str
         What must be true.
     """
@@ -165,12 +165,13 @@ class ModelComparison(Differences):
     models, differences, confidence_level, clip, n_rows, population, assumptions
         As in `Differences`.
     brier, log_loss, ece, auc : float arrays
-        Measured on these rows, by their weights; the log loss with clipped probabilities, ECE in
-        ten bins of equal width. ECE has no limits, because binning biases it.
+        The measures of each model on these rows, with their weights; the log loss uses clipped
+        probabilities, and ECE ten bins of equal width. ECE has no limits, because binning biases
+        it.
     auc_lower, auc_upper : float arrays
-        Limits of each AUC, at `confidence_level` each. They are asymptotic.
+        Limits on each AUC, at `confidence_level` each. They are asymptotic.
     seed : int or None
-        Seed of the order in which bets were made.
+        Seed for the order in which bets were made.
     """
 
     brier: FloatArray
@@ -183,7 +184,9 @@ class ModelComparison(Differences):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """How the log loss is clipped, that ECE has no limits, and the seed that repeats the bets."""
+        """How the log loss is clipped, that ECE has no limits, and the seed that reproduces the
+        bets.
+        """
         found = [
             f"{_clipped(self.clip)}; ECE has no limits, because binning biases it",
             "the losses say which model is better, not AUC",
@@ -193,7 +196,7 @@ class ModelComparison(Differences):
         return tuple(found)
 
     def tables(self) -> tuple[ResultTable, ...]:
-        """The differences, one row per pair and measure; and what was measured of each model."""
+        """The differences, one row per pair and measure; and the measures of each model."""
         measures = ("brier", "log_loss", "auc", "auc_lower", "auc_upper", "ece")
         columns = {"model": self.models, **{name: getattr(self, name) for name in measures}}
         heads = {"brier": BRIER, "log_loss": LOG_LOSS, "auc": AUC, "ece": "ECE"}

@@ -41,8 +41,8 @@ class SequentialModelComparison(SharedResumed):
     Claimed: with probability at least `confidence_level`, the limits for the expected differences
     in Brier score and in clipped log loss hold after every update, for all pairs and both losses at
     once. So you can stop as soon as the verdict is clear. Assumed: rows are independent draws from
-    one distribution, taken in the order they arrive, and the models do not change. Sorted rows are
-    not such draws. The limits never widen. Several threads may update it.
+    one distribution, taken in the order they arrive, and the models do not change. Sorted rows do
+    not satisfy this. The limits never widen. Several threads may call `update`.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class SequentialModelComparison(SharedResumed):
 
     Notes
     -----
-    Two gamblers bet against each difference of a grid that is dense around 0
+    Two gamblers bet against each difference in a grid that is dense around 0
     (`calibrant.sequences.Betting`). The size of a bet depends on earlier rows only. By Ville's
     inequality a true difference is ever ruled out with probability at most alpha divided by the
     number of pairs and losses.
@@ -109,8 +109,8 @@ class SequentialModelComparison(SharedResumed):
         pos_label: Hashable = None,
         classes: ArrayLike | None = (0, 1),
     ) -> Self:
-        """Take labels and the probabilities of every model for the same rows, in the order in which
-        they came.
+        """Add labels and the probabilities of every model for the same rows, in the order in which
+        they arrived.
 
         Parameters
         ----------
@@ -166,7 +166,7 @@ class SequentialModelComparison(SharedResumed):
 
     @property
     def n_kinds(self) -> int:
-        """How many differences are bet on: of each pair of models, in each loss."""
+        """The number of differences that are bet on: one for each pair of models and each loss."""
         return len(self._kinds)
 
     @property

@@ -56,54 +56,57 @@ def plan(
         Number of bins.
     base_rate : float, optional
         Overall rate of positives. None plans for the worst case over all counts of positives. With
-        a base rate, the number of positives is binomial. The plan is for the worst case in which no
-        bin has more positives than the `probability` quantile of that number, or that without a
-        base rate if it is better. For rates above 1/2, read negatives for positives.
+        a base rate, the number of positives is binomial. The plan is then for the worst case in
+        which no bin has more positives than the `probability` quantile of that number, or the plan
+        without a base rate if that is better. For rates above 1/2, read negatives for positives.
     interval : str, default="clopper-pearson"
         As in `BinningCalibrator`.
     pilot : "auto", None, float or int, default="auto"
-        As in `BinningCalibrator`. "auto" sets aside the rows that are looked at for ties. A
-        fraction or number of rows is only used to cut bins. The size of the smallest bin is then
-        random. By `thm:data_dep_partition`, for continuous scores, if at least 5.18 B ln(2B / t)
-        rows cut the bins, then with probability 1 - t it holds at least m / 2B - sqrt(m ln(2B / t)
-        / 2) of the m other rows. With "auto" and None the counts are known exactly.
+        As in `BinningCalibrator`. "auto" sets aside the rows that are checked for ties. With a
+        fraction or number, that many rows are only used to cut bins, and the size of the smallest
+        bin is random. By `thm:data_dep_partition`, for continuous scores, if at least 5.18 B ln(2B
+        / t) rows cut the bins, then with probability 1 - t the smallest bin has at least m / 2B -
+        sqrt(m ln(2B / t) / 2) of the m other rows. With "auto" and None the counts are known
+        exactly.
     probability : float, default=0.9
-        How likely the plan must be to succeed, with `base_rate` or `pilot`. The numbers that are
-        random share the rest equally: of positives, of rows in a bin, of rows that a fraction
-        draws.
+        With `base_rate` or `pilot`, the probability with which the plan must succeed. The remaining
+        probability is shared equally by the numbers that are random: positives, rows in a bin, rows
+        that a fraction draws.
     group_size : int, optional
-        Rows of each group, where rows are grouped; see `BinningCalibrator.fit`. `n` is a
+        The number of rows in each group, if rows are grouped; see `BinningCalibrator.fit`. `n` is a
         multiple of it.
     icc : float in [0, 1], optional
         Intra-cluster correlation of the labels, to be given with `group_size`: 0 for independent
-        rows, 1 for groups whose rows all have one label. A fit reports
+        rows, 1 for groups whose rows all have the same label. A fit reports
         ``guarantee_.design_effect``, which is 1 + (group_size - 1) icc.
     calibrator : {"BinningCalibrator", "AnchoredCalibrator"}, default="BinningCalibrator"
-        What the labels are for. With "AnchoredCalibrator" only `epsilon` or `n`, `n_bins` and
-        `confidence_level` are given; there are 3 regions or more, of 80 rows or more.
+        The calibrator that the labels are for. With "AnchoredCalibrator", you can give only
+        `epsilon` or `n`, `n_bins` and `confidence_level`; the plan has at least 3 regions of at
+        least 80 rows each.
 
     Notes
     -----
-    With groups the plan is an estimate and no proof, because limits depend on how alike the rows of
-    a group turn out to be. It is for rows of a group that share a bin, the worst case. With N
-    groups in the smallest bin, m rows each, a design effect D and L = ln(2 B / alpha), epsilon is
-    about sqrt(2 L p (1 - p) D / (N m)) + L / (3 N). The smallest bin has about N = (C / B) exp(-z
-    sqrt(B / A + B / C)) groups, where A groups cut the bins, C are counted, and z is the quantile
-    of the normal law that B bins keep with the stated probability.
+    With groups, the plan is an estimate, not a proof, because limits depend on how similar the rows
+    of a group turn out to be. It is for the worst case, in which all rows of a group fall into one
+    bin. With N groups in the smallest bin, m rows each, a design effect D and L = ln(2 B / alpha),
+    epsilon is about sqrt(2 L p (1 - p) D / (N m)) + L / (3 N). The smallest bin has about N = (C /
+    B) exp(-z sqrt(B / A + B / C)) groups, where A groups cut the bins, C are counted, and z is the
+    normal quantile that all B bins keep with the stated probability.
 
     For `AnchoredCalibrator` epsilon is planned as z / (2 sqrt(N)) (1.1 + 6 / sqrt(N)), with N rows
     in each region and z the normal quantile at the tail of each limit. Simulated fits with uniform
-    scores, and rates that were the score, its square, or over- and underconfident scores, had less
-    in about 9 of 10 draws. Where the rate hardly depends on the score, two thirds of small fits did,
-    epsilon was up to 1.35 times as large, and more where it goes up and down.
+    scores, and rates that were the score, its square, or over- and underconfident scores, had a
+    smaller epsilon in about 9 of 10 draws. If the rate hardly depended on the score, two thirds of
+    small fits had a smaller one, and epsilon was up to 1.35 times as large; it was larger still if
+    the rate went up and down.
 
     The largest epsilon is not monotone in the number of rows of a bin, because counts are whole
-    numbers. So every size that a bin can have, and every count of positives that a bound does not
-    rule out, is tried. Where that would be more than 4,000 counts, or where pilot rows leave the
-    sizes open, the bound itself is used. It only falls as a bin grows. For the limits of Clopper
+    numbers. So every possible size of a bin is tried, with every count of positives that a bound
+    does not rule out. If that would be more than 4,000 counts, or if pilot rows leave the sizes
+    open, the bound itself is used, which only decreases as a bin grows. For the limits of Clopper
     and Pearson, and Blaker's inside them, it follows from Zubkov and Serov (2013): P(X <= k) <=
     Phi(-sqrt(2 N kl((k + 1) / N, q))). So the radius is at most 1 / N plus the largest q - p with
-    kl(p, q) <= z^2 / (2N). With a target, `n` is enough although `n` - 1 is not.
+    kl(p, q) <= z^2 / (2N). With a target, `n` is enough and `n` - 1 is not.
 
     References
     ----------

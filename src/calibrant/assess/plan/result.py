@@ -24,9 +24,9 @@ class Plan(Result):
     Attributes
     ----------
     n : int
-        Rows with labels, those that only cut bins included.
+        The number of rows with labels, including those that only cut bins.
     epsilon : float
-        A fit gives at most this: in every bin at once, the true rate is within epsilon of the
+        The largest epsilon of a fit: in every bin at once, the true rate is within epsilon of the
         predicted probability.
     rows_per_bin : int
         Rows in the smallest bin.
@@ -35,11 +35,11 @@ class Plan(Result):
     base_rate : float or None
         Overall rate of positives, as given; None for the worst case.
     probability : float
-        The probability that a fit gives at most `epsilon`: 1 without a base rate, pilot rows and
-        groups, else as given. Of `AnchoredCalibrator` the share of simulated fits, 0.9.
+        The probability that a fit has at most `epsilon`: 1 without a base rate, pilot rows or
+        groups, otherwise as given. For `AnchoredCalibrator`, the share of simulated fits, 0.9.
     group_size, icc : int and float, or None
-        Rows of each group, and the correlation of labels within a group, as given; None for
-        independent rows.
+        The number of rows in each group, and the correlation of labels within a group, as given;
+        None for independent rows.
     calibrator : str
         The calibrator that the plan is for: "BinningCalibrator", for any rates, or
         "AnchoredCalibrator", for smooth ones.
@@ -65,8 +65,8 @@ class Plan(Result):
         """Limits on the true rate divided by the prediction, in a bin of `rows_per_bin` rows with
         the base rate.
 
-        They are those of a bin in which that share of rows is positive. None for a base rate of 5%
-        or more, without one, and with groups.
+        They are for a bin in which that share of rows is positive. None if the base rate is 5% or
+        more or not given, and with groups.
         """
         if self.base_rate is None or self.base_rate >= RARE or self.group_size is not None:
             return None
@@ -76,7 +76,7 @@ class Plan(Result):
 
     @property
     def design_effect(self) -> float:
-        """How many times larger variances are than those of independent rows: 1 + (group_size - 1)
+        """The factor by which variances are larger than for independent rows: 1 + (group_size - 1)
         icc.
         """
         return (
@@ -87,7 +87,7 @@ class Plan(Result):
 
     @property
     def sentence(self) -> str:
-        """The plan in words, which name the calibrator that it is for."""
+        """The plan in words, with the calibrator that it is for."""
         if self.calibrator == CURVE:
             return words(self._of_curve())
         bins = (

@@ -26,17 +26,17 @@ _MOST_EXACT = (
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RatePlan(Result):
-    """How many labels a rate needs.
+    """The number of labels that a rate needs.
 
     Attributes
     ----------
     n_labels : int or None
-        Labels that are about enough; None if not even labels on all items are.
+        The number of labels that is about enough; None if even labels on all items are not.
     fewest_labels : int or None
         With `at_least`: the fewest labels that can show it, if no label is negative.
     feasible : tuple of (int, int)
-        With `at_least`: numbers of labels, and how many of them may be negative at most, by labels
-        alone.
+        With `at_least`: numbers of labels, and the largest number of negatives allowed among them,
+        from labels alone.
     width, at_least, expected_rate, sensitivity, specificity : float or None
         What was asked for.
     n_items : int or None
@@ -87,7 +87,7 @@ class RatePlan(Result):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What numbers of labels can show at best, by labels alone."""
+        """What numbers of labels can show at best, without a judge."""
         found = [feasibility(count, most, self.at_least or 0.0) for count, most in self.feasible]
         if self.at_least is not None and self.sensitivity is not None:
             said = "This is for labels alone; a good judge allows a few more to fail"
@@ -97,14 +97,14 @@ class RatePlan(Result):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the plan takes for granted."""
+        """What the plan assumes."""
         found = ["items to be labelled are drawn at random"]
         if self.sensitivity is not None:
             found.append("the judge is as good as stated")
         return tuple(found)
 
     def tables(self) -> tuple[ResultTable, ...]:
-        """Numbers of labels, and how many of them may be negative at most."""
+        """Numbers of labels, and the largest number of negatives allowed among them."""
         counts = [count for count, _ in self.feasible]
         most = [negatives for _, negatives in self.feasible]
         return (ResultTable("feasible", {"n_labels": counts, "most_negative": most}, shown=()),)
@@ -170,23 +170,23 @@ def plan_rate(
     Parameters
     ----------
     width : float, optional
-        The distance between both limits. Give either this or `at_least`.
+        The distance between the two limits. Give either this or `at_least`.
     at_least : float, optional
-        The rate to be shown. Give either this or `width`.
+        The rate to show. Give either this or `width`.
     n_items : int, optional
-        How many items there are; None for very many.
+        The number of items; None for a very large number.
     n_labels : int, optional
-        With `at_least`: a number of labels to say of how many may fail.
+        With `at_least`: a number of labels, for which the plan says how many may fail.
     expected_rate : float, optional
-        The rate as it probably is. With `at_least` it is needed for a number of labels. With
-        `width` it is 1/2, the worst case, by default.
+        The rate that you expect. With `at_least`, it is required for a number of labels. With
+        `width`, the default is 1/2, the worst case.
     sensitivity, specificity : float, optional
         Shares of the positive items that the judge passes, and of the negative ones that it fails.
         Without them the plan is for labels alone.
     confidence_level : float, default=0.95
         As in `rate`.
     probability : float, default=0.8
-        With `at_least`: how likely the labels are to show it.
+        With `at_least`: the probability that the labels show it.
 
     Returns
     -------

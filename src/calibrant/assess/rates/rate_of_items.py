@@ -58,35 +58,36 @@ def rate(
     Parameters
     ----------
     y : array-like of shape (n,)
-        Labels of two classes; None, NaN or an empty text where there is none. They may be all
-        alike.
+        Labels of two classes; None, NaN or an empty text for items without a label. All labels may
+        be equal.
     scores : array-like of shape (n,) or (n, 2)
         The score of every item: a verdict in words or numbers, a probability, or a number on any
         scale.
     confidence_level : float, default=0.95
         1 - alpha.
     target : {"items", "population"}, default="items"
-        Whose rate: that of these items, or that of the population from which they are i.i.d. draws.
+        Which rate is estimated: that of these items, or that of the population from which they are
+        i.i.d. draws.
     method : {"auto", "exact", "labels", "bets"}, default="auto"
-        "exact": exact tails in two strata of scores. "labels": exact tails of labels alone; scores
-        are not used. "bets": bets without replacement, with scores as a control variate. "auto"
-        takes exact limits for up to 2,000 labels, labels alone where the rarer of both strata would
-        have fewer than two labels on average, and bets else, with groups and with `sequential`.
-        Only numbers of labels and items and the scores decide.
+        "exact": exact tails in two strata of scores. "labels": exact tails from labels alone;
+        scores are not used. "bets": bets without replacement, with scores as a control variate.
+        "auto" is "exact" for up to 2,000 labels, "labels" if the smaller of the two strata would
+        have fewer than two labels on average, and "bets" otherwise, with groups, and with
+        `sequential`. The choice depends only on the scores and the numbers of labels and items.
     groups : array-like of shape (n,), optional
         Which items were drawn together, such as several answers to one question. A group is
         labelled whole or not at all. Items of a group may depend on each other in any way. Leave it
         out if single items were drawn.
     segments : array-like of shape (n,), optional
-        The segment of each item. Each gets limits of its own, and alpha is shared.
+        The segment of each item. Each segment gets its own limits, and they share alpha.
     sequential : bool or array-like of shape (n,), default=False
-        For limits that hold at every look while labels come in. True: labelled items stand in the
-        order in which they were drawn. An array: when each was drawn, such as a day or a number.
-        The order must not change between looks.
+        For limits that hold at every look while labels come in. True: labelled items are in the
+        order in which they were drawn. An array: when each item was drawn, such as a day or a
+        number. The order must not change between looks.
     pos_label : object, optional
-        The positive class, where classes are not 0 and 1.
+        The positive class, if the classes are not 0 and 1.
     random_state : int, generator or None, default=0
-        Seed of the order of bets.
+        Seed for the order of the bets.
 
     Returns
     -------
@@ -94,15 +95,15 @@ def rate(
 
     Notes
     -----
-    With N items, n of them labelled, the positives among the labels are hypergeometric.
+    With N items, n of them labelled, the number of positives among the labels is hypergeometric.
     `method="exact"` follows Buehler, with a box of Berger and Boos, in two strata. Two verdicts are
-    the strata; other scores are cut in two where the variance between both sides is largest, by
-    scores alone. `method="bets"` bets on each label less its guess by earlier labels. For the
-    population, the limits of the items take 90% of alpha and Clopper-Pearson limits from items to
-    population take the rest; with many labels, more.
+    the strata; other scores are cut in two where the variance between the two sides is largest,
+    from scores alone. `method="bets"` bets on each label minus a guess from earlier labels. For the
+    population, the limits for the items take 90% of alpha, and Clopper-Pearson limits from items to
+    population take the rest; with many labels, more than that.
 
-    Labels chosen with known chances, several judges at once and differences of two rates are not
-    covered.
+    Labels chosen with known probabilities, several judges at once and differences between two rates
+    are not covered.
 
     References
     ----------

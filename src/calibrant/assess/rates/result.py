@@ -49,14 +49,13 @@ class Rate(Result):
     Attributes
     ----------
     estimate, lower, upper : float
-        The rate of the positive class, and limits for it.
+        The rate of the positive class, and limits on it.
     confidence_level : float
-        All limits hold at once with this probability, over the draw of the items that were
-        labelled.
+        All limits hold at once with this probability, over the draw of the labelled items.
     n_labels, n_items : int
-        Items with a label, and all items.
+        The number of items with a label, and of all items.
     target : {"items", "population"}
-        Whose rate it is.
+        Whether the rate is that of the items or of the population.
     method : {"exact", "labels", "bets", "all labelled", "no labels"}
         How the limits were found.
     positive_label : object
@@ -64,7 +63,7 @@ class Rate(Result):
     sequential : bool
         Whether the limits hold at every look while labels come in.
     n_groups, n_labelled_groups : int
-        Groups of items that were drawn whole; 0 for single items.
+        The number of groups, and of those labelled, if whole groups were drawn; 0 for single items.
     segments : tuple of SegmentRate
         The rate in each segment.
     draw : DrawCheck or None
@@ -88,9 +87,9 @@ class Rate(Result):
 
     @property
     def sentence(self) -> str:
-        """The limits, whose rate they are about, and what they assume.
+        """The limits, the rate they are about, and what they assume.
 
-        First, if it is so, that it is refuted.
+        If the assumption is refuted, the sentence says so first.
         """
         first = ""
         if self.draw is not None and self.draw.refuted:
@@ -132,7 +131,7 @@ class Rate(Result):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the limits take for granted."""
+        """What the limits assume."""
         unit = "groups of items" if self.n_groups else "items"
         found = []
         if self.n_labels < self.n_items:
@@ -149,7 +148,7 @@ class Rate(Result):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """How the limits were found, and what the test of the draw says."""
+        """How the limits were found, and the result of the test of the draw."""
         found = [f"The limits come from {_HOW[self.method]}."]
         if self.draw is not None and not self.draw.refuted:
             found.append(self.draw.sentence)
@@ -159,9 +158,9 @@ class Rate(Result):
         """Whether the rate is shown to be at least this: "shown", "refuted" or "undecided".
 
         It is shown if the lower limit is at least the target, and refuted if the upper limit is
-        below it. With segments, it must be shown in every one, and it is refuted if it is in any.
-        Labels of items that were not drawn at random decide nothing: where that is refuted, the
-        answer is "undecided".
+        below it. With segments, it is shown if it is shown in every segment, and refuted if it is
+        refuted in any. If the test refutes that the labelled items were drawn at random, the answer
+        is "undecided".
 
         Examples
         --------
@@ -178,11 +177,11 @@ class Rate(Result):
         return "shown" if all(lower >= target for lower, _ in parts) else "undecided"
 
     def labels_needed(self, at_least: float) -> int:
-        """About how many labels, in all, would decide whether the rate is at least this, if the
+        """About how many labels in total would decide whether the rate is at least this, if the
         estimate is right.
 
-        Limits are taken to shrink as those of labels alone do. With segments, it is the most that
-        any undecided one needs, in proportion.
+        The limits are assumed to shrink like those from labels alone. With segments, it is the
+        largest number that any undecided segment needs, scaled to all items.
 
         Examples
         --------
@@ -207,7 +206,7 @@ class Rate(Result):
         )
 
     def tables(self) -> tuple[ResultTable, ...]:
-        """The rate of all items and, below it, that of each segment."""
+        """The rate of all items and, below it, the rate of each segment."""
         rows = [self._whole, *self.segments]
         columns: dict[str, list[Any]] = {}
         if self.segments:

@@ -38,28 +38,29 @@ class Threshold(Result):
     Attributes
     ----------
     cuts : tuple of Cut
-        One for each target and segment. `threshold` and the numbers of a cut are attributes of the
-        whole where it is the only one.
+        One cut for each target and segment. If there is only one, its `threshold` and other numbers
+        are also attributes of this object.
     confidence_level : float
         All targets of all cuts hold together with this probability, over the draw of the rows.
     method : {"look", "start", "ranks"}
         How the thresholds were found.
     n_rows, n_drawn : int
-        Rows in all, and those used to choose the thresholds to test, which are not counted.
+        The number of all rows, and of those used to choose the thresholds to test, which are not
+        counted.
     positive_label : object
         The positive class.
     assumptions : tuple of str
-        What must be true for all this to hold.
+        What must be true for the targets to hold.
     max_group_size : int or None
-        Where rows are grouped: a group counts as at most this many rows, in the shares as in
+        If rows are grouped: a group counts as at most this many rows, both in the shares and in
         their limits.
     above_cap : float or None
-        Then also: the share of the counted rows by which groups exceed that.
+        If rows are grouped: the share of the counted rows that exceed this cap.
     seed : int or None
-        Seed of what was drawn; None in files of earlier releases.
+        Seed of the random draws; None in files from earlier releases.
     read : tuple of str
-        What was read from a saved state and not recomputed from the rows; empty for what
-        `threshold` has found.
+        What was read from a saved state and not recomputed from the rows; empty for a result of
+        `threshold`.
     """
 
     _also: ClassVar[tuple[str, ...]] = ("limits_confidence_level", "is_proved")
@@ -78,10 +79,10 @@ class Threshold(Result):
 
     @property
     def limits_confidence_level(self) -> float:
-        """With this probability all limits of all cuts hold together with the targets: 1 - 2 alpha,
-        at least 0.
+        """The probability with which all limits of all cuts hold together with the targets: 1 - 2
+        alpha, at least 0.
 
-        With groups the only limits are those that follow from the targets, so it is
+        With groups, the only limits are those that follow from the targets, so it is
         `confidence_level`.
         """
         if self.max_group_size is not None:
@@ -95,15 +96,15 @@ class Threshold(Result):
 
     @property
     def is_weighted(self) -> bool:
-        """Whether all is about the weighted population.
+        """Whether all statements are about the weighted population.
 
-        Only what is assumed tells, also in saved files: they have no entry for the weights.
+        Only the assumptions show this, also in saved files, which have no entry for the weights.
         """
         return KEPT_BY_WEIGHT in self.assumptions
 
     @property
     def only(self) -> Cut:
-        """The cut, where there is one."""
+        """The cut, if there is only one."""
         if len(self.cuts) > 1:
             raise InvalidTypeError(
                 "the threshold", "be the only one", f"{len(self.cuts)}", "use .cuts"
@@ -122,7 +123,7 @@ class Threshold(Result):
 
     @property
     def labels_needed(self) -> int | None:
-        """How many labels would probably be enough, where nothing is proved."""
+        """The number of labels that would probably be enough, if nothing is proved."""
         return self.only.labels_needed
 
     @property
@@ -147,7 +148,7 @@ class Threshold(Result):
 
     @property
     def sentence(self) -> str:
-        """What is proved, and how sure it is."""
+        """What is proved, and with what confidence."""
         together = ", all at once" if len(self.cuts) > 1 else ""
         head = f"With {percent(self.confidence_level)} confidence{together}:"
         told = "; ".join(cut.text() for cut in self.cuts)
@@ -165,7 +166,7 @@ class Threshold(Result):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """From how many rows the thresholds come."""
+        """The number of rows behind the thresholds."""
         if not self.n_drawn:
             return (f"from {rows(self.n_rows)}",)
         return (
@@ -176,7 +177,7 @@ class Threshold(Result):
         )
 
     def tables(self) -> tuple[ResultTable, ...]:
-        """The thresholds, and what is known of the rows that each selects."""
+        """The thresholds, and what is known about the rows that each selects."""
         names = ("segment", "target", "level", "threshold", "reason", "labels_needed", "counted")
         columns: dict[str, list[Any]] = {
             name: [getattr(cut, name) for cut in self.cuts] for name in names
@@ -213,33 +214,32 @@ class Threshold(Result):
     def predict(self, scores: "ArrayLike", segments: "ArrayLike | None" = None) -> BoolArray:
         """Return which rows are selected.
 
-        A row of an unknown segment, or without a proved threshold, is not.
+        A row from an unknown segment, or from one without a proved threshold, is not selected.
         """
         return self._sides(scores, segments)[0]
 
     def refer(self, scores: "ArrayLike", segments: "ArrayLike | None" = None) -> BoolArray:
-        """Return which rows are referred to a person: those between both thresholds, with precision
-        and npv.
+        """Return which rows are referred to a person: those between the two thresholds, for
+        precision and npv.
         """
         selected, below = self._sides(scores, segments)
         return ~selected & ~below
 
     def apply(self, data: Any, *, prefix: str = "") -> Any:
-        """Add columns to scored data where they are: selected and, with precision and npv,
-        referred.
+        """Add columns to scored data in place: selected and, for precision and npv, referred.
 
         Parameters
         ----------
         data : Sample
             See `calibrant.scored`; no label is needed.
         prefix : str, default=""
-            What the names of the new columns begin with.
+            A prefix for the names of the new columns.
 
         Returns
         -------
         object
-            A frame, relation or reader of the same engine, as that of a calibrator's `apply`. Both
-            columns are true or false, and null for a score that is missing or not finite.
+            A frame, relation or reader of the same engine, as from a calibrator's `apply`. Both
+            columns are true or false, and null if the score is missing or not finite.
         """
         from calibrant.assess.threshold.columns import SelectRows
 
@@ -254,11 +254,11 @@ class Threshold(Result):
 
     @property
     def ends(self) -> dict[Hashable, tuple[float, float]]:
-        """Of each segment, below which score rows are not selected, and from which score on they
-        are.
+        """For each segment, the score below which rows are not selected, and the score from which
+        they are.
 
-        They differ where rows between them are referred to a person. Where nothing is proved they
-        are infinite.
+        The two differ if rows between them are referred to a person. If nothing is proved, they are
+        infinite.
         """
         single = len({cut.target for cut in self.cuts}) == 1
         found: dict[Hashable, tuple[float, float]] = {}
@@ -303,14 +303,16 @@ class Threshold(Result):
         return {**self.saved_state(), **Result.to_dict(self)}
 
     def saved_state(self) -> dict[str, Any]:
-        """What a model file keeps."""
+        """What a model file stores."""
         from calibrant.assess.threshold.saved_state import saved_threshold
 
         return saved_threshold(self)
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> "Threshold":
-        """Read back what `to_dict` wrote; raise an error for what `threshold` cannot have found."""
+        """Read back what `to_dict` wrote; raise an error for a state that `threshold` cannot have
+        produced.
+        """
         from calibrant.assess.threshold.saved_state import threshold_from_state
 
         return threshold_from_state(state)

@@ -75,48 +75,49 @@ def threshold(
     Parameters
     ----------
     y : array-like of shape (n,), or Sample
-        Labels of two classes. Or data of any size, which have scores too, see `calibrant.scored`.
+        Labels of two classes; or data of any size, which include the scores: see
+        `calibrant.scored`.
     scores : array-like of shape (n,), (n, 1) or (n, 2)
-        Scores: the higher, the more likely is the positive class.
+        Scores; higher scores mean that the positive class is more likely.
     precision, recall, npv, specificity : float, optional
         The target: one of them, or precision and npv together.
     confidence_level : float, default=0.9
         1 - alpha.
     segments : array-like of shape (n,), optional
-        The segment of each row. Each gets its own threshold, and alpha is shared.
+        The segment of each row. Each segment gets its own threshold, and they share alpha.
     importance_weight, weight_bound : array-like of shape (n,), float, optional
-        How much each row counts, such as a survey weight, and a number that no weight can exceed,
-        which is needed. Each row is kept with probability weight / bound, by `random_state`. What
-        is proved is then about the weighted population.
+        How much each row counts, such as a survey weight, and an upper bound on the weights, which
+        is required. Each row is kept with probability weight / bound, drawn with `random_state`.
+        The result is then about the weighted population.
     groups : array-like of shape (n,), optional
-        The group of each row, such as its customer. Whole groups are drawn, and what
-        is proved is about rows of new groups. Rows of a group may depend on each other in any way.
+        The group of each row, such as its customer. Whole groups are drawn, and the result is about
+        rows of new groups. Rows of a group may depend on each other in any way.
     max_group_size : int, optional
-        A group counts as at most this many rows among those that a share is about; by default the
-        size of the largest group that was drawn, of a tenth of the groups or more. A warning says
-        so if a target is then proved that fails among all rows. With weights, only rows that are
-        kept count as rows of a group.
+        A group counts as at most this many rows in each share. The default is the size of the
+        largest group among those drawn as a pilot, which are a tenth of the groups or more. If a
+        target is then proved that fails among all rows, a warning says so. With weights, only the
+        rows that are kept count towards the size of a group.
     method : {"auto", "ranks", "look"}, default="auto"
-        For precision and npv. "ranks" tests every score of the rows themselves, and draws none.
-        "look" draws rows at random, which choose the thresholds to test and are not counted. Both
-        are exact for every curve. "auto" takes ranks, and a look with groups or with more than a
-        million rows.
+        For precision and npv. "ranks" tests every score of the rows themselves, without pilot rows.
+        "look" draws pilot rows at random, which choose the thresholds to test and are not counted.
+        Both are exact for every curve. "auto" is "ranks", but "look" with groups or with more than
+        a million rows.
     start : float, optional
-        For precision or npv: a threshold that was fixed before the rows were looked at. The tests
-        begin there and go on over every score, and no row is drawn.
+        For precision or npv: a threshold that was fixed before you looked at the rows. The tests
+        start there and continue over every score, and no pilot rows are drawn.
     pilot : float, int or "auto", default="auto"
-        For a look, the share or the number of rows to draw; "auto" is 15% of them, and at most a
-        million.
+        For "look", the fraction or number of pilot rows to draw; "auto" is 15% of the rows, and at
+        most a million.
     unlabelled_scores : array-like of shape (m,), optional
-        Scores of further rows of the same population, without labels. The share of rows that is
-        selected is then counted among them: with many, it is known nearly exactly. Without
-        segments, groups and weights.
+        Scores of further rows from the same population, without labels. The share of selected rows
+        is then counted among them: with many, it is known nearly exactly. Not available with
+        segments, groups or weights.
     pos_label, classes
-        The positive class, and both classes where one of them is rare.
+        The positive class, and both classes if one of them may be missing from the data.
     random_state : int, generator or None, default=0
-        Seed of what is drawn: rows that are kept by their weight, rows to look at, or the order in
-        which rows of one score are tested. The draw depends on the rows, too: the same rows with
-        the same seed give the same result. None takes a fresh seed, which the result records.
+        Seed of the random draws: rows kept by their weight, pilot rows, or the order in which rows
+        with the same score are tested. The draws also depend on the rows: the same rows with the
+        same seed give the same result. None takes a fresh seed, which the result records.
 
     Returns
     -------
@@ -126,34 +127,35 @@ def threshold(
     Notes
     -----
     Precision by ranks: let T be the target, and k fixed beforehand. Given the score that k rows
-    exceed, these rows are independent draws, and the positives among them Bin(k, precision). From
-    there every score is tested by an exact binomial tail, until the first test fails. Let the
-    scores that fail the target lie between b_1 < f_1, b_2 < f_2 and so on, from the top, so that
-    the precision is T at each end. A wrong result must begin in one of these stretches, with
-    probability at most alpha since the first test is exact; or begin between b_(j-1) and f_j and
-    pass f_j. As the precision is T both above b_(j-1) and between it and f_j, the positives above
-    f_j are Bin(N, T) given how many rows lie in each of these stretches, and so given whether the
-    k-th score lies between the two. So this passes with probability at most alpha as well, given
-    where the tests begin. In all, alpha. Several k share alpha by the fallback procedure (Wiens
-    2003): tests that reach the next start hand their part on. The same proof holds part by part.
-    Rows of one score are tested in an order drawn for their positions, as if the scores had further
-    digits, and the result lies between scores. With `start` there is one start, which no row has
-    moved.
+    exceed, these rows are independent draws, and the number of positives among them is Bin(k,
+    precision). From there on, every score is tested by an exact binomial tail, until the first test
+    fails. Let the scores that fail the target lie between b_1 < f_1, b_2 < f_2 and so on, from the
+    top, so that the precision is T at each end. A wrong result must begin in one of these
+    stretches, with probability at most alpha since the first test is exact; or begin between
+    b_(j-1) and f_j and pass f_j. Because the precision is T both above b_(j-1) and between it and
+    f_j, the number of positives above f_j is Bin(N, T) given the number of rows in each of these
+    stretches, and so given whether the k-th score lies between the two. So the test at f_j passes
+    with probability at most alpha as well, given where the tests begin. In total, this is alpha.
+    Several k share alpha by the fallback procedure (Wiens 2003): tests that reach the next start
+    pass on their part of alpha. The same proof holds for each part. Rows with the same score are
+    tested in a random order, as if the scores had further digits, and the result lies between
+    scores. With `start` there is one start, which does not depend on the rows.
 
-    Precision by a look: thresholds are fixed by the drawn rows, labels included. They are tested in
-    falling order until the first test fails. If any that fails the target is passed, then so is the
-    first one.
+    Precision with pilot rows ("look"): the pilot rows, including their labels, fix the thresholds.
+    These are tested in decreasing order until the first test fails. If any threshold that fails the
+    target passes its test, so does the first of them.
 
-    Importance weights: rows that are kept with probability w / bound are independent draws from the
+    Importance weights: rows kept with probability w / bound are independent draws from the
     population in which each row counts by its weight, and all proofs hold for them. Kept rows of a
-    group may depend on each other, and the groups that have any are independent draws.
+    group may depend on each other, and the groups with kept rows are independent draws.
 
-    Recall rho: with n positives let r be the largest with P(Bin(n, 1 - rho) <= r - 1) <= alpha. The
-    threshold is the r-th smallest score of a positive. This is exact, with or without ties.
+    Recall rho: with n positives, let r be the largest number with P(Bin(n, 1 - rho) <= r - 1) <=
+    alpha. The threshold is the r-th smallest score of a positive. This is exact, with or without
+    ties.
 
-    Rows without labels are independent of the labelled rows, and so of the threshold. How many of
-    them it selects is binomial, with exact limits that take a tenth of what limits beside the
-    targets may miss.
+    Rows without labels are independent of the labelled rows, and so of the threshold. The number of
+    them that it selects is binomial. Its exact limits take a tenth of the error budget of the
+    limits other than the targets.
 
     Examples
     --------

@@ -1,32 +1,32 @@
-"""Limits on the rate less the average of a curve in every region, about as narrow as those of the
+"""Limits on the rate minus the average of a curve in every region, about as narrow as those on the
 rates of bins.
 
-What rows prove is asked of them by one protocol (`CurveRows`): plain rows are counts
-(`calibrant.calibrators.anchored.plain_rows`), rows of groups and rows with weights are sums over
-units (`calibrant.calibrators.anchored.units`). What follows for curves is found here.
+Rows of all kinds follow one protocol (`CurveRows`): plain rows are counts
+(`calibrant.calibrators.anchored.plain_rows`), grouped and weighted rows are sums over units
+(`calibrant.calibrators.anchored.units`). This module derives what follows for curves.
 
-Let g0 be a first curve, fitted to pilot rows, which are never counted. Counted rows are in two
-halves, at random. g_k is any curve fitted to pilot rows and the *other* half, h = (g_1 + g_2) / 2,
+Let g0 be a first curve, fitted to pilot rows, which are never counted. Counted rows are split into
+two random halves. g_k is any curve fitted to pilot rows and the *other* half, h = (g_1 + g_2) / 2,
 and h' any curve made from h. In region b
 
     E[Y - h' | b] = E[Y - g0 | b]  -  1/2 sum_k E[g_k - g0 | b]  -  E[h' - h | b].
                        (A)                   (C_k)                     (D)
 
-(A) is the mean of independent draws from all rows of the region, since g0 is fixed; it has all
-noise of the labels. (C_k) is a mean over half k, with no label, since g_k is fixed given what it
-was fitted to. Both are bounded by bets (`calibrant.limits.block_bets`), (A) by Sidak over regions,
-since given the regions of rows different regions are independent. (D) is bounded for every h' at
-once: with knots k_0 < ... < k_K of the region and F(i) the share of the population at knots up to
-k_i, E[f] less the average of f over the rows is the sum over i of the steps f(k_{i+1}) - f(k_i)
-times F_N(i) - F(i), and the number of rows at knots up to k_i is binomial. The union bound joins
-them. All curves are straight between the same knots, and rows are counted at knots
-(`calibrant.cells.knots`).
+(A) is the mean of independent draws from all rows of the region, because g0 is fixed; it has all
+the noise of the labels. (C_k) is a mean over half k, without labels, because g_k is fixed given the
+rows it was fitted to. Both are bounded by bets (`calibrant.limits.block_bets`), (A) by Sidak over
+regions, because different regions are independent given the regions of the rows. (D) is bounded for
+every h' at once: with knots k_0 < ... < k_K of the region and F(i) the share of the population at
+knots up to k_i, E[f] minus the average of f over the rows is the sum over i of the steps
+f(k_{i+1}) - f(k_i) times F_N(i) - F(i), and the number of rows at knots up to k_i is binomial. The
+union bound combines them. All curves are linear between the same knots, and rows are counted at
+knots (`calibrant.cells.knots`).
 
-Where pilot rows say that the rate is near 0 or 1 and the first curve is flat, exact binomial limits
-of the rate are narrower than bets. There they have the whole part of the region, and (D) bounds the
-average of h' itself.
+If pilot rows suggest that the rate is near 0 or 1 and the first curve is flat, exact binomial
+limits on the rate are narrower than bets. In that case they get the whole share of the region, and
+(D) bounds the average of h' itself.
 
-The error budget: 2% for (D); of the rest, 95% for (A) and 5% for (C), by parts of regions that
+The error budget: 2% for (D); of the rest, 95% for (A) and 5% for (C), by shares of regions that
 pilot rows chose.
 """
 
@@ -43,19 +43,19 @@ from calibrant.cells.knots import Knots
 from calibrant.limits.interval import Interval
 
 MOVED_SHARE = 0.02
-"""Of the error budget: for (D), the distribution of rows over knots."""
+"""Share of the error budget for (D), the distribution of rows over knots."""
 CURVE_SHARE = 0.05
-"""Of the rest: for (C), the averages of the curves of both halves less the first one."""
+"""Share of the rest for (C), the averages of the curves of both halves minus the first one."""
 ROUNDING = 1e-12
 """Added to averages, which are sums over knots."""
 PRIOR_ROWS = 2.0
-"""Rows that the knots of a region themselves count for in a guess of how rows are distributed."""
+"""Rows that the knots of a region count as in a guess at how rows are distributed."""
 
 _INWARD = 0.999  # of the way to 0 or 1: how far a curve may be shifted
 
 
 class CurveRows(Protocol):
-    """Counted rows in two halves, and pilot rows: what curves and their limits need of them."""
+    """Counted rows in two halves, and pilot rows: the interface that curves and their limits need."""
 
     @property
     def knots(self) -> Knots:
@@ -63,48 +63,50 @@ class CurveRows(Protocol):
 
     @property
     def expected(self) -> FloatArray | IntArray:
-        """How many independent units each region has, about; fixed before their rows are seen."""
+        """The approximate number of independent units in each region, fixed before their rows are
+        seen.
+        """
 
     @property
     def at_knots(self) -> FloatArray | IntArray:
-        """How much of the rows is at each knot: rows, or their weight."""
+        """The number of rows, or their weight, at each knot."""
 
     @property
     def labelled(self) -> FloatArray | IntArray:
-        """How much of the rows with labels is in each region."""
+        """The number, or weight, of labelled rows in each region."""
 
     @property
     def positives(self) -> FloatArray | IntArray:
-        """The same of positive rows."""
+        """The number, or weight, of positive rows in each region."""
 
     @property
     def has_negatives(self) -> BoolArray:
-        """Whether a row of each region is negative."""
+        """Whether each region has a negative row."""
 
     def guess(self, first: FloatArray) -> Guess:
-        """What pilot rows say of each region, with a first curve at knots."""
+        """The estimates from pilot rows for each region, with a first curve at knots."""
 
     def to_fit(self, number: int) -> IntArray:
-        """Pilot rows and those of the *other* half by knot and label, for the curve of a half."""
+        """Pilot rows and rows of the *other* half by knot and label, for the curve of a half."""
 
     def prove(self, evidence: "CurveEvidence", alpha: float, shares: FloatArray) -> "CurveLimits":
-        """What holds with probability at least 1 - alpha."""
+        """The limits that hold with probability at least 1 - alpha."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CurveLimits:
-    """What rows prove of all curves on the knots, at once.
+    """What rows prove about all curves on the knots at once.
 
     Attributes
     ----------
     labels : Interval
-        (A) less half of (C_1) and (C_2): the rate less the average of h; in exact regions, limits
-        of the rate.
+        (A) minus half of (C_1) and (C_2): the rate minus the average of h; in exact regions, limits
+        on the rate.
     gaps : float array of shape (n_knots,)
-        How far the share of rows at knots up to each one can be from that of the population; 0 at
-        the last knot of a region.
+        The largest distance between the share of rows at knots up to each one and that of the
+        population; 0 at the last knot of a region.
     is_exact : bool array of shape (n_regions,)
-        Where exact limits of the rate take the place of bets.
+        Where exact limits on the rate replace bets.
     """
 
     labels: Interval
@@ -114,7 +116,7 @@ class CurveLimits:
 
 @dataclass(frozen=True, eq=False)
 class CurveEvidence:
-    """Rows at knots, and the curves that limits are about.
+    """Rows at knots, and the curves that the limits are about.
 
     Attributes
     ----------
@@ -140,12 +142,12 @@ class CurveEvidence:
 
     @cached_property
     def guess(self) -> Guess:
-        """What pilot rows say of each region."""
+        """The estimates from pilot rows for each region."""
         return self.rows.guess(self.first)
 
     @cached_property
     def spreads(self) -> FloatArray:
-        """Guesses of the variance of g_k - g0 in each region, by the rows that g_k was fitted to."""
+        """Guesses at the variance of g_k - g0 in each region, from the rows that g_k was fitted to."""
         return np.array(
             [
                 _spread(self.knots, curve - self.first, counts)
@@ -160,13 +162,11 @@ class CurveEvidence:
 
     @cached_property
     def in_regions(self) -> FloatArray | IntArray:
-        """How much of the rows is in each region."""
+        """The number, or weight, of rows in each region."""
         return np.add.reduceat(self.rows.at_knots, self.knots.starts[:-1])
 
     def averages(self, curve: FloatArray) -> FloatArray:
-        """The average of a curve over the rows of each region; over its knots where there are
-        none.
-        """
+        """The average of a curve over the rows of each region; over its knots if there are no rows."""
         starts = self.knots.starts[:-1]
         sums = np.add.reduceat(self.rows.at_knots * curve, starts)
         plain = np.add.reduceat(curve, starts) / np.diff(self.knots.starts)
@@ -185,14 +185,14 @@ class CurveEvidence:
 
 @dataclass(frozen=True, eq=False)
 class CurveBounds:
-    """What is proved of all curves on the knots, at once.
+    """What is proved about all curves on the knots at once.
 
     Attributes
     ----------
     evidence : CurveEvidence
-        What it follows from.
+        The evidence behind it.
     proved : CurveLimits
-        What its rows prove.
+        The limits that its rows prove.
     """
 
     evidence: CurveEvidence
@@ -200,23 +200,23 @@ class CurveBounds:
 
     @classmethod
     def of(cls, evidence: CurveEvidence, alpha: float, shares: FloatArray) -> Self:
-        """Limits that all hold with probability at least 1 - alpha.
+        """Limits that hold simultaneously with probability at least 1 - alpha.
 
-        `shares` of alpha are those of regions; they add up to at most 1 and are fixed before rows
-        are counted.
+        `shares` are the regions' shares of alpha; they add up to at most 1 and are fixed before
+        rows are counted.
         """
         return cls(evidence, evidence.rows.prove(evidence, alpha, shares))
 
     def off(self, curve: FloatArray) -> FloatArray:
-        """How far the average of a curve over the rows of each region can be from that over the
-        population.
+        """The largest distance between the averages of a curve over the rows of each region and
+        over the population.
         """
         steps = np.abs(np.diff(curve, append=curve[-1:])) * self.proved.gaps
         far = np.add.reduceat(steps, self.evidence.knots.starts[:-1])
         return np.where(far > 0.0, far + ROUNDING, 0.0)
 
     def errors(self, curve: FloatArray) -> Interval:
-        """Limits on the rate less the average of a curve, in each region."""
+        """Limits on the rate minus the average of a curve, in each region."""
         evidence = self.evidence
         exact = self.proved.is_exact
         moved = curve - evidence.mean_curve
@@ -225,7 +225,7 @@ class CurveBounds:
         low, high = evidence.ends(curve)
         lower = np.maximum(self.proved.labels.lower - average - off, -high)
         upper = np.minimum(self.proved.labels.upper - average + off, 1.0 - low)
-        # labels of one class alone do not rule out that there is no other
+        # labels of one class alone do not rule out that the other class is absent
         no_positive = evidence.rows.positives == 0
         no_negative = ~evidence.rows.has_negatives
         return Interval(
@@ -233,7 +233,7 @@ class CurveBounds:
         )
 
     def refuted(self, curve: FloatArray) -> BoolArray:
-        """In which regions the data refute a curve: its average error is not 0."""
+        """The regions in which the data refute a curve: its average error is not 0."""
         errors = self.errors(curve)
         return np.asarray((errors.lower > 0.0) | (errors.upper < 0.0))
 
@@ -263,8 +263,8 @@ class CurveBounds:
 
 
 def _spread(knots: Knots, values: FloatArray, counts: IntArray) -> FloatArray:
-    """A guess of the variance of a function of the score in each region, by counts that limits do
-    not use.
+    """A guess at the variance of a function of the score in each region, from counts that the
+    limits do not use.
     """
     starts = knots.starts[:-1]
     size = np.diff(knots.starts)

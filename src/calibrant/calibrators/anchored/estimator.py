@@ -91,43 +91,43 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     Parameters
     ----------
     curve : str or calibrator, default="auto"
-        "beta", "platt", "venn-abers", "isotonic", or a calibrator of scores that is not fitted.
-        "auto" takes what has the smallest cross-validated log loss, with a preference for what is
-        simple: the score itself, if it lies in [0, 1]; a smooth curve, "beta" or for other scores
-        "platt"; or its mean with "venn-abers" on the logit scale.
+        "beta", "platt", "venn-abers", "isotonic", or an unfitted calibrator of scores. "auto"
+        chooses the curve with the smallest cross-validated log loss, with a preference for simple
+        curves. The candidates are the score itself, if it lies in [0, 1]; a smooth curve, "beta"
+        for scores in [0, 1] and "platt" for others; and the mean of that curve and "venn-abers" on
+        the logit scale.
     n_bins : int or "auto", default="auto"
-        Number of regions; in each segment, where segments are given. "auto" is half of the cube
-        root of the number of rows: the curve varies within a region, so that regions can be larger
-        than bins.
+        Number of regions; with segments, the number in each segment. "auto" is half the cube root
+        of the number of rows: the curve varies within a region, so regions can be larger than bins.
     confidence_level : float, default=0.9
         Confidence that everything claimed holds at once.
     interval : str, default="auto"
-        Interval of the rates; as in `BinningCalibrator`.
+        Method for the intervals of the rates; as in `BinningCalibrator`.
     partition : {"quantile", "uniform"} or Partition, default="quantile"
-        As in `BinningCalibrator`. A Partition has bins of the score, without segments.
+        As in `BinningCalibrator`. A Partition must have bins of the score, without segments.
     pilot : "auto", None, float or int, default="auto"
         As in `BinningCalibrator`: the pilot rows, which cut the regions and choose a first curve,
         and are not counted.
     segment_rule : "auto", None, int or list, default="auto"
         As in `BinningCalibrator`: which segments have regions of their own.
     pos_label : object, default=None
-        The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
+        The positive class. Required unless the labels are 0 and 1, -1 and 1, or bools.
     random_state : int, Generator, RandomState or None, default=0
-        Seed of the pilot rows, and of what is drawn with weights.
+        Seed for drawing the pilot rows, and for the random steps with weights.
     n_jobs : int or None, default=None
         Threads for very large inputs; results never depend on it.
 
     Attributes
     ----------
     curve_ : str
-        Which curve was fitted; with segments, that of all rows.
+        The name of the fitted curve; with segments, the curve of all rows.
     n_anchored_ : int
-        In how many regions the data refute the curve, so that it was shifted there.
+        The number of regions where the data refute the curve, so that it was shifted.
     guarantee_ : Guarantee
-        The guarantee, in numbers and in words. Its `value` is the average prediction of each region,
-        over rows as they are counted at knots.
+        The guarantee, in numbers and in words. Its `value` is the average prediction in each
+        region, over rows as counted at knots.
     partition_, tally_
-        The regions, and what was counted in them.
+        The regions, and the counts of rows and labels in them.
     classes_ : array of shape (2,)
         The labels, sorted.
     n_features_in_ : int
@@ -135,39 +135,40 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
 
     Notes
     -----
-    Pilot rows are drawn at random and not counted. They fit a first curve g0. The other rows are in
-    two halves, at random. A curve g_k is fitted to pilot rows and the other half, and its shape in
-    each region is pulled a little towards that of g0; h is the mean of both, and h' the curve that
-    predicts, moved from h so that epsilon is small. In every region E[Y
-    - h'] = E[Y - g0] - (E[g_1 - g0] + E[g_2 - g0]) / 2 - E[h' - h]. Given what they were fitted to,
-    g0 and g_k are fixed, so bets bound the first three
-    (`calibrant.calibrators.anchored.curve_bounds`); the last is small, and known from the shares of
-    rows. So epsilon is about that of bins with the same regions. Where a rising h' is refuted by
-    the data, it is shifted until it is not: the ranking changes only there. Curves are kept as a
-    table of knots, straight in between, and rows are counted at knots so that averages are kept
-    exactly (`calibrant.cells.knots`).
+    Pilot rows are drawn at random and not counted. They fit a first curve g0. The other rows are
+    split at random into two halves. For half k, a curve g_k is fitted to the pilot rows and the
+    other half, and its shape in each region is pulled a little towards that of g0. The mean of g_1
+    and g_2 is h. The curve used for prediction is h', which is moved from h so that epsilon is
+    small. In every region E[Y - h'] = E[Y - g0] - (E[g_1 - g0] + E[g_2 - g0]) / 2 - E[h' - h].
+    Given the rows they were fitted to, g0 and g_k are fixed, so bets bound the first three terms
+    (`calibrant.calibrators.anchored.curve_bounds`). The last term is small, and the shares of rows
+    bound it. So epsilon is about that of bins with the same regions. Where the data refute an
+    increasing h', it is shifted until they no longer do; the ranking changes only there. Curves are
+    stored as a table of knots, linear in between, and rows are counted at knots in a way that
+    preserves averages exactly (`calibrant.cells.knots`).
 
-    With `groups` and `importance_weight` the bets are on whole groups, or on rows by their weight
-    (`calibrant.calibrators.anchored.units`). All of this is then about rows of new groups,
-    or about the weighted population, and nothing is said of masses. The curves are fitted to rows
-    repeated by their weight, rounded at random to whole numbers. Rows of files are brought into
+    With `groups` or `importance_weight`, the bets are on whole groups, or on rows by their weight
+    (`calibrant.calibrators.anchored.units`). All statements are then about rows of new groups, or
+    about the weighted population, and there is no statement about masses. The curves are fitted to
+    rows repeated by their weight, rounded at random to whole numbers. Rows from files are read into
     memory.
 
-    Plain rows without pilot rows (none drawn, bins fixed beforehand, a `sample_weight`, a few dozen
-    rows), or with another `interval`: let h be the curve, h_b its average over the N_b
-    rows counted in region b, and [L_b, U_b] the interval of the region's rate. The averages of h
-    over the rows and over the population differ by at most V_b D_b, V_b the total variation of h
-    over the whole region and D_b a limit on the Kolmogorov distance (Koksma's inequality), and less
-    where limits on F at each rank say more. This holds for every h at once, even one that is fitted
-    to the same rows. With M_b for the bound, E[Y - h(X) | b] lies in [L_b - h_b - M_b, U_b - h_b +
-    M_b]. Where h_b leaves [L_b, U_b] the data refute the curve: there it is shifted on the logit
-    scale until it does not.
+    For plain rows without pilot rows (none drawn, bins fixed beforehand, a `sample_weight`, a few
+    dozen rows), or with another `interval`, the proof is different. Let h be the curve, h_b its
+    average over the N_b rows counted in region b, and [L_b, U_b] the interval of the region's rate.
+    The averages of h over the rows and over the population differ by at most V_b D_b, where V_b is
+    the total variation of h over the whole region and D_b is a limit on the Kolmogorov distance
+    (Koksma's inequality). The difference is smaller where limits on F at each rank are tighter.
+    This holds for every h at once, even one fitted to the same rows. Writing M_b for the bound, E[Y
+    - h(X) | b] lies in [L_b - h_b - M_b, U_b - h_b + M_b]. Where h_b lies outside [L_b, U_b], the
+    data refute the curve, and it is shifted there on the logit scale until h_b lies inside.
 
-    The error budget: 5% for limits on mass. Of the rest, 2% for E[h' - h]; of what is left, 95%
-    for E[Y - g0] and 5% for E[g_k - g0]. Without bets, a tenth for the distances and the others
-    for rates.
+    The error budget: 5% is for limits on mass. Of the rest, 2% is for E[h' - h]; of what remains,
+    95% is for E[Y - g0] and 5% for E[g_k - g0]. Without bets, a tenth is for the distances and the
+    remainder for the rates.
 
-    It takes no stream: the curve is fitted to all rows at once. See `OnlineCalibrator`.
+    This calibrator cannot be updated from a stream, because the curve is fitted to all rows at
+    once. See `OnlineCalibrator`.
 
     Examples
     --------
@@ -200,7 +201,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
             rule = "be None for a partition without segments"
             raise InvalidTypeError("segments", rule, got="segments")
         refuse_segments(scores, given)
-        # rows are counted over other regions, too, so that none is fixed beforehand
+        # rows are counted over other regions too, so none is fixed beforehand
         named: dict[str, Any] = {"pos_label": self.pos_label, **beside}
         return read_rows(scores, y, threads=self._threads, **named)
 
@@ -229,10 +230,11 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         max_group_size, group_target, score_range
             As in `BinningCalibrator.fit`.
         unlabelled_scores : array-like of shape (m,), optional
-            Scores of further rows of the same population, which have no labels. They narrow the
-            limits on averages of the curve, and so epsilon: with many, only the noise of the labels
-            is left. That they are of one population is assumed, and tested; a refutation is warned
-            of and said first in the guarantee. Not with segments, weights and groups.
+            Scores of further rows from the same population, without labels. They narrow the limits
+            on averages of the curve, and so reduce epsilon: with many, only the noise of the labels
+            is left. It is assumed that they come from the same population, and this is tested; if
+            the test rejects, a warning is issued and the guarantee says so first. Not available
+            with segments, weights or groups.
 
         Returns
         -------
@@ -276,14 +278,14 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     def _counted(
         self, cut: CutBins, unlabelled: FloatArray | None
     ) -> tuple[Binned, RowsAtKnots | None]:
-        """Count plain rows in regions and at knots; None where there are no knots."""
+        """Count plain rows in regions and at knots; None if there are no knots."""
         if self._exact_interval != EXACT:
             return replace(cut.counted(), unlabelled=unlabelled), None
         with np.errstate(all="ignore"):
             return RowsAtKnots.of_cut(cut, self.random_state, unlabelled)
 
     def fit_binned(self, binned: Binned) -> None:
-        """Fit the curve to rows whose regions are cut and counted already."""
+        """Fit the curve to rows that are already counted in regions."""
         self._fit_counted(binned, None)
 
     def _fit_counted(self, binned: Binned, counted: RowsAtKnots | None) -> None:
@@ -304,8 +306,8 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         self._say_unlabelled(binned)
 
     def _counted_again(self, binned: Binned, proof: CurveProof) -> RowsAtKnots | None:
-        """Rows whose regions are counted, at knots; None where plain rows have no pilot rows, or
-        other limits than exact ones.
+        """Count rows at knots whose regions are already counted; None if plain rows have no pilot
+        rows, or limits other than exact ones.
         """
         with np.errstate(all="ignore"):
             if not proof.is_plain:
@@ -317,7 +319,9 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
             return RowsAtKnots.of_binned(binned, self.random_state)
 
     def _moved(self, halves: HalfCurves, proof: CurveProof) -> tuple[FittedCurve, Interval]:
-        """Their mean, moved to a small epsilon, what bets prove of it, and limits of the rates."""
+        """The mean of the curves, moved to a small epsilon, what bets prove about it, and limits on
+        the rates.
+        """
         evidence = halves.evidence
         with np.errstate(all="ignore"):
             bounds = halves.bounds(proof.for_bets)
@@ -335,7 +339,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         return fitted, proved.rates
 
     def _say_unlabelled(self, binned: Binned) -> None:
-        """Say how many unlabelled scores were used, and whether they are of another population."""
+        """Say how many unlabelled scores were used, and whether they are from another population."""
         if binned.unlabelled is None:
             return
         found = self.guarantee_
@@ -351,9 +355,9 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         return automatic_regions(n_rows)
 
     def _is_increasing(self) -> bool:
-        """Whether the curve never falls, except by rounding.
+        """Whether the curve never decreases, except by rounding.
 
-        Or never rises, if the rate clearly falls.
+        Or never increases, if the rate clearly decreases.
         """
         return isinstance(self.curve, str)
 
@@ -365,7 +369,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         classes: Classes,
         facts: RowFacts,
     ) -> None:
-        """Derive the guarantee from a curve that was fitted or loaded."""
+        """Derive the guarantee from a fitted or loaded curve."""
         margin, errors = proof.errors(fitted, limits)
         theorem = THEOREM if proof.is_plain else THEOREM_OF_UNITS
         claim = CurveClaim(
@@ -385,7 +389,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
 
     @property
     def _limits_rule(self) -> int:
-        """Number of the rule by which limits were found: 1 for all but bets at knots."""
+        """Version of the rule by which limits were found: 1 for all but bets at knots."""
         proved = self._fitted_curve.proved
         return 1 if proved is None else proved.rule
 

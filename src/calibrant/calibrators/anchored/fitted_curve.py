@@ -1,4 +1,4 @@
-"""A curve that was fitted, and what is proved of its averages in every region."""
+"""A fitted curve, and what is proved about its averages in every region."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -30,41 +30,39 @@ THEOREM_OF_UNITS = (
     "add to it, each bet on a whole group or a row with its weight, by Bonferroni over regions"
 )
 RULE = 4
-"""Number of the rule by which limits are found today.
+"""Version of the rule by which limits are currently found.
 
-3 had 10% of the budget for the curves of halves, and their shapes were not drawn to that of the
-first curve; 2 had bounds in place of exact capital for all but the last 128 rows of a region; files
-without a number have limits without bets.
+Rule 3 spent 10% of the budget on the curves of halves, and their shapes were not pulled towards
+that of the first curve. Rule 2 used bounds in place of exact capital for all but the last 128 rows
+of a region. Files without a number have limits without bets.
 """
 _EARLIER_RULE = 2
-_ROUNDING = 1e-9  # what limits may differ by on another machine
-_LEAST = 0.5  # of the narrowest limits that counts allow in theory: what is accepted in a file
+_ROUNDING = 1e-9  # how much limits may differ on another machine
+_LEAST = 0.5  # share of the narrowest theoretically possible limits: accepted in a file
 USUAL_LEVEL = 0.9
 """Curves are moved as at this level, so that they do not depend on `confidence_level`."""
 CURVE_SHARE = 0.1
-"""Of the error budget of rates: what the limits on how rows are distributed within regions may
-miss.
-"""
+"""Share of the rates' error budget for the limits on how rows are distributed within regions."""
 
 _SMALL = (
-    0.2  # of the half-width of a rate: what the average of a curve may be off without a closer look
+    0.2  # of the half-width of a rate: error in a curve's average accepted without a closer look
 )
 
 
 @dataclass(frozen=True, eq=False)
 class ProvedCurve(Saved):
-    """Limits that hold at once.
+    """Limits that hold simultaneously.
 
     Attributes
     ----------
     errors : Interval
-        The rate less the average prediction, in each region.
+        The rate minus the average prediction, in each region.
     rates : Interval
         The rate of each region.
     margin : float array of shape (n_regions,)
-        How far the average prediction can be from that over the counted rows.
+        The largest distance between the average prediction and that over the counted rows.
     rule : int
-        The number of the rule by which they were found.
+        The version of the rule by which they were found.
     """
 
     _entries: ClassVar[EntryTable] = {
@@ -85,12 +83,12 @@ class ProvedCurve(Saved):
 
     @classmethod
     def of(cls, bounds: CurveBounds, curve: FloatArray, partition: Partition, alpha: float) -> Self:
-        """What follows for a curve at knots.
+        """The limits that follow for a curve at knots.
 
-        The bounds are about the rows strictly between edges. Where a bin absorbs a tied edge v, at
-        most the share q of it lies at v, at a cost that `alpha` includes. With limits [l1, u1]
-        between and [l2, u2] at v, the bin's are [min(l1, (1 - q) l1 + q l2), max(u1, (1 - q) u1 + q
-        u2)]. The rate at v may be anything.
+        The bounds are about the rows strictly between edges. If a bin absorbs a tied edge v, at
+        most the share q of the bin lies at v, at a cost that `alpha` includes. With limits [l1, u1]
+        between and [l2, u2] at v, the bin's limits are [min(l1, (1 - q) l1 + q l2), max(u1, (1 - q)
+        u1 + q u2)]. The rate at v may be anything.
         """
         errors = bounds.errors(curve)
         rates = bounds.rates(curve, errors)
@@ -113,8 +111,8 @@ class ProvedCurve(Saved):
         With outcomes z_i in [a, b] of mean z, a bet against m < z that cannot lose more than it has
         multiplies the capital by 1 + lam (z_i - m), lam <= 1 / (m - a). Its mean factor is at most
         (z - a) / (m - a), and so the capital reaches 1 / d in n rows only if z - m >= (z - a) (1 -
-        d^(1 / n)). Both sides together leave at least (b - a) (1 - d^(1 / n)), and labels less a
-        curve have b - a >= 1. Exact limits of a rate leave as much. Half of that is asked for.
+        d^(1 / n)). Both sides together leave at least (b - a) (1 - d^(1 / n)), and labels minus a
+        curve have b - a >= 1. Exact limits on a rate leave as much. Half of that is required.
         """
         least = _LEAST * -np.expm1(np.log(alpha / 2.0) / np.maximum(counts, 1))
         for name, limits in (("errors", self.errors), ("rates", self.rates)):
@@ -131,16 +129,17 @@ class ProvedCurve(Saved):
 
 @dataclass(frozen=True, eq=False)
 class Parts(Saved):
-    """How the budget of rates was shared among regions, and what else a model keeps of its proof.
+    """How the rates' error budget was shared among regions, and what else a model stores of its
+    proof.
 
     Attributes
     ----------
     shares : float array, or None
-        Parts of the budget of rates; None if they are equal.
+        Shares of the rates' error budget; None if they are equal.
     margin : float array
-        How far the average prediction of each region can be from that over its rows.
+        The largest distance between the average prediction of each region and that over its rows.
     lower, upper : float arrays
-        Limits on the rate less the average prediction, found by bets.
+        Limits on the rate minus the average prediction, found by bets.
     """
 
     _entries: ClassVar[EntryTable] = {
@@ -167,24 +166,24 @@ class Parts(Saved):
 
 @dataclass(frozen=True, eq=False)
 class FittedCurve(Saved):
-    """A curve that was fitted and anchored.
+    """A fitted and anchored curve.
 
     Attributes
     ----------
     name : str
-        Which curve it is.
+        The name of the curve.
     curve : Pieces
         The curve.
     average, unknown : float arrays
-        Its average over the counted rows of each region, and how far off that can be, as rows are
-        known up to a cell.
+        Its average over the counted rows of each region, and the error of that, because rows are
+        known only up to a cell.
     n_anchored : int
-        In how many regions it was shifted into the limits of the rate.
+        The number of regions where it was shifted into the limits on the rate.
     parts : Parts or None
-        How the budget was shared among regions, and what bets prove; only of rows without weights
+        How the budget was shared among regions, and what bets prove; only for rows without weights
         and groups.
     proved : ProvedCurve or None
-        Limits by bets on rows that were counted at knots; they take the place of all others.
+        Limits by bets on rows that were counted at knots; they replace all others.
     """
 
     _entries: ClassVar[EntryTable] = {
@@ -207,7 +206,7 @@ class FittedCurve(Saved):
 
     @property
     def falls(self) -> bool:
-        """Whether the curve falls as the score rises."""
+        """Whether the curve decreases in the score."""
         return self.curve.falls
 
     def _check_state(self, known: Known) -> None:
@@ -221,28 +220,28 @@ class FittedCurve(Saved):
 
 @dataclass(frozen=True, eq=False)
 class CurveProof(Proof):
-    """What the counted rows prove of the rate of each region, and of the average of any curve in
-    it.
+    """What the counted rows prove about the rate of each region, and about the average of any curve
+    in it.
     """
 
     @property
     def for_rates(self) -> float:
-        """What the limits of rates may miss."""
+        """The error budget of the limits on rates."""
         return super().for_rates * (1.0 - CURVE_SHARE)
 
     @property
     def for_curve(self) -> float:
-        """What the limits on how rows are distributed within regions may miss."""
+        """The error budget of the limits on how rows are distributed within regions."""
         return super().for_rates * CURVE_SHARE
 
     @property
     def for_limits(self) -> float:
-        """What all limits on rates, errors and averages may miss together."""
+        """The error budget of all limits on rates, errors and averages together."""
         return super().for_rates
 
     @property
     def for_bets(self) -> float:
-        """The same without the limits on the shares of absorbed edges."""
+        """The error budget of all limits except those on the shares of absorbed edges."""
         return self.for_limits - absorbed_budget(self.partition, self.for_limits)
 
     def distances(self, shares: FloatArray | None = None) -> FloatArray:
@@ -255,7 +254,7 @@ class CurveProof(Proof):
             return kolmogorov_distance(self.weighted.kept, self.for_curve)
         between = rows_between(self.partition, self.tally).counts
         distance = kolmogorov_distance(between, self.for_curve, shares)
-        # an edge that a region absorbs has at most this share of it, and as many rows
+        # an absorbed edge has at most this share of its region, and of its rows
         absorbed = absorbed_shares(self.partition, self.for_rates)
         absorbed = np.maximum(absorbed, 1.0 - between / np.maximum(self.tally.counts, 1))
         return np.where(between < self.tally.counts, distance + absorbed, distance)
@@ -263,12 +262,12 @@ class CurveProof(Proof):
     def margin(
         self, curve: Pieces, grid: Grid, averages: tuple[FloatArray, FloatArray], limits: Interval
     ) -> FloatArray:
-        """How far the averages of a curve over plain rows and over the population can be apart, in
-        each region.
+        """The largest distance between the averages of a curve over plain rows and over the
+        population, in each region.
 
-        The sum of its steps times limits on the difference between the shares of rows below each
-        cell in the sample and in the population. `averages` are those over the rows, and how far
-        off they can be.
+        It is the sum of the curve's steps times limits on the difference between the shares of rows
+        below each cell in the sample and in the population. `averages` are those over the rows, and
+        their possible errors.
         """
         regions = self.partition.as_bins()
         on_curve = curve.averages(grid, regions)
@@ -278,8 +277,8 @@ class CurveProof(Proof):
         return np.asarray(np.minimum(margin, 1.0))
 
     def _cell_distances(self, grid: Grid, variation: FloatArray, limits: Interval) -> FloatArray:
-        """How near the shares of plain rows of a region below each cell are to those of the
-        population, at most.
+        """Limits on the distance between the shares of a region's plain rows below each cell and
+        those of the population.
         """
         shares = np.full(variation.size, 1.0 / variation.size)
         distance = self.distances(shares / 2)
@@ -297,7 +296,7 @@ class CurveProof(Proof):
         )
 
     def errors(self, fitted: FittedCurve, limits: Interval) -> tuple[FloatArray, Interval]:
-        """How far averages over rows and population are apart, and limits on the rate less the
+        """The distance between averages over rows and population, and limits on the rate minus the
         average prediction.
         """
         if fitted.proved is not None:
@@ -310,14 +309,14 @@ class CurveProof(Proof):
         if parts is not None:
             both = np.maximum(lower, parts.lower) <= np.minimum(
                 upper, parts.upper
-            )  # or one of them has missed
+            )  # otherwise one of them has missed
             lower = np.where(both, np.maximum(lower, parts.lower), lower)
             upper = np.where(both, np.minimum(upper, parts.upper), upper)
         return margin, Interval(lower, upper)
 
 
 def _mixed(between: Interval, at_edge: Interval, share: FloatArray) -> Interval:
-    """Limits of a mixture with an unknown share of the second, at most `share`."""
+    """Limits on a mixture with an unknown share of the second part, at most `share`."""
     lower = np.minimum(between.lower, (1.0 - share) * between.lower + share * at_edge.lower)
     upper = np.maximum(between.upper, (1.0 - share) * between.upper + share * at_edge.upper)
     return Interval(lower, upper)

@@ -31,11 +31,9 @@ from calibrant.limits.interval import Interval
 from calibrant.params.random import RandomSource
 from calibrant.sample.rows import Rows
 
-_OWN_ROWS = 250  # rows of a half from which on a segment has a curve of its own
-_SLACK = (
-    0.01  # by how much more than the smallest epsilon is taken, so that probabilities move less
-)
-_MORE_SLACK = 1.1  # the same, with few rows of a class, over this power of them:
+_OWN_ROWS = 250  # rows of a half from which on a segment has its own curve
+_SLACK = 0.01  # how much epsilon may exceed the smallest one, so that probabilities move less
+_MORE_SLACK = 1.1  # the same, with few rows of a class: over their number to this power:
 _SLACK_POWER = 0.72
 _FEW_OF_A_CLASS = 400
 _FIRST = "first curve"  # the name of a curve without rows to fit
@@ -52,7 +50,8 @@ _SHAPE_BISECTIONS = 12
 
 @dataclass(frozen=True, eq=False)
 class RowsAtKnots:
-    """Pilot rows, the first curves and the knots that they fix, and the other rows, counted there.
+    """Pilot rows, the first curves and the knots that they determine, and the other rows, counted
+    there.
 
     Attributes
     ----------
@@ -72,18 +71,18 @@ class RowsAtKnots:
     def of_cut(
         cls, cut: CutBins, random_state: Seed, unlabelled: FloatArray | None = None
     ) -> tuple[Binned, Self | None]:
-        """Count plain rows, once: by region, knot and label; None with few pilot rows.
+        """Count plain rows once, by region, knot and label; None with few pilot rows.
 
         The regions are views of the same counts. Knots need regions, and counts show which edges of
-        regions are tied; so knots are those of untied edges. A tied edge that its bin absorbs has
-        the same knots. One that is a region of its own has not: there rows are counted again.
+        regions are tied, so the knots are those of untied edges. A tied edge that its bin absorbs
+        has the same knots. One that is a region of its own does not: then rows are counted again.
         """
         if not has_pilot(cut.drawn):
             return replace(cut.counted(), unlabelled=unlabelled), None
         try:
             classes = cut.rows.known_classes()
         except InvalidValueError:
-            cut.counted()  # says which rows have labels that are wrong
+            cut.counted()  # reports which rows have wrong labels
             raise
         source = _source(cut.whole, random_state)
         cells = cut.cells.as_bins()
@@ -160,12 +159,12 @@ def _plain_rows(
 
 @dataclass(frozen=True, eq=False)
 class HalfCurves:
-    """The curves of a fit at knots, and what limits follow from.
+    """The curves of a fit at knots, and the evidence for their limits.
 
     Attributes
     ----------
     name : str
-        Which curve was fitted.
+        The name of the fitted curve.
     evidence : CurveEvidence
         Rows at knots, and the curves.
     """
@@ -175,7 +174,7 @@ class HalfCurves:
 
     @classmethod
     def fit(cls, counted: RowsAtKnots, curve: str | ScoreCalibrator) -> Self:
-        """Fit them to pilot rows and to counted rows."""
+        """Fit the curves to pilot rows and counted rows."""
         pilot = counted.pilot
         rows = counted.rows
         knots = rows.knots
@@ -186,7 +185,7 @@ class HalfCurves:
         halves = []
         fitted_to = (rows.to_fit(0), rows.to_fit(1))
         for counts in fitted_to:
-            if not counts.any():  # of few units all may be in one half
+            if not counts.any():  # with few units, all may be in one half
                 names.append(_FIRST)
                 halves.append(first)
                 continue
@@ -194,7 +193,7 @@ class HalfCurves:
             names.append(name)
             halves.append(values if tame is None else tame.of(values))
         unseen = ~np.isin(knots.segment, knots.segment[knots.starts[:-1]][rows.labelled > 0])
-        first = np.where(unseen, 0.5, first)  # nothing is known of a segment without rows
+        first = np.where(unseen, 0.5, first)  # nothing is known about a segment without rows
         halves = [np.where(unseen, 0.5, values) for values in halves]
         fitted = np.array(
             [
@@ -206,15 +205,14 @@ class HalfCurves:
         return cls(name, CurveEvidence(rows, first, fitted, fitted_to))
 
     def bounds(self, alpha: float) -> CurveBounds:
-        """What is proved, with probability at least 1 - alpha."""
+        """What is proved with probability at least 1 - alpha."""
         shares = self.evidence.guess.shares(self.evidence.rows.expected, alpha)
         return CurveBounds.of(self.evidence, alpha, shares)
 
     def moved(self, bounds: CurveBounds) -> FloatArray:
-        """A curve that keeps the ranking, with about the smallest epsilon that is possible, and
-        near to the mean.
+        """A curve near the mean that keeps the ranking and has about the smallest possible epsilon.
 
-        Regions in which no such curve escapes refutation do not decide about the others.
+        Regions in which no such curve escapes refutation do not affect the others.
         """
         falls = _falling(self.evidence.knots, self.evidence.mean_curve)
         start = np.where(falls, 1.0 - self.evidence.mean_curve, self.evidence.mean_curve)
@@ -229,9 +227,9 @@ class HalfCurves:
     def _least_moved(
         self, bounds: CurveBounds, rising: FloatArray, falls: BoolArray, ignored: BoolArray
     ) -> FloatArray:
-        """A curve that never falls, moved.
+        """A curve that never decreases, moved.
 
-        `falls` says at which knots it stands for one minus itself.
+        `falls` marks the knots at which it stands for one minus itself.
         """
         knots = self.evidence.knots
         of_region = falls[knots.starts[:-1]]
@@ -328,7 +326,7 @@ def _at_knots(knots: Knots, curves: list[Curve]) -> FloatArray:
 def _fitted(curve: str | ScoreCalibrator, knots: Knots, counts: IntArray) -> tuple[str, FloatArray]:
     """A curve fitted to counts by knot and label, at the knots.
 
-    Of a segment with few rows that of all rows.
+    A segment with few rows gets the curve of all rows.
     """
     name, pooled = fit_curve(curve, _distinct(knots.score, counts))
     n_segments = len(knots.cells.parts)
@@ -359,7 +357,7 @@ def _falling(knots: Knots, curve: FloatArray) -> BoolArray:
 
 
 def _rising(knots: Knots, curve: FloatArray) -> FloatArray:
-    """The curve without steps down within segments."""
+    """The curve without downward steps within segments."""
     found = curve.copy()
     for number in range(len(knots.cells.parts)):
         here = knots.segment == number
@@ -368,7 +366,7 @@ def _rising(knots: Knots, curve: FloatArray) -> FloatArray:
 
 
 def _mirrored(limits: Interval, here: BoolArray, total: float) -> Interval:
-    """Limits of `total` less a number, in some of the regions."""
+    """Limits on `total` minus a number, in some of the regions."""
     lower = np.where(here, total - limits.upper, limits.lower)
     upper = np.where(here, total - limits.lower, limits.upper)
     return Interval(lower, upper)
@@ -381,7 +379,7 @@ def _moved(
     slack: float,
     rows: FloatArray | IntArray,
 ) -> FloatArray:
-    """The curve, moved in each region as a straight function of its values."""
+    """The curve, moved in each region as a linear function of its values."""
     n_regions = rows.size
     ends = np.clip(regions.ends, 1e-6, 1.0 - 1e-6)
     cost = np.tile(rows + 1.0, 2) / (ends * (1.0 - ends))
