@@ -105,8 +105,8 @@ CRITERIA: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
     "no vacuous guarantee (300 rows or more)": (
         lambda cells: (cells.vacuous == 0).where(cells.rows >= 300)
     ),
-    "AUC at most 0.002 below the score's": lambda cells: cells.auc_change >= -0.002,
-    "Brier score at most 1.5% above the score's": (
+    "AUC at most 0.002 below that of the raw score": lambda cells: cells.auc_change >= -0.002,
+    "Brier score at most 1.5% above that of the raw score": (
         lambda cells: (cells.brier_change <= 0.015).where(cells.brier_change.notna())
     ),
     "log loss at most 2% above the best peer's": lambda cells: cells.excess <= 0.02,

@@ -7,8 +7,8 @@ from label_rates import PEERS, side_by_side
 from quoting import markdown, read, shown
 
 ORDER = (
-    "Wilson limits of each bin",
-    "bootstrap percentiles of each bin",
+    "Wilson limits for each bin",
+    "bootstrap percentiles for each bin",
     "probcal calibration belt",
     "Wilson limits, Bonferroni",
     "calibrant binning",

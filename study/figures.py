@@ -15,7 +15,7 @@ GREY = "#8a8a8a"
 
 
 def guarantees(axes: Axes, folder: Path) -> None:
-    """Share of broken guarantees of each set, with exact limits."""
+    """Share of guarantees broken in each set, with exact limits."""
     rows = read(folder, "rows")
     ours = rows[rows.method == "calibrant"].groupby("set")[["broken", "draws"]].sum()
     ours = ours.assign(share=ours.broken / ours.draws).sort_values("share", kind="stable")

