@@ -3,8 +3,8 @@
 `DriftMonitor` gathers evidence that the rate at a given score has changed since calibration. If
 nothing changes, the probability that the evidence ever crosses the dashed line is at most 5%.
 
-Picture: Evidence over the months after calibration, January to April: it crosses the alarm line
-within weeks, and stays above it.
+Picture: Evidence from May to December, after calibration on January to April: it crosses the alarm
+line within weeks, and stays above it.
 """
 
 import matplotlib.pyplot as plt
