@@ -18,7 +18,7 @@ def wrapper(folder: Path) -> str:
     parts = {name: found[found.model == kind] for kind, name in KINDS.items()} | {"all": found}
     lines = []
     for what, column, form in (
-        ("log loss relative to its default, sigmoid", LOSS, "{:+.2f}%"),
+        ("log loss relative to scikit-learn's default, sigmoid", LOSS, "{:+.2f}%"),
         (
             "log loss relative to the better of sigmoid and isotonic",
             "log loss against the better, %",
@@ -26,7 +26,7 @@ def wrapper(folder: Path) -> str:
         ),
         ("difference in AUC", "AUC", "{:+.4f}"),
         ("epsilon", "epsilon", "{:.3f}"),
-        ("epsilon over that of one model", RATIO, "{:.2f}"),
+        ("epsilon divided by that of one model", RATIO, "{:.2f}"),
         ("time to fit", "fit", "{:.2f}"),
         ("time to predict", "predict", "{:.2f}"),
         ("pickled size", "size", "{:.2f}"),
@@ -34,9 +34,9 @@ def wrapper(folder: Path) -> str:
         lines.append([what, *(form.format(part[column].median()) for part in parts.values())])
     behind = [f"{(part[LOSS] > 1.0).mean():.0%}" for part in parts.values()]
     ahead = [f"{(part[LOSS] < 0.0).mean():.0%}" for part in parts.values()]
-    lines.insert(1, ["sets with the smaller log loss", *ahead])
-    lines.insert(2, ["sets more than 1% behind", *behind])
-    return markdown(["median", *parts], lines)
+    lines.insert(1, ["sets on which our log loss is smaller", *ahead])
+    lines.insert(2, ["sets on which ours is more than 1% larger", *behind])
+    return markdown(["median, or share of sets", *parts], lines)
 
 
 def wrapper_figures(folder: Path) -> dict[str, str]:

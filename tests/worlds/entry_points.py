@@ -114,7 +114,7 @@ def _fit(kind: type, **settings: Any) -> Callable[..., Any]:
     return lambda data, **more: kind(**settings).fit(data, **more)
 
 
-_NO_GUARANTEE = {"group": "groups make no difference, because a curve has no guarantee"}
+_NO_GUARANTEE = {"group": "groups make no difference, because this curve has no guarantee"}
 _ALL_ROWS = {"segment": "segments are ignored: the answer is about all rows"}
 
 
