@@ -54,7 +54,7 @@ MOVED = {
     "how-to/install": "troubleshooting.html#install-offline-without-internet-access",
     "how-to/label-shift": "covariate-shift.html#label-prior-shift-another-share-of-positives",
     "how-to/late-labels": "watch.html#late-labels-count-each-row-once-at-a-fixed-age",
-    "how-to/one-row-per-group": "groups.html#one-row-of-each-group",
+    "how-to/one-row-per-group": "groups.html#one-row-from-each-group",
     "how-to/pipelines": "classifier.html#pipelines",
     "how-to/refer": "thresholds.html#act-leave-alone-or-refer",
     "how-to/regulator": "manager.html#to-a-regulator",

@@ -2,7 +2,7 @@
 
 A random forest predicts whether a handwritten digit is even. It's underconfident, as the left panel
 shows. We fit the calibrator to one half of the rows that the forest hasn't seen. In the right
-panel, the rates in the other half lie within the guaranteed intervals or touch them.
+panel, the rates in the other half lie within the guaranteed intervals, or at their edges.
 
 Picture: Left, a forest's rates, below the diagonal at low scores and above it at high scores.
 Right, the guaranteed intervals for five bins, and the rates in new rows.

@@ -1,8 +1,8 @@
 """Estimate a rate from few labels
 
 A model judges every flight at departure, and a person looks up the outcome of a few hundred, drawn
-at random. `rate` uses both. Its limits hold for every judge. A good judge makes them narrower, and
-a useless one hardly widens them.
+at random. `rate` uses both. Its limits are valid for every judge. With a good judge they are
+narrower, and with a useless one they are hardly wider.
 
 Picture: Intervals for the share of late flights against the number of labels: narrower with the
 judge than with labels alone, and all around the true share.

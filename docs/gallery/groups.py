@@ -1,8 +1,8 @@
 """Grouped or clustered data
 
 Bad weather delays all of a day's flights, so flights on the same day aren't independent. If you
-treat them as independent, the intervals are too narrow. With `groups=`, the guarantee is about new
-days.
+treat them as independent, the intervals are too narrow. With `groups=`, calibrant allows for this,
+and the guarantee is about flights on new days.
 
 Picture: Guaranteed intervals for six bins, narrow if rows are treated as independent, and wider
 with days as groups.

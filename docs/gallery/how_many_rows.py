@@ -1,8 +1,8 @@
 """How many labels do I need?
 
-`plan` tells you before you pay for any labels. You need four times as many labels to halve epsilon,
-and more labels for more bins. Fits on real flights come close to the plan; tied scores make epsilon
-a little larger.
+`plan` tells you before you pay for any labels. To halve epsilon, you need four times as many
+labels. With more bins, you need more labels. Fits on real flights come close to the plan, but tied
+scores make epsilon a little larger.
 
 Picture: Planned epsilon falls with the number of labels, for 5 and 15 bins; dots from fits on
 flights lie close to the lines.

@@ -1,7 +1,7 @@
 """What no method can guarantee
 
 For a continuous score, there are distributions for which a smooth curve looks perfect on every
-reliability diagram and yet is off by one half. Bins make a weaker claim, and it's true.
+reliability diagram and yet is off by one half. A guarantee for bins says less, but it holds.
 
 Picture: Error against the number of rows, in two panels. Platt scaling: the error on a diagram goes
 to 0, but the real error stays at 0.5. Bins: the real error stays below the guarantee, and both

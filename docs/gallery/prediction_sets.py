@@ -1,7 +1,7 @@
 """Conformal prediction sets
 
-With probability at least 95%, a conformal set contains a new row's label, if rows are
-exchangeable. It contains one label if the score is clear, and both if it isn't.
+With probability at least 95%, a conformal set contains a new row's label, if rows are exchangeable.
+It contains one label if the score clearly favours that label, and both labels otherwise.
 
 Picture: A histogram of scores, stacked: flights whose set is "on time", both labels, or "late".
 """

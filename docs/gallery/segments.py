@@ -1,7 +1,7 @@
 """Calibration by segment: three airports
 
-Each segment gets its own bins, and all of them share one error budget. At the same score, more
-flights are late at Newark (EWR) than at LaGuardia (LGA).
+Each segment gets its own bins, and all of them share one error budget. At the same score, a larger
+share of flights is late at Newark (EWR) than at LaGuardia (LGA).
 
 Picture: Steps with bands for the airports EWR, JFK and LGA, in three panels.
 """

@@ -1,10 +1,10 @@
 """A threshold with a proved precision
 
-At least 90% of the selected rows should be positive. The observed precision passes 90% at a
-lower score; the threshold is where it's proved.
+At least 90% of the selected rows should be positive. The observed precision reaches 90% at a lower
+score; the threshold found is the lowest at which a precision of 90% is proved.
 
-Picture: Observed precision against the threshold; a vertical line marks the proved threshold, to
-the right of where the curve crosses 0.9.
+Picture: Observed precision against the threshold; a vertical line marks the threshold found, to the
+right of where the curve crosses 0.9.
 """
 
 import matplotlib.pyplot as plt

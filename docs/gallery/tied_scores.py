@@ -1,7 +1,7 @@
 """Scores with ties
 
 A decision tree gives one score per leaf. Equal scores always stay in the same region, so each leaf
-gets one answer.
+gets one calibrated probability.
 
 Picture: The scores of a tree's leaves, each with a calibrated probability and a guaranteed
 interval.
