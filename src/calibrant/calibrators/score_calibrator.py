@@ -165,8 +165,8 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
         return columns
 
     def apply(self, data: Sample, *, coverage: float = 0.95, prefix: str = "") -> Any:
-        """Add columns to scored data in place: calibrated, and whatever else the calibrator
-        predicts.
+        """Add columns to scored data in their own engine: calibrated, and whatever else the
+        calibrator predicts.
 
         Parameters
         ----------

@@ -74,7 +74,7 @@ class Monitor(AbstractContextManager["Monitor"]):
     timeout : float, default=30
         Seconds to wait for another process that writes.
     random_state : int, Generator or None, default=None
-        Seed for breaking ties at random. None draws a seed, which is saved.
+        Seed for the random draws. None draws a seed, which is saved.
 
     Notes
     -----

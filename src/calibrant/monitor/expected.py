@@ -116,12 +116,12 @@ def expected_performance(
 
     Notes
     -----
-    If a region has the share s of the rows, the share of its positives lies in s [L, U]; with a
-    curve, in s (mean of h + [lower, upper]). If the share q of the rows lies in the region and
-    above a threshold, the share of positives among them lies between max(0, s L - (s - q)) and
-    min(q, s U). The Brier score is the mean of h^2 + Y (1 - 2 h). It is largest if the positives
-    are the rows with the lowest h, and their number is the number of rows with h < 1/2 if the
-    limits allow that. It is smallest the other way round.
+    If a region has the share s of the rows, the mass of its positives lies in s [L, U]; with a
+    curve, in s (mean of h + [lower, upper]). If a share q of all rows lies in the region and above
+    a threshold, the mass of the positives among them lies between max(0, s L - (s - q)) and min(q,
+    s U). The Brier score is the mean of h^2 + Y (1 - 2 h). It is largest if the positives are the
+    rows with the lowest h, and their number is the number of rows with h < 1/2 if the limits allow
+    that. It is smallest the other way round.
 
     Examples
     --------

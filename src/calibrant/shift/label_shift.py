@@ -39,8 +39,7 @@ _PRIOR_SHARE = 0.25  # share of alpha spent on the class frequencies
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
-    """Calibrate for a population with a different share of positives and the same scores in each
-    class.
+    """Calibrate for a different share of positives, with the same score distribution in each class.
 
     Not in the paper.
 
