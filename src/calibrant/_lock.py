@@ -20,8 +20,8 @@ class Locked:
     Copies and pickles get their own lock.
 
     A process may fork while a thread updates the object. The fork waits for the update to end, so
-    that the child has a consistent object and a free lock. Without this, the child would inherit a
-    lock that nothing in it can release.
+    the child has a consistent object and a free lock. Without this, the child would inherit a lock
+    that nothing in it can release.
     """
 
     @property

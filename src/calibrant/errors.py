@@ -16,22 +16,23 @@ from calibrant.text.sentences import PlainText, Setting, Text, in_python, render
 
 @dataclass(eq=False, repr=False)
 class CalibrantError(Exception):
-    """Base of every error that calibrant raises on purpose.
+    """Base class of every error that calibrant raises on purpose.
 
     Parameters
     ----------
     parameter : str or None
-        The parameter, or the thing that a sentence with "must" can be said of, such as "the model
-        file". For a column of data, its role: "score", "label", "segment", "weight" or "id". None
-        if `rule` is the whole message.
+        The parameter, or another subject for a sentence with "must", such as "the model file". For
+        a column of data, its role: "score", "label", "segment", "weight" or "id". None if `rule` is
+        the whole message.
     rule : str or Text
-        What it must be or do: the words after "must". Without a parameter, the whole message.
+        What the parameter must be or do: the words after "must". Without a parameter, the whole
+        message.
     got : str, optional
         What was found instead.
     advice : str or Text, optional
         What to do about it, as a clause that starts with a verb.
     column : str, optional
-        The column of the user's data, where the parameter is the role of one.
+        The column of the user's data, if the parameter is the role of a column.
 
     Examples
     --------
@@ -75,13 +76,13 @@ class CalibrantWarning(UserWarning):
 
 
 class WeakGuaranteeWarning(CalibrantWarning):
-    """What was proved says little: epsilon is 0.25 or more."""
+    """The guarantee says little: epsilon is 0.25 or more."""
 
 
 class GroupCapWarning(CalibrantWarning):
     """Large groups count as fewer rows than they have, and that changes the answer.
 
-    What is proved is about rows where a group counts up to a cap, which pilot groups have fixed.
+    The result is about rows where a group counts up to a cap, which was fixed by pilot groups.
     Among all rows, counted in full, the figure lies outside the limits.
     """
 
@@ -108,8 +109,7 @@ _BINNING = Setting("method", "binning", python="BinningCalibrator()")
 
 
 def no_table(got: str, advice: Text | None = None) -> NoTableError:
-    """The one error of everything that renders a table: SQL, ONNX, Python, and engines that run
-    SQL.
+    """The error that every export of a table raises: SQL, ONNX, Python, and engines that run SQL.
 
     >>> print(no_table("CrossVennAbersCalibrator"))  # doctest: +ELLIPSIS
     calibrator must have a table: bins or a curve of one score; got CrossVennAbersCalibrator: use BinningCalibrator()...
@@ -127,7 +127,7 @@ class StoreError(CalibrantError, RuntimeError):
 
 
 def warn_caller(message: str, category: type[CalibrantWarning] = CalibrantWarning) -> None:
-    """Give a warning that points to the line which called calibrant."""
+    """Issue a warning that points to the line that called calibrant."""
     frame = sys._getframe(1)
     level = 2
     while (

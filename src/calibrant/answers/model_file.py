@@ -58,22 +58,22 @@ class Model:
     """The content of a model file: a fitted calibrator, a `Threshold` or a `MonotoneBand`, and
     where it came from.
 
-    It predicts just as its calibrator does: `predict`, `predict_proba`, and `predict_interval`,
-    `predict_set` and `predict_multiprobability` where the calibrator has them.
+    It predicts just as its calibrator does, with `predict` and `predict_proba`, and with
+    `predict_interval`, `predict_set` and `predict_multiprobability` if the calibrator has them.
 
     Attributes
     ----------
     calibrator : ScoreCalibrator, Threshold or MonotoneBand
-        What was saved.
+        The saved object.
     columns : mapping of str to str
         The names of the columns, as in ``{"score": "p", "label": "y"}``; may be empty.
     provenance : mapping of str to plain JSON values
-        How many rows, a fingerprint of the data, how the edges were drawn, and anything else worth
-        keeping.
+        The number of rows, a fingerprint of the data, how the edges were drawn, and anything else
+        worth storing.
     written : mapping of str to str
-        What the file says of itself: its `checksum` and `format`, the release it was `created_by`,
-        and the `epsilon` and the `sentence` for readers without calibrant. What is guaranteed is in
-        `guarantee_`. Empty without a file.
+        What the file says about itself: its `checksum` and `format`, the release it was
+        `created_by`, and the `epsilon` and the `sentence` for readers without calibrant. The
+        guarantee itself is in `guarantee_`. Empty without a file.
 
     Examples
     --------
@@ -95,13 +95,13 @@ class Model:
 
     @property
     def guarantee_(self) -> Guarantee | NoGuarantee:
-        """What is guaranteed of the calibrator."""
+        """The guarantee of the calibrator."""
         found: Guarantee | NoGuarantee = self.calibrator.guarantee_
         return found
 
     @property
     def fingerprint(self) -> str:
-        """A short name of the content: the first 16 digits of the file's checksum."""
+        """A short fingerprint of the content: the first 16 digits of the file's checksum."""
         checksum = self.written.get("checksum") or _sealed(self)["checksum"]
         return checksum.removeprefix("sha256:")[:16]
 
@@ -135,16 +135,16 @@ def save_model(
     Parameters
     ----------
     calibrator_or_model : ScoreCalibrator, Threshold, MonotoneBand or Model
-        What to write: any fitted calibrator of scores, what `threshold` found, or what `load_model`
-        returned.
+        What to write: any fitted calibrator of scores, the result of `threshold`, or the result of
+        `load_model`.
     path_or_file : path, or file object open for writing
-        Where to; a binary file gets bytes, a text file text.
+        Where to write; a binary file gets bytes, a text file gets text.
     columns : mapping of str to str, optional
         The names of the columns. None keeps those of a model.
     provenance : mapping of str to plain JSON values, optional
         Where the calibrator came from. None keeps that of a model.
     overwrite : bool, default=False
-        Replace a file that exists already; otherwise FileExistsError is raised.
+        Whether to replace an existing file; otherwise FileExistsError is raised.
 
     Examples
     --------
@@ -177,12 +177,12 @@ def load_model(path_or_file: PathOrFile) -> Model:
     """Read a model file, or raise an error that says why it cannot be read.
 
     The file holds only data: nothing in it can name code to run. The checksum detects changes since
-    the file was written; the calibrator's own checks detect what was never a model.
+    the file was written; the calibrator's own checks detect content that was never a model.
 
     Parameters
     ----------
     path_or_file : path, or file object open for reading
-        Where from; ``sys.stdin.buffer`` is a file object too.
+        Where to read from; ``sys.stdin.buffer`` is a file object too.
 
     Returns
     -------
@@ -191,9 +191,9 @@ def load_model(path_or_file: PathOrFile) -> Model:
     Raises
     ------
     OSError
-        Where there is no file, or it may not be read.
+        If the file does not exist or cannot be read.
     CalibrantError
-        An InvalidValueError or InvalidTypeError, where its content is not a model of this or an
+        An InvalidValueError or InvalidTypeError, if its content is not a model from this or an
         older release.
 
     Examples

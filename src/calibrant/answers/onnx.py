@@ -50,9 +50,9 @@ def to_onnx(
     """Return a fitted calibrator as an ONNX model; `model.SerializeToString()` gives its bytes.
 
     Claimed: every output equals what `predict`, `predict_interval` and `predict_set` give, bit for
-    bit; curves with exp within 1e-12 of it, relatively. For a score or segment that they do not
-    accept, the values are NaN, the region is -1 and the set is empty. Assumed: a runtime that keeps
-    subnormal numbers, as onnxruntime does by default.
+    bit; for curves with exp, the relative difference is at most 1e-12. For a score or segment that
+    they do not accept, the values are NaN, the region is -1 and the set is empty. Assumed: a
+    runtime that keeps subnormal numbers, as onnxruntime does by default.
 
     Parameters
     ----------
@@ -65,16 +65,17 @@ def to_onnx(
     coverage : float, default=0.95
         Coverage of the sets.
     input_type : {"double", "float"}, default="double"
-        Type of the scores. Those of 32 bits are widened to doubles first, which changes none of
-        them.
+        Type of the scores. 32-bit scores are first widened to doubles, which does not change their
+        values.
 
     Returns
     -------
     onnx.ModelProto
         Inputs: "score", of shape (n,), and for a calibrator with segments "segment", of shape (n,),
-        of text, 64-bit whole numbers (also for bools) or doubles. Outputs of shape (n,), doubles,
-        except "region", whole numbers of 64 bits, and "set", bools of shape (n, 2) whose columns
-        follow `classes_`, as in `predict_set`. The guarantee is in the model's metadata.
+        as text, 64-bit whole numbers (also for bools) or doubles. Outputs: doubles of shape (n,),
+        except "region", which has 64-bit whole numbers, and "set", which has bools of shape (n, 2)
+        whose columns follow `classes_`, as in `predict_set`. The guarantee is in the model's
+        metadata.
 
     Notes
     -----

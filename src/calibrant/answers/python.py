@@ -81,8 +81,8 @@ def to_python(
     `bisect`.
 
     Claimed: the function in it gives what `predict`, `predict_interval` and `predict_set` give, bit
-    for bit; curves with exp within 1e-12 of it, relatively. For a score or segment that they do not
-    accept, every output is None.
+    for bit; for curves with exp, the relative difference is at most 1e-12. For a score or segment
+    that they do not accept, every output is None.
 
     Parameters
     ----------
@@ -91,8 +91,8 @@ def to_python(
         `export_table`. Or a `SubgroupCalibrator`: the function then takes a score and a dict of
         attributes.
     name : str, default="calibrate"
-        Name of the function. It takes one score, and the segment where the calibrator was fitted
-        with segments, and returns a dict.
+        Name of the function. It takes one score, and the segment if the calibrator was fitted with
+        segments, and returns a dict.
     outputs : sequence or mapping, optional
         Which of "calibrated", "lower", "upper", "region" and "set"; a mapping gives them names. All
         but the region by default. A set is a tuple of labels.

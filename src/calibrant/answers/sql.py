@@ -41,12 +41,12 @@ def to_sql(
 
     Claimed: in PostgreSQL, DuckDB, Spark SQL and SQLite every output equals what `predict`,
     `predict_interval` and `predict_set` give, bit for bit, for columns of doubles and of 32-bit
-    floats; curves with exp within 1e-12 of it, relatively. Every output is NULL for a score that
-    they do not accept (missing, NaN, infinite, outside the score range) and for a segment that is
-    missing or, unless the calibrator has regions for all other segments, was not seen in `fit`. The
-    text for Snowflake and BigQuery has the same shape, but was not run there. Assumed: the engine
-    computes and compares doubles as IEEE 754 says, and the column of segments has the type that
-    segments had in `fit`.
+    floats; for curves with exp, the relative difference is at most 1e-12. Every output is NULL for
+    a score that they do not accept (missing, NaN, infinite, outside the score range) and for a
+    segment that is missing or, unless the calibrator has regions for all other segments, was not
+    seen in `fit`. The text for Snowflake and BigQuery has the same shape, but was not run there.
+    Assumed: the engine computes and compares doubles as IEEE 754 says, and the column of segments
+    has the type that segments had in `fit`.
 
     Parameters
     ----------
@@ -70,10 +70,10 @@ def to_sql(
     coverage : float, default=0.95
         Coverage of the sets.
     search : {"case", "join"}, default="case"
-        How the piece of a score is found. "case": by nested comparisons, in each output. "join":
-        the pieces are a table in the statement, with one line for each, and rows are joined with
-        it. That is much shorter for a curve, but rows may come in another order, and it is slower:
-        1.4 times in DuckDB and 9 times in SQLite, for 220 pieces. It needs `table`.
+        How the piece for a score is found. "case": by nested comparisons, in each output. "join":
+        the pieces are a table in the statement, with one line for each piece, and rows are joined
+        with it. That is much shorter for a curve, but rows may come back in another order, and it
+        is slower: by a factor of 1.4 in DuckDB and 9 in SQLite, for 220 pieces. It needs `table`.
 
     Returns
     -------
@@ -83,10 +83,10 @@ def to_sql(
     Notes
     -----
     A score is compared as a double: comparing a 32-bit float with a cut that was rounded to 32 bits
-    would move scores into the next bin. Cuts are searched by halving, so that 5,000 bins nest 13
-    deep; in Spark, more than 63 cuts are an array that is searched by halving. SQLite reads some
-    decimals one unit in the last place off. So for SQLite, and for the engines that were not run,
-    doubles are written as whole numbers over powers of two.
+    would move scores into the next bin. Cuts are found by binary search, so 5,000 bins are nested
+    13 deep; in Spark, more than 63 cuts are an array with binary search. SQLite reads some decimals
+    with an error of one unit in the last place. So for SQLite, and for the engines that were not
+    run, doubles are written as whole numbers over powers of two.
 
     Examples
     --------

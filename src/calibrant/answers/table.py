@@ -17,21 +17,21 @@ class Exportable(Protocol):
 
 
 def export_table(calibrator: Exportable, *, coverage: float = 0.95) -> Table:
-    """Return a fitted calibrator as cuts and columns, or raise with the reason why it cannot be
+    """Return a fitted calibrator as cuts and columns, or raise an error that says why it cannot be
     exported.
 
     A calibrator can be exported if it predicts one of finitely many values, chosen by comparing the
     score with cuts. Comparisons do not round, so every engine finds the same value. A curve can be
-    exported too: straight between knots, or one that needs exp and log, which engines round
+    exported too, if it is linear between knots, or if it needs exp and log, which engines round
     differently in the last bits.
 
     Parameters
     ----------
     calibrator : calibrator of scores, Threshold or MonotoneBand
         A fitted calibrator on bins of the score, with or without segments, or one that is a curve.
-        Of a threshold the output is called selected: 1.0 for rows that are selected, 0.0 for those
-        that are not, and nothing (NULL) for rows that are referred to a person. Of a band they are
-        lower and upper, the limits at each score.
+        For a threshold, the output is called selected: 1.0 for rows that are selected, 0.0 for
+        those that are not, and nothing (NULL) for rows that are referred to a person. For a band,
+        the outputs are lower and upper, the limits at each score.
     coverage : float, default=0.95
         Coverage of the prediction sets.
 

@@ -146,35 +146,35 @@ class ConformalGuarantee(Result):
 
 @dataclass(eq=False, repr=False)
 class ConformalSets(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # type: ignore[misc]
-    """Sets of labels that contain the true one with a stated probability, at any sample size, for
+    """Sets of labels that contain the true label with a stated probability, at any sample size, for
     every distribution.
 
     Claimed: P(label in set) >= coverage, over the draw of the calibration rows and the future row;
     with ``conditional="label"`` also P(label in set | label = y) >= coverage for both labels y
     (Mondrian). Assumed: all rows are exchangeable, and the model was not trained on the calibration
-    rows. Not claimed: anything at one score, or given the calibration rows.
-    `BinningCalibrator.predict_set` guarantees something else: with a stated confidence over the
+    rows. Not claimed: anything about a single score, or given the calibration rows.
+    `BinningCalibrator.predict_set` has a different guarantee: with a stated confidence over the
     calibration rows, in *every* region, a bound on the rate of misses.
 
     Parameters
     ----------
     conditional : {"marginal", "label"}, default="marginal"
-        "marginal" covers over all rows; a rare label may then be covered rarely. "label" covers
-        within each label; then only the order of scores matters.
+        "marginal": the coverage holds over all rows; a rare label may then be covered rarely.
+        "label": the coverage holds within each label; then only the order of scores matters.
     center : float, default=0.5
-        For "marginal": the score at which both labels have the same nonconformity, 0.5 for
+        For "marginal": the score at which both labels have the same nonconformity: 0.5 for
         probabilities, 0 for logits. Coverage holds for any center; a good one makes sets smaller.
     randomized : bool, default=False
-        Break ties at random. The coverage is then met exactly, but one score may get different
-        sets: every row needs random numbers of its own. Pass `keys` when predicting, and a row gets
+        Break ties at random. The coverage is then met exactly, but the same score may get different
+        sets: every row needs its own random numbers. Pass `keys` when predicting so that a row gets
         the same set each time.
     pos_label : object, default=None
-        The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
+        The positive class. Required unless the labels are 0 and 1, -1 and 1, or bools.
     random_state : int, Generator, RandomState or None, default=0
-        Where `randomized`, the seed of the random numbers, which depend on the calibration rows
-        too. Without `keys`, they come from one generator that starts at `fit` and moves on with
-        every call, so that rows predicted one by one get different numbers; a model that was
-        loaded, copied or unpickled starts from a fresh seed.
+        If `randomized`, the seed for the random numbers, which also depend on the calibration rows.
+        Without `keys`, they come from one generator that starts at `fit` and advances with every
+        call, so rows predicted one by one get different numbers; a model that was loaded, copied or
+        unpickled starts from a fresh seed.
 
     Attributes
     ----------
@@ -188,15 +188,15 @@ class ConformalSets(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # ty
     Notes
     -----
     The nonconformity score of a row is center - score for the positive label and score - center for
-    the negative one. The p-value of a label is (1 + number of calibration rows whose score is at
-    least that) / (n + 1), among all rows or those of that label; the set holds the labels whose
-    p-value exceeds 1 - coverage. By exchangeability the rank of the future row is uniform, ties
-    counting against it, so P(p-value <= a) <= a. With ties broken by U uniform on (0, 1), the
-    p-value (number above + U (1 + number tied)) / (n + 1) is exactly uniform. This needs a U that
-    is independent of the rows, and averages over rows come out right only where different rows have
-    different U. So U is either drawn anew for each row, or a hash of the seed and the row's key.
-    "Exactly" is over random seeds, as with ``random_state=None``: with one fixed seed and few
-    possible outcomes the numbers may come out uneven.
+    the negative one. The p-value of a label is (1 + number of calibration rows whose nonconformity
+    score is at least that) / (n + 1), among all rows or those with that label; the set contains the
+    labels whose p-value exceeds 1 - coverage. By exchangeability, the rank of the future row is
+    uniform, with ties counting against it, so P(p-value <= a) <= a. With ties broken by U uniform
+    on (0, 1), the p-value (number above + U (1 + number tied)) / (n + 1) is exactly uniform. This
+    requires a U that is independent of the rows, and averages over rows are right only if different
+    rows have different U. So U is either drawn anew for each row, or a hash of the seed and the
+    row's key. "Exactly" means over random seeds, as with ``random_state=None``: with one fixed seed
+    and few possible outcomes, the numbers may be uneven.
 
     References
     ----------
@@ -255,15 +255,15 @@ class ConformalSets(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # ty
         ----------
         scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or Sample
             Scores of rows that the model was not trained on; or data with scores and labels, see
-            `calibrant.scored`, whose rows are brought into memory.
+            `calibrant.scored`, whose rows are read into memory.
         y : array-like of shape (n,)
             Labels of two classes.
         groups : array-like of shape (n,), optional
-            The group of each row, such as its customer. One row of each group is
-            drawn at random and the others are not used: the guarantee is then about a row drawn at
-            random from a new group.
+            The group of each row, such as its customer. One row from each group is drawn at random
+            and the others are not used: the guarantee is then about a row drawn at random from a
+            new group.
         classes : pair of labels, optional
-            Both labels, needed where the data may have only one of them.
+            Both labels. Required if the data may contain only one of them.
 
         Returns
         -------
@@ -354,17 +354,18 @@ class ConformalSets(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # ty
     ) -> FloatArray:
         """Return the p-value of each label, shape (n, 2); the columns follow `classes_`.
 
-        Under exchangeability the p-value of the true label is at most a with probability at most a.
+        Under exchangeability, the p-value of the true label is at most a with probability at most
+        a.
 
         Parameters
         ----------
         scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
             Scores of new rows.
         keys : array-like of shape (n,), optional
-            Where `randomized`, an integer or text per row, unique and unrelated to score and label,
+            If `randomized`, an integer or text per row, unique and unrelated to score and label,
             such as an id. The random numbers of a row are then a hash of `random_state`, the
-            calibration rows and its key: the same each time, whichever rows are predicted with it,
-            also by a model that was saved and loaded.
+            calibration rows and its key: they are the same each time, whichever rows are predicted
+            with it, and also in a model that was saved and loaded.
         """
         ranks = self._ranks(scores)
         shares = self._shares(ranks[0][0].size, keys)
@@ -385,8 +386,8 @@ class ConformalSets(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # ty
         """Return which labels are in the set, shape (n, 2), boolean; the columns follow `classes_`.
 
         The label of a future row lies in its set with probability at least `coverage`. A set may be
-        empty: the row is unusual for both labels. It counts as a miss, and the coverage still
-        holds. `keys` as for `predict_p_value`.
+        empty, if the row is unusual for both labels. It counts as a miss, and the coverage still
+        holds. `keys` are as in `predict_p_value`.
         """
         OPEN_UNIT.check("coverage", coverage)
         # use the decimal as written: in doubles 1 - 0.9 is less than 0.1, so 0.1 (n + 1) would miss
@@ -411,7 +412,7 @@ class ConformalSets(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # ty
         return None if self._source is None else self._source.key
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fitted sets as plain JSON values; `from_dict` reads it back."""
+        """Return the fitted sets as plain JSON values; `from_dict` reads them back."""
         check_is_fitted(self)
         return Saved.to_dict(self)
 

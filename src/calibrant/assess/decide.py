@@ -53,7 +53,7 @@ class Decisions(Result):
     cost : float
         Expected cost per row, given the regions of these rows: the mean of the costs in their
         regions, if "cannot tell" regions are decided by the middle of their interval. In the
-        population, regions may have other shares.
+        population, the regions may have other shares.
     cost_lower, cost_upper : float
         Limits on the expected cost.
     confidence_level : float

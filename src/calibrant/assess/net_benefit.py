@@ -45,12 +45,12 @@ class NetBenefit(Result):
     confidence_level : float
         All limits hold at once with this probability.
     n_rows : int
-        Rows.
+        Number of rows.
     population : str
-        Where the curves are not those of the rows: "in the weighted population", or "of rows of new
-        groups".
+        The population, if it differs from that of the rows: "in the weighted population", or "of
+        rows of new groups".
     drawn : str
-        What is assumed about how rows were drawn.
+        The assumption about how rows were drawn.
     """
 
     models: tuple[str, ...]
@@ -67,7 +67,7 @@ class NetBenefit(Result):
     drawn: str = "rows are independent draws from one distribution"
 
     def useful(self, model: str) -> NDArray[np.bool_]:
-        """At which thresholds the model is proved to be worth more than acting on none and acting
+        """The thresholds at which the model is proved to be better than acting on none and acting
         on all.
         """
         row = self.lower[self.models.index(model)]
@@ -99,7 +99,7 @@ class NetBenefit(Result):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What must be true for it to hold."""
+        """What must be true for the limits to hold."""
         return (
             self.drawn,
             "the models were not trained on these rows",
@@ -151,12 +151,12 @@ def net_benefit(
         1 - alpha.
     importance_weight, weight_bound : array-like of shape (n,), float, optional
         How much each row counts, and an upper bound on the weights, which is required. The curves
-        are then those of the weighted population.
+        are then for the weighted population.
     groups, max_group_size : array-like of shape (n,), int, optional
-        The group of each row, such as its customer, and as how many rows a group counts at most,
-        which is required. The curves are then those of rows of new groups.
+        The group of each row, such as its customer, and the largest number of rows that a group
+        counts as, which is required. The curves are then for rows of new groups.
     pos_label, classes
-        The positive class; both classes, if the labels may have only one of them.
+        The positive class; and both classes, if the data may contain only one of them.
 
     Returns
     -------
@@ -164,16 +164,16 @@ def net_benefit(
 
     Notes
     -----
-    At the threshold t net benefit is TP / n - FP / n * t / (1 - t) (Vickers and Elkin 2006): true
-    alarms, less false ones at the rate of exchange that t implies. In the population it is p R(t) -
-    (1 - p) F(t) t / (1 - t), with the share p of positives, and the shares R and F of positives and
-    negatives at or above t. A quarter of alpha goes to exact limits of p. The rest goes to
-    Kolmogorov's distance for the scores of positives and of negatives, which bounds R and F at all
-    t at once, ties or not (Massart 1990); models share it evenly.
+    At the threshold t, net benefit is TP / n - FP / n * t / (1 - t) (Vickers and Elkin 2006): true
+    alarms minus false alarms, weighted by the exchange rate that t implies. In the population, it
+    is p R(t) - (1 - p) F(t) t / (1 - t), where p is the share of positives, and R and F are the
+    shares of positives and of negatives at or above t. A quarter of alpha goes to exact limits on
+    p. The rest goes to Kolmogorov's distance for the scores of positives and of negatives, which
+    bounds R and F at all t at once, with or without ties (Massart 1990); models share it evenly.
 
-    With weights or groups it is the mean of b(t) = 1{s >= t} (y - (1 - y) t / (1 - t)), which lies
+    With weights or groups, it is the mean of b(t) = 1{s >= t} (y - (1 - y) t / (1 - t)), which lies
     between -t / (1 - t) and 1. Bets on the units bound this mean (`Units.limits`); models and
-    thresholds share alpha evenly, so fewer thresholds have narrower bands.
+    thresholds share alpha evenly, so fewer thresholds give narrower bands.
 
     Examples
     --------

@@ -40,16 +40,16 @@ class BetaCalibrator(CurveCalibrator):
     Parameters
     ----------
     parameters : {"abm", "ab", "am"}, default="abm"
-        "abm" learns all three; "ab" fixes the midpoint m at 1/2, where the curve keeps 1/2; "am"
-        fixes a = b, which is Platt scaling of the logit. The midpoint is tied to c by c = b ln(1 -
-        m) - a ln m.
+        "abm" learns all three; "ab" fixes the midpoint m at 1/2, so that a score of 1/2 stays 1/2;
+        "am" fixes a = b, which is Platt scaling of the logit. The midpoint is tied to c by c = b
+        ln(1 - m) - a ln m.
     pos_label : object, default=None
-        The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
+        The positive class. Required unless the labels are 0 and 1, -1 and 1, or bools.
 
     Attributes
     ----------
     a_, b_, c_ : float
-        The curve.
+        The parameters of the curve.
     guarantee_ : NoGuarantee
         Why nothing is guaranteed.
     classes_ : array of shape (2,)
@@ -60,10 +60,10 @@ class BetaCalibrator(CurveCalibrator):
     Notes
     -----
     This is logistic regression on ln p and -ln(1 - p). Scores of exactly 0 and 1 count as 2.2e-16
-    and 1 - 2.2e-16, since their logarithms are infinite; scores outside [0, 1] raise. Where the
-    best a or b is negative the curve would decrease somewhere, and the best curve with a = 0 or b =
-    0 is taken instead; scores that rank the wrong way round get a = b = 0, the base rate for all.
-    Separable labels get a finite curve, as in `PlattCalibrator`.
+    and 1 - 2.2e-16, because their logarithms are infinite; scores outside [0, 1] raise an error. If
+    the best a or b is negative, the curve would decrease somewhere, so the best curve with a = 0 or
+    b = 0 is used instead. Scores that rank rows in the wrong order give a = b = 0, the base rate
+    for all. Separable labels get a finite curve, as in `PlattCalibrator`.
 
     References
     ----------

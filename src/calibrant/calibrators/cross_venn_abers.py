@@ -43,15 +43,17 @@ _KNOWN = WeakerGuarantee(
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class CrossVennAbersCalibrator(ScoreCalibrator):
-    """Venn-Abers calibrators of several models' scores, one column each, merged by least regret.
+    """Venn-Abers calibrators for the scores of several models, one column each, merged by least
+    regret.
 
-    `CalibratedClassifier(model, VennAbersCalibrator(), cv=k)` makes one; its rows are scores of the
-    k fold models. Claimed: no bound; `guarantee_` says what is known of the folds before merging.
+    `CalibratedClassifier(model, VennAbersCalibrator(), cv=k)` makes one; each of its rows has the
+    scores of the k fold models. Claimed: no bound; `guarantee_` says what is known about the folds
+    before merging.
 
     Parameters
     ----------
     loss : {"log", "brier"}, default="log"
-        The loss whose largest regret is made small.
+        The loss whose largest regret is minimised.
     pos_label : object, default=None
         The positive class.
 
@@ -66,8 +68,9 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
 
     Notes
     -----
-    For log loss, with GM the geometric mean over folds, GM(p1) / (GM(1 - p0) + GM(p1)); for the
-    Brier score the mean over folds of p1 + (p0^2 - p1^2) / 2.
+    The merged probability is, for log loss, GM(p1) / (GM(1 - p0) + GM(p1)), where GM is the
+    geometric mean over folds; for the Brier score, it is the mean over folds of p1 + (p0^2 - p1^2)
+    / 2.
 
     References
     ----------
@@ -109,14 +112,14 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
         Parameters
         ----------
         scores : array-like of shape (n,); or Sample
-            Out-of-fold scores: each from the model of the row's own fold, which was not trained on
-            it.
+            Out-of-fold scores: each comes from the model of the row's own fold, which was not
+            trained on the row.
         y : array-like of shape (n,)
             Labels of two classes.
         folds : array-like of shape (n,)
-            The fold of each row; sorted, they are the columns that `predict` takes.
+            The fold of each row; the sorted folds are the columns that `predict` takes.
         classes : pair of labels, optional
-            Both labels, needed where the data may have only one of them.
+            Both labels. Required if the data may contain only one of them.
 
         Returns
         -------
@@ -141,7 +144,7 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
 
     @classmethod
     def from_folds(cls, folds: Sequence[VennAbersCalibrator]) -> Self:
-        """Merge calibrators that were fitted on their own fold's rows, all with the same classes."""
+        """Merge calibrators, each fitted on the rows of its own fold, all with the same classes."""
         if not folds:
             raise InvalidValueError(
                 "folds", "be at least one fitted VennAbersCalibrator", got="none"

@@ -42,20 +42,20 @@ class IsotonicCalibrator(CurveCalibrator):
     """Isotonic regression: turn scores into probabilities by the best-fitting non-decreasing curve.
 
     Claimed: no bound; `guarantee_` says what is known instead. Assumed for that: calibration and
-    future rows are independent draws from one distribution, whose rate of positives never falls as
-    the score rises.
+    future rows are independent draws from one distribution, whose rate of positives never decreases
+    as the score increases.
 
     Parameters
     ----------
     pos_label : object, default=None
-        The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
+        The positive class. Required unless the labels are 0 and 1, -1 and 1, or bools.
 
     Attributes
     ----------
     thresholds_, values_ : arrays of shape (m,)
-        The curve's corners; straight in between, and flat outside.
+        The curve's corners; it is linear between them, and flat outside.
     pieces_ : Pieces
-        The same curve by pieces, from which `predict` and exports compute.
+        The same curve in pieces, which `predict` and exports use.
     guarantee_ : WeakerGuarantee
         What is known, and why there is no bound.
     classes_ : array of shape (2,)
@@ -66,8 +66,8 @@ class IsotonicCalibrator(CurveCalibrator):
     Notes
     -----
     The curve minimises the sum of (y - g(score))^2 over non-decreasing g, by pooling adjacent
-    violators, with tied scores merged before pooling. As in scikit-learn the curve is interpolated
-    between neighbouring distinct scores. Unlike there, scores closer to each other than 1e-15 stay
+    violators, with tied scores merged before pooling. As in scikit-learn, the curve is interpolated
+    between neighbouring distinct scores. Unlike in scikit-learn, scores closer than 1e-15 are kept
     apart, which matters for tiny probabilities.
 
     References

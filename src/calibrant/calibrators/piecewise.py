@@ -25,8 +25,8 @@ class PiecewiseCalibrator(RegionCalibrator):
     pieces_: Pieces
     """The curve."""
     table_: FloatArray
-    """Of each piece where it begins, the value there, the slope, and what is added to the value for
-    the limits.
+    """For each piece: where it begins, the value there, the slope, and what is added to the value
+    for the limits.
     """
     _lines: FloatArray
 
@@ -63,20 +63,20 @@ class PiecewiseCalibrator(RegionCalibrator):
     def predict_interval(
         self, scores: ArrayLike, *, segments: ArrayLike | None = None
     ) -> FloatArray:
-        """Return the predicted probability moved by each average error of its region that is not
-        ruled out, (n, 2).
+        """Return the predicted probability, shifted by the average errors that its region does not
+        rule out, (n, 2).
 
-        This is h(score) plus the limits of the region on the rate less the average prediction,
-        clipped to [0, 1]; see the notes. With probability `confidence_level`, in every region at
-        once, some shift of the predictions of the whole region, within these limits before they are
-        clipped, makes their average the true rate. It is not an interval for the rate at one score;
-        `predict_rate_interval` gives that of the region's rate.
+        This is h(score) plus the region's limits on the rate minus the average prediction, clipped
+        to [0, 1]; see the notes. With probability `confidence_level`, in every region at once, some
+        shift of the predictions of the whole region, within these limits before they are clipped,
+        makes their average the true rate. It is not an interval for the rate at one score;
+        `predict_rate_interval` gives the interval for the region's rate.
         """
         check_is_fitted(self)
         return self._follow(scores, self.table_, segments)
 
     def value_ranges(self) -> tuple[FloatArray, FloatArray]:
-        """The smallest and the largest value of the curve in each region."""
+        """The smallest and largest values of the curve in each region."""
         return self.pieces_.range(self.partition_.as_bins())
 
     def _own_table(self, coverage: float) -> Table:

@@ -35,7 +35,7 @@ class PlattCalibrator(CurveCalibrator):
         Fit to Platt's targets, (n1 + 1) / (n1 + 2) for positives and 1 / (n0 + 2) for negatives,
         rather than 1 and 0. This is what scikit-learn's "sigmoid" does.
     pos_label : object, default=None
-        The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
+        The positive class. Required unless the labels are 0 and 1, -1 and 1, or bools.
 
     Attributes
     ----------
@@ -51,9 +51,9 @@ class PlattCalibrator(CurveCalibrator):
     Notes
     -----
     The curve minimises the mean of log(1 + exp(z)) - t z, z = intercept + slope * score, over
-    targets t. A penalty of 1e-12 on the squared coefficients of the standardised score picks a
-    finite curve where there would be none: with `smoothing=False`, labels that a threshold
-    separates, or of one class only. A score that never varies gets slope 0.
+    targets t. A penalty of 1e-12 on the squared coefficients of the standardised score gives a
+    finite curve in cases where there would be none: with `smoothing=False`, for labels that a
+    threshold separates, or of one class only. A score that never varies gets slope 0.
 
     References
     ----------

@@ -44,37 +44,37 @@ _ASSUMED = "the base map was fitted on a random part of the rows, which counts i
 
 @dataclass(eq=False, repr=False)
 class ScalingBinningCalibrator(LabelParameters, ValueParameters, BinParameters, RegionCalibrator):
-    """A base map fitted on one random part of the rows, and guaranteed bins of its output counted
-    on the other.
+    """Fit a base map on one random part of the rows, and count guaranteed bins of its output on the
+    other.
 
     Claimed, for every distribution and every base map: the guarantee of `BinningCalibrator`. With
-    probability at least `confidence_level` over the rows that are counted, in every bin at once,
-    the true rate of the positive class lies in the bin's interval. It holds because the base map
-    never sees the rows that are counted: given the first part it is a fixed function of the score,
-    and bins of a fixed function are what `BinningCalibrator` is about. Assumed: calibration and
-    future rows are independent draws from one distribution, and the model behind the scores was not
-    trained on them.
+    probability at least `confidence_level` over the counted rows, in every bin at once, the true
+    rate of the positive class lies in the bin's interval. This holds because the base map never
+    sees the counted rows: given the first part, it is a fixed function of the score, and bins of a
+    fixed function are what `BinningCalibrator` is about. Assumed: calibration and future rows are
+    independent draws from one distribution, and the model behind the scores was not trained on
+    them.
 
     Parameters
     ----------
     base : calibrator of scores, default=None
-        The map; None is `PlattCalibrator()`, "Platt-binning". With `TemperatureCalibrator()` or
-        `BetaCalibrator()` scores must be probabilities. `IsotonicCalibrator()` is the IROvA-TS idea
-        for two classes: pooling sees only the order of scores, which a temperature leaves alone.
+        The map; None means `PlattCalibrator()`, "Platt-binning". With `TemperatureCalibrator()` or
+        `BetaCalibrator()`, scores must be probabilities. `IsotonicCalibrator()` is the IROvA-TS
+        idea for two classes: pooling uses only the order of scores, which a temperature does not
+        change.
     n_bins : int or "auto", default="auto"
-        Number of bins; "auto" is the whole part of the cube root of the number of rows that are
-        counted.
+        Number of bins; "auto" is the cube root of the number of counted rows, rounded down.
     pilot : float or int, default=0.5
-        Fraction or number of rows, drawn at random, that fit the base map only.
+        Fraction or number of rows, drawn at random, that are used only to fit the base map.
     partition : {"quantile", "uniform"} or Partition, default="quantile"
-        Bins of equal mass of the base map's output, of equal width over (0, 1), or bins fixed
+        Bins of the base map's output: of equal mass, of equal width over (0, 1), or fixed
         beforehand.
     confidence_level, interval, value
         As in `BinningCalibrator`.
     pos_label : object, default=None
-        The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
+        The positive class. Required unless the labels are 0 and 1, -1 and 1, or bools.
     random_state : int, Generator, RandomState or None, default=0
-        Draws the pilot rows. None draws afresh each time.
+        Seed for drawing the pilot rows. None draws afresh each time.
     n_jobs : int or None, default=None
         Threads for very large inputs; results never depend on it.
 
@@ -85,7 +85,7 @@ class ScalingBinningCalibrator(LabelParameters, ValueParameters, BinParameters, 
     guarantee_ : Guarantee
         What is guaranteed, in numbers and in words.
     partition_, tally_
-        The regions of the base map's output, and what was seen in them.
+        The regions of the base map's output, and the counts of rows and labels in them.
     classes_ : array of shape (2,)
         The labels, sorted.
     n_features_in_ : int
@@ -94,11 +94,11 @@ class ScalingBinningCalibrator(LabelParameters, ValueParameters, BinParameters, 
     Notes
     -----
     The value of a bin comes from its own labels (see `value`), not from the mean of the base map
-    over it as in Kumar, Liang and Ma (2019). A strictly increasing base map leaves the order of
-    scores alone, so bins of equal mass are then those of the score itself: the base decides where
-    `partition="uniform"` puts its bins, and which scores are worth telling apart (isotonic), but a
-    strictly increasing one with quantile bins gives what `BinningCalibrator` gives on half of the
-    rows.
+    over it as in Kumar, Liang and Ma (2019). A strictly increasing base map does not change the
+    order of scores, so bins of equal mass are then those of the score itself. The base map
+    determines where `partition="uniform"` puts its bins, and which scores are kept apart
+    (isotonic). But a strictly increasing one with quantile bins gives the same result as
+    `BinningCalibrator` on half of the rows.
 
     References
     ----------
@@ -151,18 +151,19 @@ class ScalingBinningCalibrator(LabelParameters, ValueParameters, BinParameters, 
         max_group_size: int | None = None,
         group_target: str | None = None,
     ) -> Self:
-        """Fit the base map on a random part of the rows, cut and count bins of its output on the
-        others.
+        """Fit the base map on a random part of the rows, and cut and count bins of its output on
+        the others.
 
         Parameters
         ----------
         scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or Sample
             Scores of rows that the model was not trained on; or data with scores and labels, see
-            `calibrant.scored`, whose rows are brought into memory.
+            `calibrant.scored`, whose rows are read into memory.
         y : array-like of shape (n,)
             Labels of two classes.
         sample_weight : None
-            Must be None: nothing says which copies of a row fit the map and which are counted.
+            Must be None, because it is not defined which copies of a row fit the map and which are
+            counted.
         importance_weight : array-like of shape (n,), optional
             As in `BinningCalibrator.fit`, for the map and for the bins; give `weight_bound` too.
         groups : array-like of shape (n,), optional

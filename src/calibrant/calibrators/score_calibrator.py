@@ -77,9 +77,9 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
     score_range_seen_: Limits | None = None
     """Smallest and largest score that the calibrator was fitted on; None if they are not known."""
     stated_: Stated = NOTHING_STATED
-    """What `fit` was told of the data."""
+    """What `fit` was told about the data."""
     positive_index_: Literal[0, 1]
-    """The place of the positive class in `classes_`."""
+    """The index of the positive class in `classes_`."""
 
     @abstractmethod
     def predict(self, scores: ArrayLike) -> FloatArray:
@@ -121,11 +121,11 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
         self.score_range_seen_ = None
 
     def count_out_of_range(self, scores: ArrayLike | Sample) -> int:
-        """Return how many scores are of another scale: beyond `score_range_seen_` by more than half
-        its width.
+        """Return how many scores seem to be on another scale: outside `score_range_seen_` by more
+        than half its width.
 
-        `predict` and its like warn of them with a `CalibrantWarning`; `apply` does not, since it
-        may be lazy.
+        `predict` and similar methods issue a `CalibrantWarning` for them; `apply` does not, because
+        it may be lazy.
 
         >>> from calibrant import PlattCalibrator
         >>> calibrator = PlattCalibrator().fit([0.0, 0.2, 0.7, 1.0], [0, 1, 0, 1])
@@ -165,8 +165,8 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
         return columns
 
     def apply(self, data: Sample, *, coverage: float = 0.95, prefix: str = "") -> Any:
-        """Add columns to scored data where they are: calibrated, and what else the calibrator
-        predicts.
+        """Add columns to scored data in their own engine: calibrated, and whatever else the
+        calibrator predicts.
 
         Parameters
         ----------
@@ -176,14 +176,14 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
             Coverage of the prediction sets, for calibrators that have them. A set is text, such as
             "{0}" or "{0, 1}".
         prefix : str, default=""
-            What the names of the new columns begin with.
+            A prefix for the names of the new columns.
 
         Returns
         -------
         object
-            A frame, relation or reader of the same engine, lazy where the engine is lazy. A row for
-            which `predict` would raise has nulls in the new columns: its score is missing, not
-            finite or out of range, or its segment was not seen in `fit`.
+            A frame, relation or reader of the same engine, lazy if the engine is lazy. A row for
+            which `predict` would raise an error has nulls in the new columns: its score is missing,
+            not finite or out of range, or its segment was not seen in `fit`.
         """
         from calibrant.calibrators.predicted_columns import predicted_columns
 
@@ -206,7 +206,7 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
     def as_regions(self) -> RegionCalibrator | None:
         """Return this calibrator, if it has a finite partition with limits for each region.
 
-        Else None.
+        Otherwise None.
         """
         return None
 
@@ -249,7 +249,7 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
         """Read back what `to_dict` wrote.
 
-        Of `ScoreCalibrator`, a calibrator of any type of this package.
+        Called on `ScoreCalibrator` itself, it reads any type of calibrator in this package.
         """
         check_schema(state, _SCHEMA, ("type", "parameters", "classes", "positive_index", "state"))
         state = current_form(state)

@@ -39,17 +39,18 @@ class TemperatureCalibrator(CurveCalibrator):
     Parameters
     ----------
     scale : {"probability", "logit"}, default="probability"
-        What the scores are. Probabilities of exactly 0 and 1 count as 2.2e-16 and 1 - 2.2e-16,
-        since their logits are infinite; those outside [0, 1] raise. Logits may be any real numbers.
+        The scale of the scores. Probabilities of exactly 0 and 1 count as 2.2e-16 and 1 - 2.2e-16,
+        because their logits are infinite; those outside [0, 1] raise an error. Logits may be any
+        real numbers.
     pos_label : object, default=None
-        The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
+        The positive class. Required unless the labels are 0 and 1, -1 and 1, or bools.
 
     Attributes
     ----------
     temperature_ : float
-        Above 1 the scores were overconfident, below 1 underconfident. It lies between exp(-10) and
-        exp(10). The ends are reached where no finite temperature is best: labels that the score 1/2
-        separates, or scores that rank the wrong way round.
+        Above 1, the scores were overconfident; below 1, underconfident. It lies between exp(-10)
+        and exp(10). The ends are reached if no finite temperature is best: for labels that the
+        score 1/2 separates, or scores that rank rows in the wrong order.
     guarantee_ : NoGuarantee
         Why nothing is guaranteed.
     classes_ : array of shape (2,)
@@ -61,7 +62,7 @@ class TemperatureCalibrator(CurveCalibrator):
     -----
     The log loss is convex in b = 1 / temperature, and its derivative, the mean of (1 / (1 + exp(-b
     z)) - y) z over the logits z, is increasing: the temperature is its one root, found by
-    bracketing. Where every z is 0 it is 1.
+    bracketing. If every z is 0, it is 1.
 
     References
     ----------

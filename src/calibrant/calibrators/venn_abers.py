@@ -62,15 +62,15 @@ class VennAbersCalibrator(CurveCalibrator):
     Parameters
     ----------
     loss : {"log", "brier"}, default="log"
-        How `predict` merges the two into one probability: so that the largest regret over both
-        labels is smallest, in log loss or in Brier score.
+        The loss by which `predict` merges the two into one probability, which minimises the largest
+        regret over both labels in log loss or Brier score.
     pos_label : object, default=None
-        The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
+        The positive class. Required unless the labels are 0 and 1, -1 and 1, or bools.
 
     Attributes
     ----------
     cuts_ : array of shape (m,)
-        Where p0 or p1 changes: the state keeps these steps, not the rows.
+        Where p0 or p1 changes; these steps are stored, not the rows.
     p0_, p1_ : arrays of shape (m + 1,)
         The two probabilities between the cuts.
     guarantee_ : WeakerGuarantee
@@ -82,9 +82,9 @@ class VennAbersCalibrator(CurveCalibrator):
 
     Notes
     -----
-    One probability is p1 / (1 - p0 + p1) for log loss, and p1 + (p0^2 - p1^2) / 2 for the Brier
-    score. Tied scores are merged before pooling. The fit is one sort and a linear pass, exact in
-    whole numbers; a prediction is one binary search. See `calibrant.kernels.venn_abers`.
+    The merged probability is p1 / (1 - p0 + p1) for log loss, and p1 + (p0^2 - p1^2) / 2 for the
+    Brier score. Tied scores are merged before pooling. The fit is one sort and a linear pass, exact
+    in whole numbers; a prediction is one binary search. See `calibrant.kernels.venn_abers`.
 
     References
     ----------
@@ -126,11 +126,11 @@ class VennAbersCalibrator(CurveCalibrator):
         groups: ArrayLike | None = None,
         classes: ArrayLike | None = None,
     ) -> Self:
-        """Fit both steps; arguments as in `PlattCalibrator.fit`.
+        """Fit p0 and p1; arguments as in `PlattCalibrator.fit`.
 
-        Rows have no importance weights: rows with different weights are not exchangeable, as Venn
-        prediction needs. Of `groups`, one row each is drawn at random and the others are not used:
-        the claim is then about a row drawn at random from a new group.
+        Importance weights are not supported: rows with different weights are not exchangeable,
+        which Venn prediction requires. With `groups`, one row from each group is drawn at random
+        and the others are not used: the claim is then about a row drawn at random from a new group.
         """
         self._check_parameters()
         check_no_weights(scores, "rows with different weights are not exchangeable")

@@ -46,9 +46,10 @@ class VennBinningCalibrator(LabelParameters, BinParameters, RegionCalibrator):
       [p0, p1], which is not a confidence interval.
 
     Assumed: calibration and future rows are independent draws from one distribution, and the model
-    was not trained on the calibration rows. Bins cut from the counted rows leave out edge values
-    that were seen once: their own label was selected. The guarantee says nothing about a future
-    score that equals such an edge, and p0 = 0, p1 = 1 for it.
+    was not trained on the calibration rows. If bins are cut from the counted rows, they leave out
+    edge values that were seen once, because the row at an edge was selected by its score. The
+    guarantee says nothing about a future score that equals one of these edges; for it, p0 = 0 and
+    p1 = 1.
 
     Parameters
     ----------
@@ -58,14 +59,14 @@ class VennBinningCalibrator(LabelParameters, BinParameters, RegionCalibrator):
         How `predict` merges p0 and p1. For log loss the result is Laplace's rule of succession, (k
         + 1) / (N + 2).
     pos_label : object, default=None
-        The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
+        The positive class. Required unless the labels are 0 and 1, -1 and 1, or bools.
 
     Attributes
     ----------
     guarantee_ : Guarantee
         What is guaranteed, in numbers and in words.
     partition_, tally_
-        The regions, and what was seen in them.
+        The regions, and the counts of rows and labels in them.
     classes_ : array of shape (2,)
         The labels, sorted.
     n_features_in_ : int
@@ -76,7 +77,7 @@ class VennBinningCalibrator(LabelParameters, BinParameters, RegionCalibrator):
     Given how many scores lie below, at and above each edge, the labels of the N rows in a region
     are independent with one rate, and so is the label of a future row there. So the N + 1 labels
     are exchangeable, and given their sum k + Y the future one is 1 with probability (k + Y) / (N +
-    1) = p_Y. At an edge value that was seen once p_Y = Y.
+    1) = p_Y. At an edge value that was seen once, p_Y = Y.
 
     References
     ----------
@@ -121,9 +122,10 @@ class VennBinningCalibrator(LabelParameters, BinParameters, RegionCalibrator):
 
         Arguments as in `BinningCalibrator.fit`.
 
-        Rows have no importance weights: rows with different weights are not exchangeable, as Venn
-        prediction needs. Of `groups`, one row each is drawn at random and the others are not used:
-        the guarantee is then about a row drawn at random from a new group.
+        Importance weights are not supported: rows with different weights are not exchangeable,
+        which Venn prediction requires. With `groups`, one row from each group is drawn at random
+        and the others are not used: the guarantee is then about a row drawn at random from a new
+        group.
         """
         self._check_parameters()
         check_no_weights(scores, "rows with different weights are not exchangeable")
@@ -159,8 +161,8 @@ class VennBinningCalibrator(LabelParameters, BinParameters, RegionCalibrator):
         label is 0, or 1.
 
         They are not limits of a confidence interval; `predict_interval` gives those. They are 0 and
-        1 where the score equals an edge that was seen once. A tied edge that is part of a bin has
-        numbers of its own.
+        1 if the score equals an edge that was seen once. A tied edge that is part of a bin has its
+        own p0 and p1.
         """
         check_is_fitted(self)
         bins = self.partition_.as_bins()

@@ -47,9 +47,7 @@ class SegmentedScores:
 
 
 class Bins(Partition):
-    """Bins of the score: the bins of each segment, or of the only one there is, which is named
-    None.
-    """
+    """Bins of the score: the bins of each segment, or of a single segment, which is named None."""
 
     segments: tuple[Hashable, ...] = (None,)
 
@@ -72,9 +70,9 @@ class Bins(Partition):
         return self
 
     def numbers(self, segments: Iterable[Hashable]) -> IndexArray:
-        """Number of each segment.
+        """The index of each segment.
 
-        Of one that is not known, that of `OTHER`, or -1 without bins for other segments.
+        For an unknown segment, the index of `OTHER`, or -1 without bins for other segments.
         """
         known = {segment: number for number, segment in enumerate(self.segments)}
         other = known.get(OTHER, -1)
@@ -83,13 +81,13 @@ class Bins(Partition):
     def prepared(
         self, scores: NDArray[Any], segment: IndexArray | None
     ) -> NDArray[Any] | SegmentedScores:
-        """What `prepare` returns, of checked scores and the numbers of their segments."""
+        """What `prepare` returns, for checked scores and the indices of their segments."""
         return scores if segment is None else SegmentedScores(scores, segment)
 
     def inside(self, scores: NDArray[Any], segment: IndexArray | None) -> BoolArray:
-        """Whether each row is of a known segment and within its score range.
+        """Whether each row is in a known segment and within its score range.
 
-        `segment` has the numbers of `numbers`.
+        `segment` has the indices that `numbers` returns.
         """
         low = self.layout.low
         high = self.layout.high
@@ -106,7 +104,7 @@ class Bins(Partition):
 
     @property
     def n_regions(self) -> int:
-        """How many regions there are."""
+        """The number of regions."""
         return int(self.layout.cells.first[-1])
 
     @property
@@ -127,8 +125,8 @@ class Bins(Partition):
         return self.layout.absorbed_cells
 
     def gather(self, rows: IntArray, positives: IntArray) -> tuple[IntArray, IntArray, int]:
-        """From counts per cell between the count cuts to counts per region, and how many rows count
-        in none.
+        """Turn counts per cell between the count cuts into counts per region, and the number of
+        rows that count in none.
         """
         if not self.layout.n_uncounted and not self.has_absorbed:  # each cell is a region
             return rows, positives, 0
@@ -139,8 +137,8 @@ class Bins(Partition):
         """Return the bins whose edges are these atoms, order statistics of a sample with `rows`
         rows in each region.
 
-        `absorbing` says at how many ranks the edges of each segment were taken, where tied ones are
-        absorbed. A segment without atoms keeps its bins.
+        If tied edges are absorbed, `absorbing` is the number of ranks at which the edges of each
+        segment were taken. A segment without atoms keeps its bins.
         """
         first, last, n_rows = self.layout.ranks(rows)
         ends = np.cumsum([part.edges.size for part in self.parts])[:-1]
@@ -187,8 +185,8 @@ class Bins(Partition):
         )
 
     def cut_counts(self) -> IntArray:
-        """Rows of each region in the sample whose order statistics are the edges.
+        """The number of rows in each region, in the sample whose order statistics are the edges.
 
-        0 in segments with other edges.
+        It is 0 in segments with other edges.
         """
         return self.layout.cut_counts()

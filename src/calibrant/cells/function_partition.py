@@ -36,7 +36,7 @@ class FunctionPartition(Partition):
 
     @property
     def n_regions(self) -> int:
-        """How many regions there are."""
+        """The number of regions."""
         return len(self.values)
 
     def describe(self) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ class FunctionPartition(Partition):
         return np.array([numbers[kind] for kind in kinds.tolist()], dtype=np.intp)[inverse]
 
     def regions_of(self, prepared: Any, *, threads: int = 1) -> IndexArray:
-        """Region of each row, which `prepare` has found already."""
+        """The region of each row, as found by `prepare`."""
         regions: IndexArray = prepared
         return regions
 
@@ -90,7 +90,9 @@ class FunctionPartition(Partition):
 
     @cached_property
     def fingerprint(self) -> str:
-        """A short name of the content: a tree's splits, or the name and constants of a function."""
+        """A short fingerprint of the content: a tree's splits, or the name and constants of a
+        function.
+        """
         content = _function_mark(self.function) if self._content is None else self._content
         return hashlib.sha256(repr((content, self.describe())).encode()).hexdigest()[:16]
 

@@ -49,8 +49,8 @@ class Partition(Saved, ABC):
     `fixed_width`, `from_edges`, `uniform_mass`, `atoms`, `from_function`, `from_tree` and
     `by_segment`.
 
-    Inputs go through `prepare` once, which checks them; the methods with a parameter `prepared`
-    take what it returned.
+    Inputs are passed to `prepare` once, which checks them; methods with a parameter `prepared` take
+    what it returned.
     """
 
     def __getstate__(self) -> Any:
@@ -60,7 +60,7 @@ class Partition(Saved, ABC):
     @property
     @abstractmethod
     def n_regions(self) -> int:
-        """How many regions there are."""
+        """The number of regions."""
 
     @abstractmethod
     def describe(self) -> tuple[str, ...]:
@@ -82,7 +82,7 @@ class Partition(Saved, ABC):
         return {}
 
     def as_bins(self) -> Bins:
-        """Return the bins of the score that this is; raise for regions of other inputs."""
+        """Return this partition as bins of the score; raise an error for regions of other inputs."""
         raise InvalidTypeError("partition", "be bins of a score", got=type(self).__name__)
 
     @property
@@ -115,13 +115,13 @@ class Partition(Saved, ABC):
         return self.regions_of(self.prepare(inputs, segments))
 
     def membership(self, prepared: Any, *, threads: int = 1) -> IndexArray:
-        """Region each input counts in, and -1 where it counts in none (see `uniform_mass`)."""
+        """The region in which each input counts, or -1 if it counts in none (see `uniform_mass`)."""
         return self.regions_of(prepared, threads=threads)
 
     def count(
         self, prepared: Any, codes: CodeArray, *, pass_rows: int = 0, threads: int = 1
     ) -> tuple[IntArray, IntArray, int]:
-        """Rows and positives of each region, and how many rows count in none."""
+        """The number of rows and positives in each region, and of rows that count in none."""
         regions = self.membership(prepared, threads=threads)
         both = np.bincount(2 * (regions + 1) + codes, minlength=2 * (self.n_regions + 1)).reshape(
             -1, 2
@@ -136,7 +136,7 @@ class Partition(Saved, ABC):
     def follow(self, prepared: Any, lines: FloatArray, *, threads: int = 1) -> FloatArray:
         """Each score's value, or limits, on a curve with one line per region.
 
-        Only bins of a score have one.
+        Only bins of a score have a curve.
         """
         raise InvalidTypeError(
             "partition", "be bins of a score to have a curve", got=type(self).__name__
@@ -169,7 +169,7 @@ class Partition(Saved, ABC):
 
     @cached_property
     def fingerprint(self) -> str:
-        """A short name of the content: tallies that carry the same one may be added."""
+        """A short fingerprint of the content: tallies with the same fingerprint may be added."""
         try:
             content = json.dumps(self.to_dict(), sort_keys=True)
         except InvalidTypeError:
@@ -214,8 +214,8 @@ class Partition(Saved, ABC):
     ) -> ScorePartition:
         """Half-open bins [e1, e2) between the given inner edges.
 
-        The edges must not come from the rows that will be tallied; for those there is
-        `uniform_mass`. Without a `score_range` the end bins are open-ended.
+        The edges must not come from the rows that will be tallied; for such edges, use
+        `uniform_mass`. Without a `score_range`, the end bins are open-ended.
 
         >>> Partition.from_edges([0.2, 0.8]).describe()
         ('(-inf, 0.2)', '[0.2, 0.8)', '[0.8, inf)')
@@ -237,15 +237,15 @@ class Partition(Saved, ABC):
 
     @staticmethod
     def uniform_mass(scores: ArrayLike, n_bins: int) -> ScorePartition:
-        """Bins between order statistics of the very scores that will be tallied.
+        """Bins between order statistics of the same scores that will be tallied.
 
         The edges are the order statistics of rank ceil(b (n + 1) / n_bins). The regions are the
         open intervals between neighbouring edge values, and each edge value seen more than once,
         which is a region of its own. An edge value seen once counts in no tally. Given how many
-        scores lie below, at and above each edge, the scores strictly between two edges are i.i.d.
-        and so are the labels at an atom, so fixed-n intervals stay exact, ties or not. After Gupta
-        and Ramdas (2021), "Distribution-free calibration guarantees for histogram binning without
-        sample splitting".
+        scores lie below, at and above each edge, the scores strictly between two edges are i.i.d.,
+        and so are the labels at an atom, so fixed-n intervals stay exact, with or without ties.
+        After Gupta and Ramdas (2021), "Distribution-free calibration guarantees for histogram
+        binning without sample splitting".
 
         >>> Partition.uniform_mass([0.1, 0.2, 0.3, 0.4, 0.5, 0.5, 0.5], 2).describe()
         ('(-inf, 0.4)', '(0.4, inf)')
@@ -260,9 +260,9 @@ class Partition(Saved, ABC):
 
     @staticmethod
     def atoms(values: ArrayLike) -> ScorePartition:
-        """One region per score value, for scores known beforehand to take finitely many.
+        """One region per score value, for scores known beforehand to take finitely many values.
 
-        Other scores fall between.
+        Other scores fall into the regions in between.
 
         >>> Partition.atoms([0.0, 1.0]).describe()
         ('(-inf, 0)', '{0}', '(0, 1)', '{1}', '(1, inf)')
@@ -282,7 +282,8 @@ class Partition(Saved, ABC):
         function : callable
             Takes the inputs and returns one region per row.
         regions : int or iterable
-            How many regions, when the function returns numbers from 0; or the values it may return.
+            The number of regions, if the function returns numbers from 0; or the values that it may
+            return.
 
         Examples
         --------
@@ -316,7 +317,7 @@ class Partition(Saved, ABC):
 
     @staticmethod
     def from_tree(tree: Any) -> FunctionPartition:
-        """The leaves of a fitted scikit-learn decision tree, grown on other rows than those that
+        """The leaves of a fitted scikit-learn decision tree, grown on rows other than those that
         will be tallied.
         """
         from calibrant.cells.function_partition import FunctionPartition
@@ -339,7 +340,7 @@ class Partition(Saved, ABC):
         """Bins of the score within each segment: every segment has its own regions, all within one
         error budget.
 
-        `other` are the bins of all segments that have none of their own. Without it, such segments
+        `other` is the partition for all segments without their own bins. Without it, these segments
         raise an error.
 
         >>> bins = Partition.by_segment({"north": Partition.fixed_width(2),

@@ -31,29 +31,30 @@ class ScorePartition(Bins):
     An edge value may be a region of its own, or count in no region.
 
     Every region is a run of doubles [c, d): the region of a single value a is [a, next double after
-    a). So all of the work on rows is one question, for all kinds of regions: how many cuts are at
-    most the score?
+    a). So for all kinds of regions, the work on rows comes down to one question: how many cuts are
+    at most the score?
 
     Parameters
     ----------
     edges : array of shape (m,)
         Strictly increasing inner edges.
     score_range : (float, float)
-        Scores outside it raise an error; (-inf, inf) takes any.
+        Scores outside it raise an error; (-inf, inf) accepts all scores.
     first_rank, last_rank : int arrays of shape (m,), optional
-        For edges that are order statistics of the tallied sample: which ranks each edge value
-        occupies in it. A value of several ranks is a region of its own, an atom; a value of one
+        For edges that are order statistics of the tallied sample: the ranks that each edge value
+        occupies in it. A value with several ranks is a region of its own, an atom; a value with one
         rank counts in no region.
     n_rows : int, optional
         Size of that sample.
     absorbing : int, optional
-        How many ranks, fixed beforehand, the edges were taken at, where the bin to the right of a
-        value of several ranks absorbs it. A value with at least as many rows as the bin stays a
-        region of its own.
+        The number of ranks, fixed beforehand, at which the edges were taken, if the bin to the
+        right of a value with several ranks absorbs that value. A value with at least as many rows
+        as the bin stays a region of its own.
     aside : int
-        Rows of the segment that were drawn at random before any was counted; they are not counted.
+        Number of pilot rows of the segment: they were drawn at random before any row was counted,
+        and are not counted.
     atoms : bool
-        Make every edge value a region of its own.
+        Whether every edge value is a region of its own.
     """
 
     _entries: ClassVar[EntryTable] = {
@@ -99,8 +100,8 @@ class ScorePartition(Bins):
 
     @property
     def is_tied(self) -> NDArray[np.bool_]:
-        """For each edge, whether its value was seen more than once in the sample that it is an
-        order statistic of.
+        """For each edge, whether its value was seen more than once in the sample from which it is
+        an order statistic.
         """
         if self.first_rank is None or self.last_rank is None:
             return np.zeros(self.edges.size, dtype=bool)
@@ -111,8 +112,8 @@ class ScorePartition(Bins):
         """For each edge, whether its value is part of the bin to its right, and was seen more than
         once.
 
-        That depends on the ranks and on the edges alone, so that the labels of the bin and of the
-        value stay independent of it.
+        This depends only on the ranks and the edges, so the labels of the bin and of the value stay
+        independent of it.
         """
         tied = self.is_tied
         if (
@@ -151,7 +152,7 @@ class ScorePartition(Bins):
 
     @property
     def count_cuts(self) -> FloatArray:
-        """The same for counting, where an edge value that counts in no region is a cell of its own."""
+        """The cuts for counting, where an edge value that counts in no region is a cell of its own."""
         return self.layout.count_cells.cuts
 
     @property
@@ -190,7 +191,7 @@ class ScorePartition(Bins):
     def count(
         self, prepared: Any, codes: CodeArray, *, pass_rows: int = 0, threads: int = 1
     ) -> tuple[IntArray, IntArray, int]:
-        """Rows and positives of each region, and how many rows count in none."""
+        """The number of rows and positives in each region, and of rows that count in none."""
         return self.gather(
             *kernels.count(prepared, codes, self.count_cuts, pass_rows=pass_rows, threads=threads)
         )
@@ -216,9 +217,9 @@ class ScorePartition(Bins):
 
     @classmethod
     def at(cls, values: FloatArray, aside: int = 0) -> Self:
-        """One region per distinct value, of values in increasing order.
+        """One region per distinct value, for values in increasing order.
 
-        See `Partition.atoms` for any others.
+        For other values, see `Partition.atoms`.
         """
         repeated = values[1:] <= values[:-1]
         return cls(
@@ -228,7 +229,7 @@ class ScorePartition(Bins):
         )
 
     def with_parts(self, parts: Sequence[ScorePartition]) -> ScorePartition:
-        """Return other bins in the place of these."""
+        """Return other bins in place of these."""
         return parts[0]
 
     @classmethod

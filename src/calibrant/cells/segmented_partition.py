@@ -22,7 +22,7 @@ from calibrant.text.sentences import shown
 
 
 class SegmentedPartition(Bins):
-    """A segment crossed with bins of the score; each segment may have bins of its own.
+    """Segments crossed with bins of the score; each segment may have its own bins.
 
     See `Partition.by_segment`.
     """
@@ -60,7 +60,7 @@ class SegmentedPartition(Bins):
 
     @property
     def offsets(self) -> IndexArray:
-        """The first region of each segment, and the number of all regions."""
+        """The first region of each segment, and the total number of regions."""
         return self.layout.cells.first
 
     @property
@@ -114,8 +114,8 @@ class SegmentedPartition(Bins):
         return SegmentedScores(scores, segment)
 
     def numbers(self, segments: Iterable[Hashable]) -> IndexArray:
-        """As in `Bins`; raises an error for text if segments are numbers, and the reverse: all
-        would be `OTHER`.
+        """As in `Bins`; raises an error for text if segments are numbers, and vice versa, because
+        all would be `OTHER`.
         """
         names = list(segments)
         known, asked = (
@@ -143,7 +143,7 @@ class SegmentedPartition(Bins):
         )
 
     def membership(self, prepared: SegmentedScores, *, threads: int = 1) -> IndexArray:
-        """Region in which each row counts; -1 where it counts in none."""
+        """The region in which each row counts; -1 if it counts in none."""
         return self.count_regions[self.layout.count_cells.find(prepared.scores, prepared.segment)]
 
     def _key(self) -> tuple[Hashable, ...]:

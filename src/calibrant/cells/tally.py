@@ -135,18 +135,19 @@ class Tally(Saved):
     Attributes
     ----------
     counts, positives : int arrays of shape (n_regions,)
-        Rows, and rows with the positive label.
+        The number of rows, and of rows with the positive label.
     uncounted : int
-        Rows outside every region (see `Partition.uniform_mass`).
+        The number of rows outside every region (see `Partition.uniform_mass`).
     over : Partition, NamedPartition or None
-        The partition; tallies of different partitions are not added. Its fingerprint is
-        `partition`, and found only where it is needed.
+        The partition; tallies over different partitions cannot be added. Its fingerprint is
+        `partition`, which is computed only when it is needed.
     weights : WeightSums or None
-        Sums of importance weights, where they were given.
+        Sums of importance weights, if they were given.
     absorbed : Tally or None
-        What was seen at the edges that bins absorb; these rows count in their bins too.
+        The counts at the edges that bins absorb; these rows count in their bins too.
     groups : GroupCounts or None
-        How many groups have each number of rows and positives in a region, if rows have groups.
+        The number of groups with each number of rows and positives in a region, if rows have
+        groups.
 
     Examples
     --------
@@ -205,7 +206,7 @@ class Tally(Saved):
     def from_counts(
         cls, counts: ArrayLike, positives: ArrayLike, *, partition: Partition | None = None
     ) -> Self:
-        """Make a tally of counts that were taken elsewhere, say by a GROUP BY."""
+        """Make a tally from counts taken elsewhere, for example by a GROUP BY."""
         if partition is not None:
             check_partition(partition)
         tally = cls(
@@ -253,9 +254,9 @@ class Tally(Saved):
     ) -> Self:
         """Tally prepared inputs and coded labels.
 
-        `repeats` says how many identical rows each row stands for.
+        `repeats` is the number of identical rows that each row stands for.
 
-        `groups` are the number of each row's group, the keys of the groups, and what puts groups
+        `groups` has the index of each row's group, the keys of the groups, and what puts groups
         into blocks.
         """
         if groups is not None:
@@ -287,7 +288,7 @@ class Tally(Saved):
     def regrouped(self, regions: IndexArray, partition: Partition) -> Tally:
         """The tally over a partition whose regions are made of these.
 
-        Rows of those sent to -1 are uncounted.
+        Rows in regions that map to -1 are uncounted.
         """
         inside = regions >= 0
         counts, positives = np.zeros((2, partition.n_regions), dtype=np.int64)
@@ -317,17 +318,17 @@ class Tally(Saved):
 
     @property
     def n_regions(self) -> int:
-        """How many regions there are."""
+        """The number of regions."""
         return len(self.counts)
 
     @property
     def n_rows(self) -> int:
-        """How many rows were seen, in regions or in none."""
+        """The number of rows, in regions or in none."""
         return sum(map(int, self.counts)) + self.uncounted
 
     @property
     def rates(self) -> FloatArray:
-        """Share of positives in each region; NaN where no row was seen."""
+        """Share of positives in each region; NaN if a region has no rows."""
         rates = np.full(self.n_regions, np.nan)
         np.divide(self.positives, self.counts, out=rates, where=self.counts > 0)
         return rates

@@ -38,14 +38,14 @@ class ScoredOutput(FrameOutput):
             "default": always numpy arrays. "input": pandas in, pandas out, with the same index;
             Polars in, Polars out; arrays for all other rows. None changes nothing.
         missing_scores : {"raise", "nan"}, optional
-            What to answer for a row that the model has no score for, NaN: an error, as at first, or
-            NaN for its probabilities, [0, 1] for an interval and all labels for a set. `predict`
+            The answer for a row whose score from the model is NaN: an error, which is the default,
+            or NaN for its probabilities, [0, 1] for an interval and all labels for a set. `predict`
             and `fit` always raise an error. None changes nothing.
 
         Returns
         -------
         self
-            A clone of it starts anew: arrays, and an error.
+            A clone starts with the defaults: arrays, and an error.
         """
         if missing_scores is not None:
             self._missing_scores = _MISSING_SCORES.check("missing_scores", missing_scores)

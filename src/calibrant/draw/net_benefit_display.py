@@ -25,7 +25,7 @@ class NetBenefitDisplay(Display):
     Parameters
     ----------
     curves : NetBenefit
-        What `calibrant.net_benefit` returns.
+        The result of `calibrant.net_benefit`.
 
     Attributes
     ----------

@@ -44,19 +44,19 @@ class ReliabilityDisplay(ReliabilityPlot):
     ----------
     observed : ReliabilityTable or mapping of names to them, default=None
         Observed rates, drawn as points with their intervals as whiskers, above a histogram of the
-        scores. Of several models the points are joined by lines, and there is no histogram.
+        scores. For several models, the points are joined by lines, and there is no histogram.
     guarantee : Guarantee, default=None
         Predicted values and guaranteed intervals, drawn as steps or a curve in bands.
     bounds : float array of shape (n_regions, 2), default=None
-        Where each region of `guarantee` begins and ends.
+        The start and end of each region of `guarantee`.
     curve : float array of shape (n_points, 2), default=None
-        Scores and what is predicted there, drawn as a curve through the bands in place of steps.
+        Scores and the predictions there, drawn as a curve through the bands instead of steps.
     name : str, default=None
         Name of the model, for the legend.
     band : MonotoneBand, default=None
-        Fitted; its limits for the rate at every score are drawn as a band.
+        A fitted band; its limits on the rate at every score are drawn.
     confidence_level : float, default=None
-        With several models, at which the intervals of all of them hold at once.
+        With several models, the level at which the intervals of all models hold at once.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class ReliabilityDisplay(ReliabilityPlot):
     figure_ : matplotlib Figure
         The figure of the axes.
     difference_ax_ : matplotlib Axes or None
-        The axes of the second panel, observed minus predicted, where there is one.
+        The axes of the second panel, observed minus predicted, if there is one.
 
     Examples
     --------
@@ -111,13 +111,13 @@ class ReliabilityDisplay(ReliabilityPlot):
         y, n_bins, partition, confidence_level, interval, pos_label
             As in `calibrant.metrics.reliability_table`.
         scores : array-like of shape (n,), or mapping of names to such arrays
-            Scores; of several models for one diagram. Their intervals then hold for all bins of all
-            models at once.
+            Scores; or, to draw several models in one diagram, the scores of each. The intervals
+            then hold for all bins of all models at once.
         importance_weight, weight_bound, groups, max_group_size
-            As there, for weighted or grouped rows; not with `monotone`.
+            As in `reliability_table`, for weighted or grouped rows; not with `monotone`.
         monotone : bool, default=False
             Whether to draw the `MonotoneBand` of the same rows too: limits at every score, which
-            assume that the rate does not fall. They hold at `confidence_level` by themselves. A
+            assume that the rate does not decrease. They hold at `confidence_level` on their own. A
             band that the data refute is not drawn.
         name : str, default=None
             Name of the model, for the legend.
@@ -180,14 +180,14 @@ class ReliabilityDisplay(ReliabilityPlot):
         Parameters
         ----------
         estimator : classifier
-            Fitted, with `predict_proba`.
+            A fitted classifier with `predict_proba`.
         X : array-like or frame of shape (n, n_features)
             Rows that the classifier was not trained on.
         y : array-like of shape (n,)
             Their labels.
         pos_label : object, default=None
-            The positive class; None is that of a `CalibratedClassifier`, or the second of the
-            sorted classes. Of more than two classes, the one that is drawn against the rest.
+            The positive class; None means that of a `CalibratedClassifier`, or the second of the
+            sorted classes. With more than two classes, the class to draw against the rest.
         **options : dict
             As in `from_predictions`.
 
@@ -235,7 +235,7 @@ class ReliabilityDisplay(ReliabilityPlot):
         scale: str = "linear",
         n_columns: int = 3,
     ) -> list[ReliabilityDisplay]:
-        """Draw a small diagram for each segment, on one scale.
+        """Draw a small diagram for each segment, all on the same scale.
 
         All intervals of all segments hold at once.
 
@@ -248,7 +248,7 @@ class ReliabilityDisplay(ReliabilityPlot):
         scale : {"linear", "logit"}, default="linear"
             As in `plot`.
         n_columns : int, default=3
-            Diagrams side by side.
+            Number of diagrams side by side.
 
         Returns
         -------
@@ -280,17 +280,17 @@ class ReliabilityDisplay(ReliabilityPlot):
         difference: bool | str = "auto",
         ax: Axes | None = None,
     ) -> Self:
-        """Draw what a fitted calibrator predicts and guarantees and, if given, the rates of other
-        rows.
+        """Draw what a fitted calibrator predicts and guarantees and, if given, the rates among
+        other rows.
 
         Parameters
         ----------
         calibrator : calibrator or CalibratedClassifier
-            Fitted, on bins of one score.
+            A fitted calibrator on bins of one score.
         y, scores : array-like of shape (n,), default=None
-            Rows that the calibrator was not fitted on, of the same population. Their rates are
-            drawn with exact intervals of their own, at the calibrator's confidence level: held-out
-            rates are noisy too.
+            Rows that the calibrator was not fitted on, from the same population. Their rates are
+            drawn with their own exact intervals, at the calibrator's confidence level, because
+            held-out rates are noisy too.
         groups, max_group_size : array-like of shape (n,), int, default=None
             The group of each of those rows, as in `calibrant.metrics.reliability_table`.
         name : str, default=None

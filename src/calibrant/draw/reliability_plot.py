@@ -108,18 +108,19 @@ class ReliabilityPlot(Display):
         legend : bool, default=True
             Whether to draw the legend.
         scale : {"linear", "logit"}, default="linear"
-            Of both axes. "logit" shows rare events, with rates of 0.001 and of 0.01 apart; it has
-            no histogram.
+            The scale of both axes. "logit" suits rare events: it shows rates such as 0.001 and 0.01
+            apart. It has no histogram.
         thresholds : Threshold, or mapping of names to scores, default=None
-            Marked by lines; those of a `Threshold` with what happens to the rows between them.
+            Thresholds to mark by lines; those of a `Threshold` are shown with what happens to the
+            rows between them.
         limits : (float, float, float), default=None
             The ends of the axis of scores, and the highest rate; None takes those of the data.
         difference : bool or "auto", default="auto"
-            Whether to draw a second panel, of one model: observed rate minus prediction with its
-            limits, which hold for all bins at once as those of the rates do. Its bins stand side by
-            side, as wide as their share of the rows. "auto" draws it in a new figure where three
-            quarters of the rows have scores in one fifth of the axis, at an end of it: a rule on
-            scores alone.
+            Whether to draw a second panel, for one model: observed rate minus prediction with its
+            limits, which hold for all bins at once, like those of the rates. Its bins are drawn
+            side by side, each as wide as its share of the rows. "auto" draws it in a new figure if
+            three quarters of the rows have scores in one fifth of the axis, at one of its ends.
+            This rule depends only on the scores.
 
         Returns
         -------

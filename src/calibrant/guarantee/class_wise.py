@@ -18,9 +18,9 @@ class ClassWiseGuarantee(Result):
     Attributes
     ----------
     confidence_level : float
-        Probability that everything said holds.
+        Probability that all statements hold.
     guarantees : mapping from label to Guarantee
-        That of each class against the rest, at a level that shares the error budget equally.
+        The guarantee for each class against the rest; the classes share the error budget equally.
     adds_up : bool
         Whether the probabilities of a row add up to 1.
     """
@@ -48,14 +48,14 @@ class ClassWiseGuarantee(Result):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What must be true for it to hold."""
+        """What must be true for the guarantee to hold."""
         return tuple(
             dict.fromkeys(text for one in self.guarantees.values() for text in one.assumptions)
         )
 
     @property
     def sentence(self) -> str:
-        """What is proved of all classes, and on which assumption, in 35 words at most."""
+        """What is proved about all classes, and under which assumption, in 35 words at most."""
         worst = self.guarantees[self.worst]
         if not self.is_proved:
             unproved = next(one for one in self.guarantees.values() if not one.is_proved)
@@ -79,7 +79,7 @@ class ClassWiseGuarantee(Result):
         return f"Each class has an equal part of the error budget. {sums}."
 
     def tables(self) -> tuple[ResultTable, ...]:
-        """The guarantee of each class, and the regions of all."""
+        """The guarantee for each class, and the regions of all classes."""
         classes = {
             "class": [str(label) for label in self.guarantees],
             "n_regions": [len(one.regions) for one in self.guarantees.values()],

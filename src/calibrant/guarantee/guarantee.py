@@ -44,48 +44,49 @@ class Guarantee(Result):
 
     With probability at least `confidence_level` over the calibration data, *in every region at
     once*, the true rate of the positive class lies in [lower, upper], and so within `epsilon` of
-    the predicted value; and every limit of `mass_limits` holds, where there are such limits.
+    the predicted value; and, if there are `mass_limits`, they all hold.
 
     Attributes
     ----------
     confidence_level : float
         1 - alpha.
     method : str
-        Name of the interval.
+        Name of the interval method.
     regions : tuple of str
         Name of each region.
     counts, positives : int arrays of shape (n_regions,)
-        Rows and positive rows seen.
+        Numbers of rows and positive rows.
     value, lower, upper : float arrays of shape (n_regions,)
         Predicted probability and confidence limits.
     positive_label : object
         The label of the positive class.
     statement : Statement
-        The facts that the sentence, the assumptions and the notes are made of.
+        The facts behind the sentence, the assumptions and the notes.
     mass_limits : MassLimits or None
-        Limits on the mass of each region and of what lies in no region; None if nothing is proved
-        about mass.
+        Limits on the mass of each region and on the mass outside all regions; None if nothing is
+        proved about mass.
     margin : float array of shape (n_regions,), or None
-        Where predictions vary within a region: `value` is their average over the calibration rows
-        of the region, and their average over the population is at most this far from it.
+        If predictions vary within a region: `value` is their average over the calibration rows of
+        the region, and their average over the population differs from it by at most this margin.
     errors : Interval or None
-        Then also: limits on the rate less the average prediction, in each region.
+        If predictions vary within a region: limits on the rate minus the average prediction, in
+        each region.
     read : tuple of str
         What was read from a saved state and not recomputed from the rows, such as "counts"; empty
-        after `fit`. Only `calibrant verify`, with the rows, shows that it is true.
+        after `fit`. Only `calibrant verify`, which needs the rows, can confirm it.
 
     Notes
     -----
-    Everything that is said comes from one event: all limits on rates hold, which fails with
-    probability at most 95% of alpha, and all limits on mass hold, which fails with at most 5% of
-    alpha. On this event every statement about some of the regions is true at once, so any of them
-    may be chosen after looking. Without limits on mass (streams, shifted populations) the limits on
-    rates have all of alpha.
+    Every statement follows from one event: all limits on rates hold, which fails with probability
+    at most 95% of alpha, and all limits on mass hold, which fails with probability at most 5% of
+    alpha. On this event, the statements about any of the regions are true at once, so you may
+    choose among them after looking at the results. Without limits on mass (streams, shifted
+    populations), the limits on rates get all of alpha.
 
     epsilon is the *maximum over regions* of max(upper - value, value - lower).
-    `cor:calibration-fixed-partition` takes the region with the fewest rows instead; variances
-    differ, so the largest half-width may sit elsewhere, and the corollary as printed can cover with
-    probability 0.063 where 0.9 was guaranteed.
+    `cor:calibration-fixed-partition` takes the region with the fewest rows instead; but variances
+    differ, so the largest half-width may be in another region, and the corollary as printed can
+    cover with probability 0.063 where 0.9 was guaranteed.
     """
 
     _also: ClassVar[tuple[str, ...]] = (
@@ -128,8 +129,8 @@ class Guarantee(Result):
     ) -> Self:
         """Derive the guarantee from a tally.
 
-        `split` says that the edges were cut from other rows of the same sample, `n_bins` how many
-        bins were asked for.
+        `split` says that the edges were cut from other rows of the same sample, and `n_bins` is the
+        number of bins requested.
         """
         check_tally(partition, tally)
         if tally.groups is not None:
@@ -169,8 +170,7 @@ class Guarantee(Result):
         margin: FloatArray | None = None,
         errors: Interval | None = None,
     ) -> Self:
-        """Derive the guarantee from limits that hold for all regions at once, whatever method made
-        them.
+        """Derive the guarantee from limits that hold for all regions at once, found by any method.
 
         `value` may also be the predicted values themselves, one per region.
         """
@@ -199,8 +199,8 @@ class Guarantee(Result):
 
     @property
     def radius(self) -> FloatArray:
-        """Per region, the largest distance between the predicted value and a rate that is not ruled
-        out.
+        """For each region, the largest distance between the predicted value and a rate that is not
+        ruled out.
         """
         if self.errors is not None:
             return np.minimum(np.maximum(self.errors.upper, -self.errors.lower), 1.0)
@@ -208,16 +208,18 @@ class Guarantee(Result):
 
     @property
     def epsilon(self) -> float:
-        """Largest radius: how far, at most, a predicted value is from the true rate, in any region."""
+        """The largest radius: the largest distance between a predicted value and the true rate in
+        any region.
+        """
         return float(self.radius.max())
 
     @property
     def relative(self) -> Interval:
-        """Limits on the true rate divided by the average prediction, per region.
+        """Limits on the true rate divided by the average prediction, for each region.
 
-        Infinity where there is none.
+        Infinite if there is no limit.
 
-        They follow from the limits on rates, averages and errors, and hold at once with them: see
+        They follow from the limits on rates, averages and errors, and hold jointly with them; see
         `relative_limits`.
         """
         if self.margin is None:
@@ -229,22 +231,26 @@ class Guarantee(Result):
 
     @property
     def is_rare(self) -> bool:
-        """Whether predictions are below 5% on average, so that `relative` says more than epsilon."""
+        """Whether predictions are below 5% on average, so that `relative` is more informative than
+        epsilon.
+        """
         return self.n_rows > 0 and float(self.counts @ self.value) < RARE * self.n_rows
 
     @property
     def average_epsilon(self) -> float:
-        """Limit on the average radius over the population that lies in the regions.
+        """An upper limit on the average radius over the part of the population that lies in the
+        regions.
 
-        As much mass as possible lies where the radius is largest. It is at most `epsilon`, and
-        holds together with everything else. Without limits on mass it is `epsilon`.
+        It assumes the worst case, in which as much mass as possible lies where the radius is
+        largest. It is at most `epsilon`, and holds together with everything else. Without limits on
+        mass, it is `epsilon`.
 
         Notes
         -----
-        Let m_b <= u_b be the masses of the regions, M >= 1 - o their sum, o the limit on the mass
-        that lies in no region. The largest sum of m_b r_b for a given M fills regions in the order
-        of their radius. It is concave in M and 0 at 0, so that its ratio to M is largest for the
-        smallest M, 1 - o.
+        Let m_b <= u_b be the masses of the regions, and M >= 1 - o their sum, where o is the limit
+        on the mass outside all regions. The largest sum of m_b r_b for a given M fills regions in
+        the order of their radius. It is concave in M and 0 at 0, so its ratio to M is largest for
+        the smallest M, 1 - o.
         """
         if self.mass_limits is None or self.mass_limits.outside >= 1.0:
             return self.epsilon
@@ -256,7 +262,7 @@ class Guarantee(Result):
 
     @property
     def n_rows(self) -> int:
-        """Rows that were counted in the regions."""
+        """The number of rows counted in the regions."""
         return int(self.counts.sum())
 
     @property
@@ -266,12 +272,12 @@ class Guarantee(Result):
 
     @property
     def predictions_vary(self) -> bool:
-        """Whether predictions vary within a region, so that what is said is about their average."""
+        """Whether predictions vary within a region, so that statements are about their average."""
         return self.statement.claim is Claim.AVERAGE
 
     @property
     def design_effect(self) -> float | None:
-        """How many times larger variances were than those of as many independent rows.
+        """The factor by which variances were larger than for the same number of independent rows.
 
         None without groups.
         """
@@ -279,7 +285,7 @@ class Guarantee(Result):
 
     @property
     def draws_rows(self) -> bool:
-        """Whether rows were drawn at random that count in no region."""
+        """Whether pilot rows were drawn at random, which count in no region."""
         return self.statement.edges is Edges.OTHER_ROWS or self.statement.looked > 0
 
     @property
@@ -289,13 +295,11 @@ class Guarantee(Result):
 
     @property
     def is_weak(self) -> bool:
-        """Whether what the sentence says is little: an epsilon of 0.25 or more, or as good as
-        nothing.
-        """
+        """Whether the sentence says little: an epsilon of 0.25 or more, or a vacuous guarantee."""
         return self.epsilon >= _LITTLE and self.stated.epsilon >= _LITTLE
 
     def with_caveat(self, reason: Text, *, supposition: Text = NO_DIFFERENCE) -> "Guarantee":
-        """Return the same numbers, no longer proved for the stated reason.
+        """Return the same numbers as not proved, with the reason.
 
         Earlier caveats are kept.
         """
@@ -306,7 +310,7 @@ class Guarantee(Result):
         return replace(self, statement=replace(self.statement, **facts))
 
     def of_rows(self, facts: RowFacts) -> "Guarantee":
-        """Return the same numbers, with what is to be said of how the rows were read."""
+        """Return the same numbers, with remarks on how the rows were read."""
         said = self.statement
         return self.with_facts(
             assumed=tuple(dict.fromkeys((*said.assumed, *facts.assumed))),
@@ -319,7 +323,7 @@ class Guarantee(Result):
         )
 
     def epsilon_for(self, mass: float) -> float:
-        """Return the epsilon that holds on regions with at least the share `mass` of the
+        """Return the epsilon that holds in regions with at least the share `mass` of the
         population.
 
         One nearly empty region need not spoil the whole guarantee. See `restricted_to`.
@@ -327,14 +331,14 @@ class Guarantee(Result):
         return self.restricted_to(mass).epsilon
 
     def restricted_to(self, mass: float) -> PartialGuarantee:
-        """Leave out the regions of largest radius, as long as `mass` of the population is certainly
-        kept.
+        """Leave out the regions with the largest radius, as long as the others have at least `mass`
+        of the population.
 
-        The statement, that the kept regions hold at least the returned `mass` of the population and
-        that in each of them the true rate is within `epsilon` of the value, holds as a whole, for
-        every `mass` at once, with probability `confidence_level` (see the notes above). Where
-        `mass` cannot be certified, because too much may lie in no region, all regions are kept, and
-        the returned mass is what can be.
+        The statement is that the kept regions have at least the returned `mass` of the population,
+        and that in each of them the true rate is within `epsilon` of the value. It holds as a
+        whole, for every `mass` at once, with probability at least `confidence_level` (see the notes
+        of the class). If `mass` cannot be proved, because too much may lie outside all regions, all
+        regions are kept, and the returned mass is the largest that can be proved.
         """
         mass = Number("a number in (0, 1]").check("mass", mass)
         if not 0.0 < mass <= 1.0:
@@ -347,10 +351,10 @@ class Guarantee(Result):
 
     @property
     def stated(self) -> PartialGuarantee:
-        """What the sentence says: of all regions, or without the poorest few where that says much
-        more.
+        """What the sentence is about: all regions, or all but the worst few if that is much more
+        informative.
 
-        Where regions are left out, `mass` is the share that the sentence names, 0.99, 0.95 or 0.9.
+        If regions are left out, `mass` is the share that the sentence names: 0.99, 0.95 or 0.9.
         """
         for mass in _SENTENCE_MASSES if self.is_vacuous else _SENTENCE_MASSES[:1]:
             partial = self.restricted_to(mass)
@@ -363,27 +367,27 @@ class Guarantee(Result):
 
     @property
     def theorem(self) -> str:
-        """What the guarantee rests on."""
+        """The theorem behind the guarantee."""
         return self.statement.theorem
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What must be true for it to hold."""
+        """What must be true for the guarantee to hold."""
         return tuple(map(words, said.assumptions(self.statement)))
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader should know besides."""
+        """What else a reader should know."""
         return tuple(map(words, said.notes(self)))
 
     @property
     def caveat(self) -> str | None:
-        """Why nothing is proved, or None; the numbers are those without the caveat."""
+        """Why nothing is proved, or None; the numbers ignore the caveat."""
         return words(said.caveat(self.statement)) or None
 
     @property
     def supposition(self) -> str | None:
-        """What would have to be true for the numbers to hold in spite of the caveat."""
+        """What would have to be true for the numbers to hold despite the caveat."""
         return words(said.supposition(self.statement)) or None
 
     @property
@@ -393,12 +397,12 @@ class Guarantee(Result):
 
     @property
     def weakness(self) -> str | None:
-        """How little is said, why, and what to do about it; None if enough is said."""
+        """Why the guarantee is weak, and what to do about it; None if it is not weak."""
         return words(said.weakness(self)) if self.is_weak else None
 
     @property
     def sentence(self) -> str:
-        """What is proved and on which assumption, in 35 words at most; `details` has the rest."""
+        """What is proved and under which assumption, in 35 words at most; `details` has the rest."""
         return words(short_sentence(self))
 
     @property
@@ -441,11 +445,10 @@ class Guarantee(Result):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what is proved and what is said, as plain JSON values.
+        """Return the numbers and the texts of the guarantee as plain JSON values.
 
-        `stated_epsilon` holds for `stated_mass` of the population: what the sentence says.
-        `epsilon` holds in all regions. The keys are listed in the documentation, under "The command
-        line".
+        `stated_epsilon` holds for `stated_mass` of the population, as in the sentence. `epsilon`
+        holds in all regions. The keys are listed in the documentation, under "The command line".
 
         >>> from calibrant import BinningCalibrator
         >>> scores = [number / 400 for number in range(400)]

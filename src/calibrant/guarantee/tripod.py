@@ -17,7 +17,7 @@ from calibrant.params.rules import OPEN_UNIT, Number
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Calibration:
-    """A predictor's values and how far each is, at most, from the true rate given that value."""
+    """A predictor's values, and the largest distance of each from the true rate given that value."""
 
     value: FloatArray
     epsilon: float
@@ -64,12 +64,12 @@ def interval_to_calibration(interval: Interval, *, simultaneous: bool) -> Calibr
 
     Notes
     -----
-    The paper states the converse for any interval. It fails for one that only covers on average:
-    take two regions of probability .9 and .1 with rates .6 and 1, and [.4, .6] on both. The
-    coverage is .9 and the half-width .1, yet the predictor is 1/2 on both, where the rate is .64:
-    off by .14, always. With intervals that hold at once, the average over regions that share a
-    midpoint is an average of rates each within epsilon of it, and with distinct midpoints there is
-    no such average to take.
+    The paper states the converse for any interval. It fails for an interval that only covers on
+    average: take two regions of probability .9 and .1 with rates .6 and 1, and [.4, .6] on both.
+    The coverage is .9 and the half-width .1, yet the predictor is 1/2 on both, where the rate is
+    .64, so it is always off by .14. With intervals that hold at once, the average over regions that
+    share a midpoint is an average of rates that are each within epsilon of it; with distinct
+    midpoints, no average is taken.
 
     Examples
     --------
@@ -94,9 +94,9 @@ def interval_to_set(interval: Interval) -> BoolArray:
 
     Guaranteed: if the intervals are distribution-free with respect to a score, and the score's
     distribution has no atoms, the label lies in the returned set with probability at least 1 -
-    alpha. This is an impossibility result in disguise: such intervals must reach 0 or 1 nearly
-    everywhere. Not guaranteed: anything for a binned score, which has nothing but atoms; there the
-    intersection is nearly always empty. To act on bins use `region_sets`.
+    alpha. This is an impossibility result in disguise: these intervals must reach 0 or 1 nearly
+    everywhere. Not guaranteed: anything for a binned score, whose values are all atoms; for it, the
+    intersection is nearly always empty. For bins, use `region_sets`.
 
     >>> interval_to_set(Interval(np.array([0.0, 0.4]), np.array([0.3, 0.6])))
     array([[ True, False],
@@ -106,13 +106,12 @@ def interval_to_set(interval: Interval) -> BoolArray:
 
 
 def region_sets(interval: Interval, coverage: float) -> BoolArray:
-    """Return the labels that may not be ruled out in each region: an (n, 2) array, whether 0 and
-    whether 1 may be.
+    """Return the labels that are not ruled out in each region: an (n, 2) array, for 0 and for 1.
 
-    Guaranteed, when the intervals hold for all regions at once with probability 1 - alpha: with that
+    Guaranteed, if the intervals hold for all regions at once with probability 1 - alpha: with that
     probability, in every region, the label falls outside the set with probability at most 1 -
-    coverage. The set is {1} where 1 - lower <= 1 - coverage, {0} where upper <= 1 - coverage, else
-    {0, 1}.
+    coverage. The set is {1} if 1 - lower <= 1 - coverage, {0} if upper <= 1 - coverage, and
+    otherwise {0, 1}.
 
     >>> region_sets(Interval(np.array([0.0, 0.4, 0.96]), np.array([0.03, 0.6, 1.0])), coverage=0.95)
     array([[ True, False],
@@ -130,11 +129,11 @@ def minimum_expected_width(confidence_level: float) -> float:
     """Return the expected width that no distribution-free interval can beat (`cor:CI-PS-diameter`):
     1/2 - alpha.
 
-    For a score whose range holds an interval, say a logistic regression's, and any method whose
-    confidence interval for E[Y | score] is valid for every distribution, there is a distribution on
-    which its expected width is at least this, however large the sample. Bins escape because their
-    range is finite. Guaranteed: a lower bound over all distributions. Not guaranteed: that the
-    width is large on yours.
+    Take a score whose range contains an interval, such as that of a logistic regression, and any
+    method whose confidence interval for E[Y | score] is valid for every distribution. Then there is
+    a distribution for which its expected width is at least this, however large the sample. Bins
+    escape because their range is finite. Guaranteed: a lower bound over all distributions. Not
+    guaranteed: that the width is large for your distribution.
 
     >>> round(minimum_expected_width(0.9), 12)
     0.4

@@ -27,7 +27,7 @@ def blaker(tally: Tally, alpha: float) -> Interval:
     """Blaker's exact limits for every region at once, at the Sidak level.
 
     Valid under the same assumptions as `clopper_pearson`, never wider, and usually shorter: the
-    level is not cut into two halves, but the two tails are weighed by what the discrete
+    level is not split into two halves; instead, the two tails are weighted by what the discrete
     distribution can attain.
 
     Parameters
@@ -36,13 +36,13 @@ def blaker(tally: Tally, alpha: float) -> Interval:
         Counts and positives of B regions; the rows are i.i.d. and the regions were not chosen by
         looking at the labels.
     alpha : float in (0, 1)
-        The probability with which some region's interval may miss its mean.
+        The largest probability that some region's interval misses its mean.
 
     Returns
     -------
     Interval
-        [0, 1] for an empty region; lower is 0 where no positive was seen and upper is 1 where
-        nothing else was.
+        [0, 1] for an empty region; lower is 0 if no row is positive, and upper is 1 if all rows
+        are.
 
     Notes
     -----
@@ -54,9 +54,9 @@ def blaker(tally: Tally, alpha: float) -> Interval:
     where j is the largest index with P(X <= j) <= P(X >= k); j steps up at the q_j where the two
     tails are equal. At a step the acceptability is 2 P(X >= k), so it exceeds delta at every step
     to the right of the Clopper-Pearson limit, where that is delta. At the limit itself it is at
-    most delta, and between steps it falls and then rises, as 1 - P(j < X < k) does. So the lower
-    end is the next step to the right of the Clopper-Pearson limit, or the one point before it where
-    the acceptability rises through delta. The upper end is the mirror image.
+    most delta, and between steps it decreases and then increases, like 1 - P(j < X < k). So the
+    lower end is the next step to the right of the Clopper-Pearson limit, or the one point before it
+    where the acceptability increases through delta. The upper end is the mirror image.
 
     References
     ----------

@@ -15,10 +15,10 @@ from calibrant.params.rules import OPEN_UNIT
 def clopper_pearson(tally: Tally, alpha: float) -> Interval:
     """Exact binomial limits for every region at once, at the Sidak level.
 
-    Given which region each row fell into, the labels inside a region are independent Bernoulli
-    draws with one mean (proof of `thm:emp_bernstein`), and the regions are independent of each
-    other. So the binomial limits are exact where the paper's empirical Bernstein bound is a
-    relaxation, and the joint confidence is a product.
+    Given the region of each row, the labels inside a region are independent Bernoulli draws with
+    one mean (proof of `thm:emp_bernstein`), and the regions are independent of each other. So the
+    binomial limits are exact where the paper's empirical Bernstein bound is a relaxation, and the
+    joint confidence is a product.
 
     Parameters
     ----------
@@ -26,13 +26,13 @@ def clopper_pearson(tally: Tally, alpha: float) -> Interval:
         Counts and positives of B regions; the rows are i.i.d. and the regions were not chosen by
         looking at the labels.
     alpha : float in (0, 1)
-        The probability with which some region's interval may miss its mean.
+        The largest probability that some region's interval misses its mean.
 
     Returns
     -------
     Interval
-        [0, 1] for an empty region; lower is 0 where no positive was seen and upper is 1 where
-        nothing else was.
+        [0, 1] for an empty region; lower is 0 if no row is positive, and upper is 1 if all rows
+        are.
 
     Notes
     -----

@@ -24,17 +24,16 @@ def clopper_pearson_weighted(
     """Exact binomial limits for every region at once, with more of alpha where the scores suggest a
     large variance.
 
-    They hold for any scores. Where the scores are close to the rates, the largest half-width is 1
-    to 7% smaller than that of `clopper_pearson`; where they say nothing about the rates, it is up
-    to 10% larger (``experiments/sharper.py``). Without bins of probabilities alpha is shared
-    evenly.
+    They hold for any scores. If the scores are close to the rates, the largest half-width is 1 to
+    7% smaller than that of `clopper_pearson`; if they say nothing about the rates, it is up to 10%
+    larger (``experiments/sharper.py``). Without bins of probabilities, alpha is shared evenly.
 
     Parameters
     ----------
     tally : Tally
-        As for `clopper_pearson`.
+        As in `clopper_pearson`.
     alpha : float in (0, 1)
-        The probability with which some region's interval may miss its mean.
+        The largest probability that some region's interval misses its mean.
     partition : Partition, optional
         The regions.
 
@@ -45,12 +44,12 @@ def clopper_pearson_weighted(
     Notes
     -----
     Region b may miss with probability alpha_b = 1 - (1 - alpha)^(w_b), where the weights w add up
-    to 1. Given which region each row fell into, labels of different regions are independent, so all
-    limits hold with probability prod (1 - alpha_b) = 1 - alpha. That allows weights that depend on
-    edges and counts, which are given too, and not on labels or on the scores between the edges.
-    Half of the weight is shared evenly. The other half is shared such that normal limits would have
-    one half-width h in all regions, if the rate of a region were the middle m of its edges: alpha_b
-    = 2 Phi(-h / sqrt(m (1 - m) / N_b)).
+    to 1. Given the region of each row, labels in different regions are independent, so all limits
+    hold with probability prod (1 - alpha_b) = 1 - alpha. So the weights may depend on edges and
+    counts, which are given too, but not on labels or on the scores between the edges. Half of the
+    weight is shared evenly. The other half is shared so that normal limits would have one
+    half-width h in all regions, if the rate of a region were the middle m of its edges: alpha_b = 2
+    Phi(-h / sqrt(m (1 - m) / N_b)).
 
     Examples
     --------

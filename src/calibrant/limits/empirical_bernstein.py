@@ -14,8 +14,8 @@ from calibrant.params.rules import OPEN_UNIT
 def empirical_bernstein(tally: Tally, alpha: float) -> Interval:
     """The paper's limits for every region at once, exactly as `thm:emp_bernstein` states them.
 
-    Offered for comparison with the paper: at alpha = 0.1 and B = 10 it is 2.6 times as wide as the
-    exact limits for 50 positives in 100, and still 1.31 times as N grows without bound.
+    Provided for comparison with the paper: at alpha = 0.1 and B = 10, it is 2.6 times as wide as
+    the exact limits for 50 positives in 100, and still 1.31 times as wide as N grows without bound.
 
     Parameters
     ----------
@@ -23,13 +23,13 @@ def empirical_bernstein(tally: Tally, alpha: float) -> Interval:
         Counts and positives of B regions; the rows are i.i.d. and the regions were not chosen by
         looking at the labels.
     alpha : float in (0, 1)
-        The probability with which some region's interval may miss its mean.
+        The largest probability that some region's interval misses its mean.
 
     Returns
     -------
     Interval
-        [0, 1] for an empty region; lower is 0 where no positive was seen and upper is 1 where
-        nothing else was.
+        [0, 1] for an empty region; lower is 0 if no row is positive, and upper is 1 if all rows
+        are.
 
     Notes
     -----

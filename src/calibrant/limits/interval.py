@@ -19,7 +19,7 @@ from calibrant.params.state_kinds import Numbers, Size, a_list
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Interval(Saved):
-    """Confidence limits for the mean of each region, valid for all regions at once.
+    """Confidence limits on the mean of each region, valid for all regions at once.
 
     Parameters
     ----------
@@ -88,25 +88,25 @@ class PairOfLimits(Kind):
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One way from a tally to simultaneous intervals, and what it rests on.
+    """One method for turning a tally into simultaneous intervals, and the theorem behind it.
 
     Parameters
     ----------
     name : str
-        What the parameter ``interval`` calls it.
+        The name of the method, as in the parameter ``interval``.
     function : callable
         ``function(tally, alpha)`` returns the `Interval` of all regions, which holds with
         probability at least 1 - alpha.
     theorem : str
-        One line: the result that the method rests on.
+        One line: the result behind the method.
     largest_radius : callable or None
-        ``largest_radius(rows, most, alpha, n_regions)`` bounds how far a limit can be from the
-        values "mean" and "jeffreys" of its region, if that has at least `rows` rows and at most
-        `most` positives. `plan` offers the methods that have it.
+        ``largest_radius(rows, most, alpha, n_regions)`` bounds the distance between a limit and the
+        values "mean" and "jeffreys" of its region, if the region has at least `rows` rows and at
+        most `most` positives. `plan` offers the methods that have this function.
     exact : bool
         Whether the limits invert the binomial distribution itself, rather than a bound on it.
     takes_partition : bool
-        Whether the function takes the partition too, as a third argument.
+        Whether the function also takes the partition, as a third argument.
 
     Examples
     --------

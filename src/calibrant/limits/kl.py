@@ -24,13 +24,13 @@ def kl(tally: Tally, alpha: float) -> Interval:
         Counts and positives of B regions; the rows are i.i.d. and the regions were not chosen by
         looking at the labels.
     alpha : float in (0, 1)
-        The probability with which some region's interval may miss its mean.
+        The largest probability that some region's interval misses its mean.
 
     Returns
     -------
     Interval
-        [0, 1] for an empty region; lower is 0 where no positive was seen and upper is 1 where
-        nothing else was.
+        [0, 1] for an empty region; lower is 0 if no row is positive, and upper is 1 if all rows
+        are.
 
     Notes
     -----

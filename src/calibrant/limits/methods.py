@@ -76,7 +76,7 @@ def get_method(name: str) -> Method:
     Raises
     ------
     ValueError
-        Where no method has that name.
+        If no method has that name.
 
     Examples
     --------

@@ -15,16 +15,17 @@ def umd(tally: Tally, alpha: float) -> Interval:
     """The closed form for uniform-mass bins whose edges were cut from the same rows, without a
     split.
 
-    It is Hoeffding's bound with the smallest count that such a bin can have, so its width is known
-    before any data are seen; that makes it the method to plan with, and never the narrowest one.
+    It is Hoeffding's bound with the smallest count that one of these bins can have, so its width is
+    known before any data are seen. That makes it useful for planning, but it is never the narrowest
+    method.
 
     Parameters
     ----------
     tally : Tally
-        Counts and positives of B uniform-mass bins, and the number n of all rows seen (``n_rows``),
-        edge rows included.
+        Counts and positives of B uniform-mass bins, and the number n of all rows (``n_rows``),
+        including edge rows.
     alpha : float in (0, 1)
-        The probability with which some region's interval may miss its mean.
+        The largest probability that some region's interval misses its mean.
 
     Returns
     -------
@@ -34,9 +35,8 @@ def umd(tally: Tally, alpha: float) -> Interval:
     Raises
     ------
     ValueError
-        Where floor(n/B) <= 1, and where a region holds fewer than floor(n/B) - 1 rows, as atoms of
-        tied scores and other partitions do: there the closed form is narrower than Hoeffding's
-        bound.
+        If floor(n/B) <= 1, or if a region has fewer than floor(n/B) - 1 rows, as with atoms of tied
+        scores and in other partitions: then the closed form is narrower than Hoeffding's bound.
 
     Notes
     -----

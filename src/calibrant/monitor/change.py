@@ -21,11 +21,11 @@ class Moment(Saved):
     Attributes
     ----------
     batch : int
-        How many batches, or units, came before.
+        The number of batches, or units, before it.
     rows : int
-        How many rows came before.
+        The number of rows before it.
     at : str or None
-        The time of the latest row before, where times are known.
+        The time of the latest row before it, if times are known.
     """
 
     _entries: ClassVar[EntryTable] = {
@@ -49,18 +49,17 @@ class Change:
     Attributes
     ----------
     region : int or None
-        Which region; None for all regions together.
+        The index of the region; None for all regions together.
     name : str
         Its name in the partition.
     rows : int
-        Rows since then.
+        The number of rows since then.
     rate_before, rate_since : float
-        Observed rates before and since. Over all regions, `rate_before` is what the mix of rows
-        since then had before.
+        Observed rates before and since. Over all regions, `rate_before` is the earlier rate for the
+        mix of rows since then.
     lower, upper : float or None
-        Limits on the difference. For a region, on the rate since less the rate before. Over all
-        regions, on the rate since less `rate_before` as it was observed. None where none are
-        proved.
+        Limits on the difference: for a region, on the rate since minus the rate before; over all
+        regions, on the rate since minus the observed `rate_before`. None if no limits are proved.
     """
 
     region: int | None
@@ -73,7 +72,7 @@ class Change:
 
     @property
     def difference(self) -> float:
-        """The rate since less the rate before."""
+        """The rate since minus the rate before."""
         return self.rate_since - self.rate_before
 
     def __str__(self) -> str:
@@ -94,23 +93,23 @@ class MonitorResult(Result):
     alarm : bool
         Whether it has ever raised an alarm.
     confidence_level : float
-        Probability that it never raises a false one.
+        Probability that it never raises a false alarm.
     log_evidence : float
         The largest evidence so far; the alarm is raised at `log_threshold`.
     log_threshold : float
         The logarithm of 1 / (1 - confidence_level).
     n_rows : int
-        Rows that were counted.
+        The number of counted rows.
     calm, finding, advice : str
-        What is said without an alarm; what an alarm says; and what to do then.
+        The message without an alarm, the message with one, and what to do then.
     alarmed : Moment or None
         When the alarm was raised.
     since : Moment or None
-        When the change began, most likely.
+        The most likely time at which the change began.
     changes : tuple of Change
-        What has changed, the whole first.
+        What has changed, over all regions first.
     assumptions : tuple of str
-        What the probability of a false alarm rests on.
+        The assumptions behind the probability of a false alarm.
     notes : tuple of str
         What else a reader should know.
     """
@@ -132,7 +131,7 @@ class MonitorResult(Result):
 
     @property
     def sentence(self) -> str:
-        """What was found, how sure that is, and under which assumption."""
+        """What was found, with what confidence, and under which assumption."""
         chance = percent(1.0 - self.confidence_level)
         condition = ", and ".join(self.assumptions)
         if not self.alarm:
@@ -150,7 +149,7 @@ class MonitorResult(Result):
 
     @property
     def clearest(self) -> str:
-        """The regions in which a change is clearest, at most three; empty without any."""
+        """The regions in which a change is clearest, at most three; empty if there are none."""
         return "; ".join(str(change) for change in self.changes[1:4])
 
     @property

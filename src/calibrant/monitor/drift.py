@@ -47,7 +47,7 @@ class DriftMonitor(EvidenceMonitor):
     calibration rows there were. Not claimed: that every change is found. Scores may move between
     regions without an alarm, as long as the rate in each region stays the same.
 
-    Assumed, for ``unit="row"``: given which region each row falls into, the labels in a region are
+    Assumed, for ``unit="row"``: given the region of each row, the labels in a region are
     independent and have one rate, in calibration and since; and which rows form a batch does not
     depend on labels. Rows from the same day often have something in common, which breaks this
     assumption: use ``unit="day"``.
@@ -61,29 +61,29 @@ class DriftMonitor(EvidenceMonitor):
     calibrator : ScoreCalibrator, Model or Partition
         A fitted calibrator, or the content of its model file. Its counted rows are the pool that
         new rows are compared with. A calibrator without regions, such as `PlattCalibrator`, and a
-        bare partition have no such rows; then the first rows of the stream are the reference, and
-        `summary` says so. A batch that completes the reference is cut by `at`; without times, its
-        rows are in the reference at random.
+        bare partition have no counted rows; then the first rows of the stream are the reference,
+        and `summary` says so. The batch that completes the reference is split by `at`; without
+        times, the rows that go into the reference are chosen at random.
     confidence_level : float, default=0.95
         Probability that no false alarm is ever raised.
     unit : {"row", "day", "week", "block"}, default="row"
-        What is independent. "day" and "week" need `at`, "block" needs `blocks`.
+        The independent unit. "day" and "week" need `at`, "block" needs `blocks`.
     maturity : float or timedelta, default=None
-        The age, in days, at which a row counts, with the label known by then. See
+        The age, in days, at which a row is counted, with the label known by then. See
         `calibrant.monitor.Monitor`.
     reference : int, default=None
-        Rows, or units, that later ones are compared with, where calibration counted none: 2,000
-        rows, 30 days, 12 weeks or 30 blocks. Units always need them, because calibration does not
-        know its days.
+        The number of rows, or units, that later ones are compared with, if calibration counted
+        none; by default 2,000 rows, 30 days, 12 weeks or 30 blocks. Units always need a reference,
+        because the calibrator does not store the days of its rows.
     batch_rows : int, default=None
-        Rows wait until there are this many, because tiny batches waste evidence. None is 10 for
-        each region.
+        Rows are collected until there are this many, because tiny batches waste evidence. None
+        means 10 for each region.
     weekdays : bool, default=False
         For ``unit="day"``: rank each day among those of the same weekday.
     classes, pos_label : optional
-        Both labels and the positive one, for a bare partition; 0 and 1 by default.
+        Both labels and the positive class, for a bare partition; 0 and 1 by default.
     random_state : int, Generator or None, default=None
-        Ties are broken at random. None draws a seed, which is kept in `seed` and saved.
+        Seed for breaking ties at random. None draws a seed, which is stored in `seed` and saved.
 
     Attributes
     ----------
@@ -99,19 +99,19 @@ class DriftMonitor(EvidenceMonitor):
     **Rows.** For a batch and a region let the pool have N rows, k of them positive, and the batch n
     rows, s of them positive. Given k + s, s is hypergeometric; its randomised rank gives one N(0,
     1) number z. Then the batch joins the pool. All z are independent
-    (`calibrant.monitor.exact_scores`). Bets exp(c z - c^2 / 2) are averaged over changes of all
-    regions alike, a slope over the regions, and single regions; over sizes of the change in
-    log-odds from 0.05 to 0.8; and over starts, half of the weight at the beginning and two starts
-    for each doubling after it. Stakes come from edges and sizes alone: a stake that knew the labels
-    of calibration would not be fair.
+    (`calibrant.monitor.exact_scores`). Bets exp(c z - c^2 / 2) are averaged over three kinds of
+    change (the same in all regions, a slope over the regions, and in single regions), over sizes of
+    the change in log-odds from 0.05 to 0.8, and over starts, with half of the weight at the
+    beginning and two starts for each doubling after it. Stakes depend on edges and sizes alone: a
+    stake that depended on the calibration labels would not be fair.
 
-    Rows at an edge value that calibration has chosen are left out. Rows with groups or weights are
-    refused.
+    Rows at an edge value that was chosen in calibration are left out. Calibrators with groups or
+    weights raise an error.
 
     **Units.** Each unit's residual is ranked among all units so far
     (`calibrant.monitor.ranked_units`).
 
-    Memory does not grow with rows. With units it grows by one number each.
+    Memory does not grow with rows. With units, it grows by one number per unit.
 
     References
     ----------
@@ -211,7 +211,7 @@ class DriftMonitor(EvidenceMonitor):
 
     @property
     def in_reference(self) -> bool:
-        """Whether the stream still is the reference that later rows are compared with."""
+        """Whether the stream is still in the reference that later rows are compared with."""
         return self._test.in_reference
 
     def update(
@@ -225,7 +225,7 @@ class DriftMonitor(EvidenceMonitor):
         now: Time = None,
         blocks: ArrayLike | None = None,
     ) -> Self:
-        """Take a batch of scores and labels.
+        """Add a batch of scores and labels.
 
         Parameters
         ----------
@@ -235,15 +235,15 @@ class DriftMonitor(EvidenceMonitor):
         segments : array-like of shape (n,), optional
             For regions by segment.
         at : array-like of shape (n,), optional
-            When each row was predicted: dates, or numbers of days. Needed for days and weeks.
+            When each row was predicted: dates, or numbers of days. Required for days and weeks.
         labelled_at : array-like of shape (n,), optional
-            With `maturity`: when each label came. Labels that came later than at that age count as
+            With `maturity`: when each label arrived. Labels that arrived after that age count as
             unknown.
         now : date or number, optional
-            With `maturity` and `at`: rows that are younger raise an error.
+            With `maturity` and `at`: the current time. Rows younger than `maturity` raise an error.
         blocks : array-like of shape (n,), optional
-            For ``unit="block"``: which block each row belongs to. All rows of a unit must be in one
-            batch, and units are taken in order.
+            For ``unit="block"``: the block of each row. All rows of a unit must be in one batch,
+            and units are taken in order.
         """
         labels = known_labels(y, self.watched.classes, self.maturity, at, labelled_at, now)
         prepared = self.watched.prepared(scores, segments)
@@ -287,10 +287,10 @@ class DriftMonitor(EvidenceMonitor):
     def update_counts(
         self, rows: ArrayLike, positives: ArrayLike, *, at: str | None = None
     ) -> Self:
-        """Take a batch that was counted elsewhere: rows and positive rows of each region, strictly
+        """Add a batch that was counted elsewhere: rows and positive rows in each region, strictly
         between edges.
 
-        For other units than rows the batch is one unit, and `at` is its name; names must increase.
+        For units other than rows, the batch is one unit, and `at` is its name; names must increase.
         """
         found = checked_counts(rows, positives, self.watched.n_regions)
         with self._lock:

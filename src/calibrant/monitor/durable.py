@@ -40,50 +40,50 @@ _SECONDS = Number("a number of seconds >= 0", 0.0)
 
 
 class Monitor(AbstractContextManager["Monitor"]):
-    """Keep predictions until their labels come, count each once, and watch the guarantee.
+    """Keep predictions until their labels arrive, count each once, and watch the guarantee.
 
-    Claimed: a call returns only when what it wrote is on the disk. Each id counts once, whatever
-    comes twice, late, early, or in another order; if the process dies, it may be handed in again.
+    Claimed: a call returns only when its data are on disk. Each id counts once, even if events
+    arrive twice, late, early, or in another order; if the process dies, you can send them again.
     And while nothing changes, the probability that any test *ever* raises an alarm is at most 1 -
     confidence_level, all tests together.
 
-    A prediction counts when its day is over and `maturity` days have passed, with the label known
-    at that age. What is not known to be positive by then counts as negative. The labels of
-    calibration must be counted in the same way.
+    A prediction is counted when its day is over and `maturity` days have passed, with the label
+    known at that age. If it is not known to be positive by then, it counts as negative. The
+    calibration labels must be counted in the same way.
 
     Parameters
     ----------
     store : str or Path
-        A file of SQLite, made if it is not there, or the URL of a database of SQLAlchemy.
+        An SQLite file, created if it does not exist, or an SQLAlchemy database URL.
     model : ScoreCalibrator, Model, str or Path
         A fitted calibrator, the content of its model file, or the path of that file.
     maturity : float or timedelta
-        The age, in days, at which a prediction counts; 0 if labels are known on the same day.
+        The age, in days, at which a prediction is counted; 0 if labels are known on the same day.
     remember : float, default=None
-        Days for which ids are kept, so that replays are noticed. None is twice the maturity, at
-        least 2 days. A label that comes again later counts as unknown; a prediction that is handed
-        in again, with its time, as late.
+        Number of days for which ids are kept, so that replays are noticed. None means twice the
+        maturity, at least 2 days. After that, a repeated label counts as unknown, and a repeated
+        prediction, with its time, as late.
     confidence_level : float, default=0.95
-        Probability that no test ever raises a false alarm, all together.
+        Probability that no test ever raises a false alarm, over all tests together.
     unit : {"row", "day"}, default="row"
-        What is independent; see `DriftMonitor`. With "day", only the rates are tested, with the
+        The independent unit; see `DriftMonitor`. With "day", only the rates are tested, with the
         whole budget.
     reference : int, default=None
-        Days that later ones are compared with, or rows where calibration counted none; see
-        `DriftMonitor`.
+        Number of days that later ones are compared with, or of rows if calibration counted none;
+        see `DriftMonitor`.
     timeout : float, default=30
         Seconds to wait for another process that writes.
     random_state : int, Generator or None, default=None
-        None draws a seed, which is saved.
+        Seed for the random draws. None draws a seed, which is saved.
 
     Notes
     -----
-    Events must be handed in in the order of time, roughly: the latest time that was seen is the
-    clock of the store, and it never goes back. Times that lie more than a day in the future are
-    refused. Several threads and processes may use one store; writers take turns.
+    Events must be sent roughly in order of time: the latest time seen is the clock of the store,
+    and it never goes back. Times more than a day in the future raise an error. Several threads and
+    processes may use one store; writers take turns.
 
-    Raw scores are stored; calibrated values are computed when they are read. Counted rows are
-    folded into tallies, one for each day, so that the store stays small.
+    Raw scores are stored; calibrated values are computed when they are read. Counted rows are added
+    to tallies, one for each day, so the store stays small.
 
     The budget 1 - confidence_level is shared: half for the rates (`DriftMonitor`), 30% for the
     guarantee (`GuaranteeMonitor`), 20% for the scores (`ScoreDriftMonitor`, which compares with
@@ -198,16 +198,16 @@ class Monitor(AbstractContextManager["Monitor"]):
         return 1.0 - self.confidence_level
 
     def record(self, id: Hashable, score: float, at: Time = None, segment: Hashable = None) -> str:  # noqa: A002
-        """Take a prediction; return what became of it: "new", "duplicate", "conflicting" or "late".
+        """Record a prediction; return its status: "new", "duplicate", "conflicting" or "late".
 
         Parameters
         ----------
         id : str or int
-            The name by which its label will come.
+            The name under which its label will arrive.
         score : float
             The raw score.
         at : date, text, or number of days, default=None
-            When it was made; None is now. Dates without a time zone are in UTC.
+            When the prediction was made; None means now. Dates without a time zone are in UTC.
         segment : optional
             For regions by segment.
         """
@@ -218,7 +218,7 @@ class Monitor(AbstractContextManager["Monitor"]):
     def record_many(
         self, ids: Ids, scores: ArrayLike, at: Times = None, segments: Ids | None = None
     ) -> "Receipt":
-        """Take many predictions in one transaction; all of them or, if it raises, none."""
+        """Record many predictions in one transaction: all of them or, if an error is raised, none."""
         from calibrant.monitor.ledger import take_predictions
 
         names = ids_of(ids)
@@ -242,9 +242,10 @@ class Monitor(AbstractContextManager["Monitor"]):
         return self._write(take, at, len(names))
 
     def resolve(self, id: Hashable, label: Hashable, at: Time = None) -> str:  # noqa: A002
-        """Take a label; return "new", "duplicate", "conflicting", "waiting" or "expired".
+        """Record a label; return its status: "new", "duplicate", "conflicting", "waiting" or
+        "expired".
 
-        The first label of an id stays. One that comes before its prediction waits for it.
+        The first label of an id is kept. A label that arrives before its prediction waits for it.
         """
         return self.resolve_many([id], [label], None if at is None else [at]).outcome
 
@@ -256,11 +257,10 @@ class Monitor(AbstractContextManager["Monitor"]):
         *,
         moves_clock: bool = True,
     ) -> "Receipt":
-        """Take many labels in one transaction; all of them or, if it raises, none.
+        """Record many labels in one transaction: all of them or, if an error is raised, none.
 
-        Set ``moves_clock=False`` for an archive that is handed in prediction by prediction, each
-        with its label: then the times of labels lie ahead of the next predictions, whose days must
-        not end yet.
+        Set ``moves_clock=False`` for an archive that is sent prediction by prediction, each with
+        its label: then the labels are later than the next predictions, whose days must not end yet.
         """
         from calibrant.monitor.ledger import take_labels
 
@@ -282,7 +282,8 @@ class Monitor(AbstractContextManager["Monitor"]):
         return self._write(take, at, len(names), moves_clock=moves_clock)
 
     def advance(self, now: Time = None) -> MonitorSnapshot:
-        """Let time pass: count what is mature by `now`, or by the clock of this machine.
+        """Advance the clock: count the predictions that are mature at `now`, or at this machine's
+        current time.
 
         Return a snapshot.
         """
@@ -290,7 +291,7 @@ class Monitor(AbstractContextManager["Monitor"]):
         return self.snapshot()
 
     def snapshot(self) -> MonitorSnapshot:
-        """What is known now, as of one moment, while others may write."""
+        """What is known at one moment, even while others are writing."""
         from calibrant.monitor.stored_snapshot import read_snapshot
 
         with self._store.reading() as connection:
@@ -326,9 +327,9 @@ class Monitor(AbstractContextManager["Monitor"]):
 
     @contextmanager
     def transaction(self) -> Iterator[Self]:
-        """Make one transaction of all that this thread hands in within the block.
+        """Put everything that this thread sends within the block into one transaction.
 
-        It is durable when the block ends. If anything raises, none of it happened.
+        It is durable when the block ends. If an error is raised, nothing is stored.
         """
         with self._changing() as change:
             self._block.change = change
@@ -361,7 +362,7 @@ class Monitor(AbstractContextManager["Monitor"]):
             live.write(connection)
 
     def read_note(self, key: str) -> Any:
-        """A note that was kept in the store, such as how far a file was read.
+        """A note saved in the store, such as how far a file was read.
 
         None if there is none.
         """
@@ -372,14 +373,14 @@ class Monitor(AbstractContextManager["Monitor"]):
         return None if text is None else json.loads(text)
 
     def write_note(self, key: str, note: Mapping[str, Any]) -> None:
-        """Keep a note in the store: plain JSON values."""
+        """Save a note in the store: plain JSON values."""
         from calibrant.monitor.store import write_text
 
         with self._changing() as (connection, _):
             write_text(connection, f"note {key}"[:_LONGEST_KEY], json.dumps(note))
 
     def close(self) -> None:
-        """Close the connections of the store. What was acknowledged is on the disk already."""
+        """Close the connections of the store. Everything acknowledged is already on disk."""
         self._store.close()
 
     def __exit__(

@@ -38,7 +38,7 @@ class EvidenceMonitor(SharedResumed):
 
     confidence_level: float
     n_rows: int
-    """Rows that were counted."""
+    """The number of counted rows."""
 
     def _begin(self, confidence_level: float) -> None:
         self.confidence_level = OPEN_UNIT.check("confidence_level", confidence_level)
@@ -66,13 +66,13 @@ class EvidenceMonitor(SharedResumed):
 
     @property
     def verdict(self) -> str:
-        """What can be said, in words."""
+        """The conclusion, in words."""
         return self.summary().sentence
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """What has changed, after an alarm: over all regions first, then the regions in which it is
-        clear.
+        """What has changed, after an alarm: over all regions first, then the regions with a clear
+        change.
         """
         with self._lock:
             return self._changes() if self.alarm else ()

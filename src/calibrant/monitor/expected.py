@@ -23,18 +23,18 @@ _SCATTER = "These are limits on expectations; the labels of finitely many rows s
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ExpectedPerformance(Result):
-    """What to expect of new rows, if rates have not changed.
+    """What to expect for new rows, if rates have not changed.
 
     Attributes
     ----------
     n_rows : int
-        New rows.
+        Number of new rows.
     confidence_level : float
         Confidence that all limits hold at once: that of the calibrator's guarantee.
     rate_lower, rate_upper : float
-        The expected share of positives.
+        Limits on the expected share of positives.
     brier_lower, brier_upper : float
-        The expected Brier score of the calibrated probabilities.
+        Limits on the expected Brier score of the calibrated probabilities.
     thresholds, share, precision_lower, precision_upper : float arrays
         For each threshold of the score: the share of new rows at or above it, and limits on the
         expected share of positives among them.
@@ -56,7 +56,7 @@ class ExpectedPerformance(Result):
 
     @property
     def sentence(self) -> str:
-        """The expected rate and Brier score, with what is assumed."""
+        """The expected rate and Brier score, with the assumptions."""
         rate = limits(self.rate_lower, self.rate_upper)
         brier = limits(self.brier_lower, self.brier_upper)
         level = percent(self.confidence_level)
@@ -94,14 +94,14 @@ def expected_performance(
     thresholds: "ArrayLike | None" = None,
     segments: "ArrayLike | None" = None,
 ) -> ExpectedPerformance:
-    """Limits for the rate, the precision and the Brier score of new rows whose labels are not known
-    yet.
+    """Return limits on the rate, the precision and the Brier score of new rows whose labels are not
+    yet known.
 
     Claimed, with the confidence of the calibrator's guarantee: the expected share of positives
-    among these rows, the same share at or above each threshold, and the expected Brier score lie
-    within the limits. Assumed: the rate in each region has not changed since calibration; for a
-    curve, the average error of its predictions in each region has not changed. How many rows fall
-    into each region may have changed in any way.
+    among these rows, that among the rows at or above each threshold, and the expected Brier score
+    lie within the limits. Assumed: the rate in each region has not changed since calibration; for a
+    curve, the average error of its predictions in each region has not changed. The share of rows in
+    each region may have changed in any way.
 
     Parameters
     ----------
@@ -116,11 +116,12 @@ def expected_performance(
 
     Notes
     -----
-    A region with the share s of the rows has positives of mass s [L, U]; with a curve, s (mean of h
-    + [lower, upper]). The part of it above a threshold, with the share q, has positives between
-    max(0, s L - (s - q)) and min(q, s U). The Brier score is the mean of h^2 + Y (1 - 2 h). It is
-    largest if positives come at the lowest h first, as many of them as there are rows with h < 1/2
-    where the limits allow that; and smallest the other way round.
+    If a region has the share s of the rows, the mass of its positives lies in s [L, U]; with a
+    curve, in s (mean of h + [lower, upper]). If a share q of all rows lies in the region and above
+    a threshold, the mass of the positives among them lies between max(0, s L - (s - q)) and min(q,
+    s U). The Brier score is the mean of h^2 + Y (1 - 2 h). It is largest if the positives are the
+    rows with the lowest h, and their number is the number of rows with h < 1/2 if the limits allow
+    that. It is smallest the other way round.
 
     Examples
     --------

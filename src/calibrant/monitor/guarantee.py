@@ -105,18 +105,18 @@ class GuaranteeMonitor(EvidenceMonitor):
     confidence_level : float, default=0.95
         Probability that no false alarm is ever raised.
     maturity : float or timedelta, default=None
-        The age, in days, at which a row counts, with the label known by then. Bets that a rate is
-        too high count unknown labels as negative, and bets that it is too low count them as
+        The age, in days, at which a row is counted, with the label known by then. Bets that a rate
+        is too high count unknown labels as negative, and bets that it is too low count them as
         positive.
 
     Notes
     -----
-    For each region, direction and d = 0.05, 0.1, ..., 1.6: M <- (M + w_t) F with
-    F = exp(d s - n ln(1 + U (e^d - 1))) for a batch of n rows, s of them positive, against the
-    upper limit U; mirrored against the lower one. Given the past each row's factor has expectation
-    at most 1 while the rate is at most U. For a curve F is the product of 1 + lam (Y - h - upper),
-    with lam at most 0.9 / (upper - lo), lo the smallest possible Y - h. Half of the weight is on
-    single regions, half on products over all regions. With w_0 = 1/2 and w_t = 1 / (2 t (t + 1))
+    For each region, direction and d = 0.05, 0.1, ..., 1.6: M <- (M + w_t) F with F = exp(d s - n
+    ln(1 + U (e^d - 1))) for a batch of n rows, s of them positive, against the upper limit U;
+    mirrored against the lower one. Given the past, each row's factor has expectation at most 1
+    while the rate is at most U. For a curve, F is the product of 1 + lam (Y - h - upper), with lam
+    at most 0.9 / (upper - lo), where lo is the smallest possible Y - h. Half of the weight is on
+    single regions, half on products over all regions. With w_0 = 1/2 and w_t = 1 / (2 t (t + 1)),
     the weighted sum is a supermartingale that starts at 1.
 
     Examples
@@ -185,7 +185,7 @@ class GuaranteeMonitor(EvidenceMonitor):
         labelled_at: ArrayLike | None = None,
         now: Time = None,
     ) -> Self:
-        """Take a batch of scores and labels; the parameters are those of `DriftMonitor.update`."""
+        """Add a batch of scores and labels; the parameters are those of `DriftMonitor.update`."""
         labels = known_labels(y, self.watched.classes, self.maturity, at, labelled_at, now)
         prepared = self.watched.prepared(scores, segments)
         check_same_length(prepared, labels.codes)

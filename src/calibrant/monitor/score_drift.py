@@ -40,27 +40,28 @@ class ScoreDriftMonitor(EvidenceMonitor):
 
     Claimed: while they do, the probability that an alarm is *ever* raised is at most 1 -
     confidence_level. This is exact even though the distribution is only known from a sample.
-    Assumed: the scores in the reference and the stream are independent draws. Scores that have
-    moved do not necessarily break a guarantee; see `expected_performance`.
+    Assumed: the scores in the reference and the stream are independent draws. A change in the
+    scores does not necessarily break a guarantee; see `expected_performance`.
 
     Parameters
     ----------
     reference : array-like of shape (n,)
         Scores to compare with, such as those of the calibration rows.
     n_bins : int, default=20
-        Number of bins. A random tenth of the reference, at most 20 rows for each bin, cuts them and
-        is not compared.
+        Number of bins. A random tenth of the reference, at most 20 rows for each bin, is used to
+        cut them and not for comparison.
     confidence_level : float, default=0.95
         Probability that no false alarm is ever raised.
     random_state : int, Generator or None, default=None
-        None draws a seed, which is kept in `seed` and saved.
+        Seed for the random draws. None draws a seed, which is stored in `seed` and saved.
 
     Notes
     -----
-    Go down from the highest bin. Given how many of pool and batch together lie in bin b and in bins
-    up to b, and how many of the batch lie in bins up to b, those of the batch in bin b are
-    hypergeometric. This gives one independent N(0, 1) number for each bin but the lowest, and the
-    bets of `DriftMonitor`. Bins between quantiles of the pool itself would not be exact.
+    Start at the highest bin and go down. Given how many rows of pool and batch together lie in bin
+    b and in bins up to b, and how many rows of the batch lie in bins up to b, the number of batch
+    rows in bin b is hypergeometric. This gives one independent N(0, 1) number for each bin except
+    the lowest, which the bets of `DriftMonitor` use. Bins between quantiles of the pool itself
+    would not be exact.
 
     Examples
     --------
@@ -137,7 +138,7 @@ class ScoreDriftMonitor(EvidenceMonitor):
         self._source = RandomSource.of(seed, "drift of scores")
 
     def update(self, scores: ArrayLike, *, at: ArrayLike | None = None) -> Self:
-        """Take a batch of scores; `at` are their times, for the story of an alarm."""
+        """Add a batch of scores; `at` gives their times, which are used to describe an alarm."""
         prepared = as_scores(scores)
         counts = _counts(self.partition, np.asarray(prepared, dtype=np.float64))
         time = None if at is None else shown_time(at, len(prepared))

@@ -58,29 +58,30 @@ class MonitorSnapshot(Result):
     Attributes
     ----------
     now : str or None
-        The latest time that was seen.
+        The latest time seen.
     alarm : bool
         Whether some test has raised an alarm.
     confidence_level : float
-        Probability that none ever raises a false one; also that of the limits.
+        Probability that no test ever raises a false alarm; also the confidence level of the limits.
     maturity : float
-        The age, in days, at which predictions count.
+        The age, in days, at which predictions are counted.
     epsilon : float
-        How far, at most, a calibrated value is from the rate of its region in the stream so far, if
-        rates did not change.
+        The largest distance between a calibrated value and the rate of its region in the stream so
+        far, if rates did not change.
     n_recorded, n_pending, n_mature : int
-        Predictions that were taken; those that are not mature yet; and those that were counted.
+        The number of recorded predictions, of those not mature yet, and of those counted.
     n_labels : int
-        Counted predictions whose label was known in time.
+        The number of counted predictions whose label was known in time.
     n_waiting, n_expired, n_unknown : int
-        Labels that wait for their prediction; that came too late to count; whose prediction did not
-        come.
+        The number of labels that wait for their prediction, of those that arrived too late to
+        count, and of those whose prediction never arrived.
     n_late : int
-        Predictions of a day that was counted already.
+        The number of predictions for a day that was already counted.
     n_duplicate, n_conflicting : int
-        Predictions and labels that came again: the same, or another for the same id.
+        The number of predictions and labels that arrived again: with the same content, or with
+        different content for the same id.
     n_until_scores : int
-        Predictions that are missing until scores can be compared.
+        The number of predictions still needed before scores can be compared.
     regions, counts, positives, lower, upper
         The regions, their rows and positive rows, and limits on their rates that hold after every
         day at once.
@@ -89,9 +90,9 @@ class MonitorSnapshot(Result):
     path : tuple of EpsilonPath
         What was known after each day.
     counted_until : str or None
-        The first day that is not counted yet.
+        The first day that has not been counted yet.
     lag : float or None
-        Days since then.
+        The number of days since then.
     """
 
     now: str | None
@@ -124,7 +125,7 @@ class MonitorSnapshot(Result):
 
     @property
     def sentence(self) -> str:
-        """What was found, and how sure that is."""
+        """What was found, and with what confidence."""
         chance = percent(1.0 - self.confidence_level)
         sure = (
             f"The probability that any test ever raises a false alarm is at most {chance}, if"
@@ -174,7 +175,7 @@ class MonitorSnapshot(Result):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the tests take for granted."""
+        """What the tests assume."""
         return tuple(
             dict.fromkeys(said for verdict in self.verdicts for said in verdict.assumptions)
         )

@@ -79,8 +79,8 @@ class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type:
         Parameters
         ----------
         scores : array-like of shape (n, L)
-            One column per class, such as the output of `predict_proba`, of rows the model was not
-            trained on.
+            One column per class, such as the output of `predict_proba`, for rows that the model was
+            not trained on.
         y : array-like of shape (n,)
             Their labels.
         importance_weight : array-like of shape (n,), optional
@@ -184,7 +184,7 @@ class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type:
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
         """Read back what `to_dict` wrote.
 
-        Of `ColumnsCalibrator`, a calibrator of either type.
+        Called on `ColumnsCalibrator` itself, it reads a calibrator of either type.
         """
         if cls is ColumnsCalibrator:
             found: Self = _kind_of(state).from_dict(state)

@@ -36,7 +36,7 @@ class ClassWiseCalibrator(ColumnsCalibrator):
     Parameters
     ----------
     n_bins : int or "auto", default="auto"
-        Regions for each class. "auto" is as in the calibrator of the method.
+        Number of regions for each class. "auto" is as in the calibrator that `method` names.
     method : {"anchored", "binning"}, default="anchored"
         A smooth curve, see `AnchoredCalibrator`, or one value per bin.
     confidence_level, interval, value
@@ -54,9 +54,9 @@ class ClassWiseCalibrator(ColumnsCalibrator):
     Notes
     -----
     Class l is calibrated against the rest at level 1 - alpha / L. The classes share their rows, so
-    their intervals are dependent, and it is Bonferroni over classes, not Sidak, that holds for any
-    dependence. Probabilities of the classes are calibrated one by one and need not add up to 1:
-    dividing by their sum would undo the guarantee.
+    their intervals are dependent; Bonferroni over classes, unlike Sidak, holds under any
+    dependence. The probabilities of the classes are calibrated one by one and need not add up to 1:
+    dividing by their sum would invalidate the guarantee.
 
     References
     ----------
@@ -127,7 +127,7 @@ class ClassWiseCalibrator(ColumnsCalibrator):
     def predict(self, scores: ArrayLike) -> NDArray[Any]:
         """Return the most probable class, shape (n,).
 
-        Among equally probable ones, that with the highest score.
+        Ties go to the class with the highest score.
         """
         columns = self._columns(scores)
         probabilities = self.predict_proba(scores)
@@ -147,8 +147,8 @@ class ClassWiseCalibrator(ColumnsCalibrator):
 
     @predicts
     def predict_interval(self, scores: ArrayLike) -> FloatArray:
-        """Return confidence limits for every class, shape (n, L, 2), valid for all classes and bins
-        at once.
+        """Return confidence limits on the probability of every class, shape (n, L, 2), valid for
+        all classes and bins at once.
         """
         columns = self._columns(scores)
         limits = [

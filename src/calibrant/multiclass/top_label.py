@@ -64,8 +64,8 @@ class TopLabelCalibrator(ColumnsCalibrator):
     Parameters
     ----------
     n_bins : int or "auto", default="auto"
-        Bins for each predicted class; at most the number of its rows. "auto" is as in the
-        calibrator of the method, for its rows.
+        Number of bins for each predicted class, at most the number of its rows. "auto" is as in the
+        calibrator that `method` names, applied to the rows of the class.
     method : {"anchored", "binning"}, default="anchored"
         A smooth curve for each predicted class, see `AnchoredCalibrator`, or one value per bin.
     confidence_level, interval, value
@@ -76,17 +76,18 @@ class TopLabelCalibrator(ColumnsCalibrator):
     guarantee_ : Guarantee
         The guarantee over all classes and bins at once; its regions are named "class: bin".
     calibrator_ : AnchoredCalibrator or BinningCalibrator
-        The bins, with the predicted class as segment.
+        The calibrator, with the predicted class as segment.
     classes_ : array of shape (L,)
         The labels, in the order of the columns.
 
     Notes
     -----
-    The reduction to binary: the score is the largest column, the label is whether the class of that
-    column is the true one, the segment is that class. Given how often each class was predicted, the
-    rows of a class are independent draws, so a look for ties in each class is exact, as in
-    `BinningCalibrator`, and one Sidak level over all regions pays for all classes. A class that was
-    never predicted in calibration gets one region with the interval [0, 1].
+    The problem is reduced to a binary one: the score is the largest column, the label is whether
+    the class of that column is the true one, and the segment is that class. Given how often each
+    class was predicted, the rows of a class are independent draws, so checking for ties in each
+    class keeps the limits exact, as in `BinningCalibrator`, and one Sidak level over all regions
+    covers all classes. A class that was never predicted in calibration gets one region with the
+    interval [0, 1].
 
     References
     ----------
@@ -190,8 +191,8 @@ class TopLabelCalibrator(ColumnsCalibrator):
 
     @predicts
     def predict_interval(self, scores: ArrayLike) -> FloatArray:
-        """Return confidence limits for that probability, shape (n, 2), valid for all classes and
-        bins at once.
+        """Return confidence limits on the probability that the predicted class is right, shape (n,
+        2), valid for all classes and bins at once.
         """
         confidence, label = self._top(scores)
         return self.calibrator_.predict_interval(confidence, segments=label)

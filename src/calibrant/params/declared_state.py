@@ -265,7 +265,7 @@ class Resumed:
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any], known: Known = NOTHING_KNOWN) -> Self:
-        """Read back what `to_dict` wrote; `known` is what it is made of besides."""
+        """Read back what `to_dict` wrote; `known` is the rest of what it is made from."""
         if cls._schema:
             check_schema(state, cls._schema, ())
         settings = {name: entry for name, entry in declared_entries(cls).items() if entry.makes}

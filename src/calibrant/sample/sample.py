@@ -19,9 +19,9 @@ class Sample:
     """Scores and labels wherever they are: in files, a database table, a frame, a cluster, a
     device, or memory.
 
-    Made by `calibrant.scored`. Pass it in place of scores and labels to any `fit`, and to functions
+    Made by `calibrant.scored`. Pass it instead of scores and labels to any `fit`, and to functions
     such as `audit`, `check` and `threshold`. Rows outside memory are not loaded: each method that
-    needs them reads them where they are.
+    needs them reads them where they are stored.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class Sample:
 
     @property
     def columns(self) -> dict[str, str]:
-        """The columns that are used: from each role, such as "score", to the name of its column."""
+        """The columns in use: a mapping from each role, such as "score", to the name of its column."""
         return self._rows.columns.named
 
     @property
@@ -62,19 +62,17 @@ class Sample:
 
     @property
     def weight_bound(self) -> float | None:
-        """An upper bound on the importance weights, where one was named."""
+        """An upper bound on the importance weights, if one was given."""
         return self._rows.bounds.weight_bound
 
     @property
     def max_group_size(self) -> int | None:
-        """As how many rows a group counts at most, where that was named."""
+        """The largest number of rows that a group counts as, if it was given."""
         return self._rows.bounds.max_group_size
 
     @property
     def group_target(self) -> str | None:
-        """Whether every row or every group counts the same, "rows" or "groups", where that was
-        named.
-        """
+        """Whether every row or every group counts equally, "rows" or "groups", if it was given."""
         return self._rows.bounds.group_target
 
     def n_rows(self) -> int:
@@ -86,9 +84,9 @@ class Sample:
         return 0 if self._rows.columns.group is None else self._rows.n_groups()
 
     def sizes(self) -> dict[Hashable, int]:
-        """Return the number of rows of each segment, sorted by segment.
+        """Return the number of rows in each segment, sorted by segment.
 
-        Without segments, that of the one segment None.
+        Without segments, there is one segment, None.
         """
         return self._rows.sizes()
 
@@ -102,9 +100,9 @@ class Sample:
     def describe(self) -> dict[str, Any]:
         """Return what is in the data, as plain numbers.
 
-        Its entries are `rows`, `skipped_rows`, the rows with each label (`labels`), the smallest
-        and the largest score (`scores`), the rows of each segment (`segments`) and the number of
-        groups (`groups`); those whose column was not named are left out.
+        Its entries are `rows`, `skipped_rows`, the number of rows with each label (`labels`), the
+        smallest and largest scores (`scores`), the number of rows in each segment (`segments`) and
+        the number of groups (`groups`). Entries whose column was not named are left out.
 
         >>> from calibrant import scored
         >>> columns = {"p": [0.1, 0.4, 0.6], "y": [0, 1, 1], "site": ["a", "b", "b"]}
@@ -132,11 +130,11 @@ class Sample:
         return found
 
     def collect(self, *, pos_label: Hashable = None, limit: int = COLLECT_LIMIT) -> "Sample":
-        """Return the same rows, brought into memory; more than `limit` raise an error.
+        """Return the same rows, read into memory; more than `limit` rows raise an error.
 
-        `pos_label` is the positive class, needed unless the labels are 0 and 1, or -1 and 1. The
-        rows are in their order. With an id, they are sorted by a hash of the ids, so that the order
-        does not depend on how they are stored.
+        `pos_label` is the positive class, required unless the labels are 0 and 1, or -1 and 1. The
+        rows keep their order. With an id, they are sorted by a hash of the ids, so the order does
+        not depend on how they are stored.
         """
         rows = self._rows
         if pos_label is not None:
@@ -144,9 +142,9 @@ class Sample:
         return Sample(rows.collect(limit=limit))
 
     def to_frame(self) -> Any:
-        """Return the columns that are used as a frame: of pandas, else of Polars, else of pyarrow.
+        """Return the columns in use as a frame: from pandas, else Polars, else pyarrow.
 
-        The rows are in their order, without those that are skipped.
+        The rows keep their order, without those that are skipped.
         """
         rows = self._rows
         names = rows.columns.to_read

@@ -55,45 +55,45 @@ def scored(
         Files (Parquet, CSV, JSON lines, Arrow IPC; CSV and JSON may be compressed), pandas and
         Polars frames, Polars lazy frames, DuckDB relations, Dask and Spark frames, pyarrow tables,
         datasets and readers, anything with ``__arrow_c_stream__``; or a mapping from names to
-        arrays: of numpy, or torch's or CuPy's on a device.
+        arrays, from numpy, or from torch or CuPy on a device.
     score, label : str
-        Columns of the scores and of the labels; no label is needed where a calibrator is only
-        applied.
+        Columns of the scores and of the labels; no label is needed if a calibrator is only applied.
     segment, weight : str, optional
-        Columns of segments, which get bins of their own, and of importance weights.
+        Columns of segments, which get their own bins, and of importance weights.
     id : str, optional
         A column that is unique per row. A random split then depends on the seed, the rows and their
-        ids, and neither on the engine nor on the order of the rows.
+        ids, but not on the engine or the order of the rows.
     group : str, optional
-        The column of groups, such as customers: whole numbers, dates or
-        text. Groups are then drawn and counted whole, wherever their rows are. Takes the place of
-        `id`.
+        The column of groups, such as customers: whole numbers, dates or text. Groups are then drawn
+        and counted whole, wherever their rows are stored. It replaces `id`.
     format : {"parquet", "csv", "json", "ipc"}, optional
         Format of the files, if their names do not show it.
     skip_missing : bool, default=False
-        Skip rows whose label is missing (null or NaN), such as outcomes that are still pending. How
-        many were skipped is reported by `Sample.skipped_rows` and by a remark of the guarantee,
-        which then assumes that, in every region, whether a label is missing does not depend on the
-        label. False raises an error for such rows.
+        Skip rows whose label is missing (null or NaN), such as outcomes that are still pending.
+        Their number is reported by `Sample.skipped_rows` and in a note of the guarantee, which then
+        assumes that, in every region, whether a label is missing does not depend on the label.
+        False raises an error for these rows.
     weight_bound : float, optional
-        An upper bound on the weights. This and the next two describe the data, so whatever takes
-        the data uses them. They mean what they mean in `BinningCalibrator.fit`, and may also be
-        given there; two that differ raise an error.
+        An upper bound on the weights. This parameter and the next two describe the data, so every
+        function that takes the data uses them. They have the same meaning as in
+        `BinningCalibrator.fit`, and may also be given there; two different values raise an error.
     max_group_size : int, optional
-        As how many rows a group counts at most.
+        The largest number of rows that a group counts as.
     group_target : {"rows", "groups"}, optional
-        Whether the rate is that among rows, or that of a random row of a random group. What proves
-        only the other one raises an error.
+        Whether the rate is that among rows, or that of a random row from a random group. A method
+        that can prove only the other one raises an error.
     n_jobs : int or None, default=-1
-        Threads that read files; -1 is one for each core. Results never depend on it.
+        Number of threads that read files; -1 means one for each core. Results never depend on it.
     progress : bool or callable, optional
-        True draws a bar, False none; a callable gets the rows done and in all. None, the default,
-        draws a bar where standard error is a terminal and the work takes longer than a second.
+        True shows a progress bar, False does not; a callable gets the number of rows done and the
+        total. None, the default, shows a bar if standard error is a terminal and the work takes
+        longer than a second.
 
     Returns
     -------
     Sample
-        Takes the place of scores and labels in `BinningCalibrator.fit`, `audit` and the like.
+        Pass it instead of scores and labels to `BinningCalibrator.fit`, `audit` and other
+        functions.
 
     Examples
     --------

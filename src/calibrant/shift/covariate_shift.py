@@ -58,7 +58,7 @@ _ESTIMATED = (
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ShiftCalibrator(RegionParameters, RegionCalibrator):
-    """Calibrate for a target population with labelled rows from another, by weighted histogram
+    """Calibrate for a target population, with labelled rows from another one, by weighted histogram
     binning.
 
     Claimed, with known weights, for every distribution: with probability at least
@@ -66,8 +66,8 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
     class *in the target population* lies in the bin's interval. With estimated weights: the same,
     but only in the limit of many rows; `guarantee_` says so. Assumed: labels given inputs have the
     same distribution in both populations, the weights are the density ratio of the target over the
-    calibration population, and none exceeds `weight_bound`. A multiple of the ratio is enough,
-    except for ``interval="oracle"``, ``value="known-mass"`` and ``value="counted-mass"``.
+    calibration population, and none exceeds `weight_bound`. The weights may be a multiple of the
+    ratio, except for ``interval="oracle"``, ``value="known-mass"`` and ``value="counted-mass"``.
 
     Parameters
     ----------
@@ -75,17 +75,17 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         As for `BinningCalibrator`; so are `confidence_level`, `partition`, `pilot`, `segment_rule`,
         `pos_label` and `n_jobs`. Bins are cut from calibration scores, without weights or labels.
     interval : str, default="betting"
-        "betting", the narrowest, needs the rows. "empirical-bernstein" and "hoeffding" need sums
-        only, so they can be merged. "oracle" and "paper" are the paper's theorems, for comparison.
-        See `calibrant.limits.shift`.
+        "betting", the narrowest, needs the rows. "empirical-bernstein" and "hoeffding" need only
+        sums, so tallies can be merged. "oracle" and "paper" are the paper's theorems, for
+        comparison. See `calibrant.limits.shift`.
     value : {"mean", "midpoint", "known-mass", "counted-mass"}, default="mean"
-        What is predicted in a bin. "mean": pi-check, the weighted rate of positives. "midpoint": of
-        the interval. "known-mass": pi-hat, for known `relative_mass`. "counted-mass": with the
-        relative mass counted in unlabelled scores, which the paper advises against, for comparison.
-        Both need weights that are the density ratio itself.
+        The prediction in a bin. "mean": pi-check, the weighted rate of positives. "midpoint": the
+        middle of the interval. "known-mass": pi-hat, for known `relative_mass`. "counted-mass":
+        pi-hat with the relative mass counted in unlabelled scores; the paper advises against it,
+        and it is here for comparison. The last two need weights that are the density ratio itself.
     random_state : int, Generator, RandomState or None, default=0
-        Shuffles the rows that "betting" bets on, and draws the pilot rows. Choose it before looking
-        at results. None draws afresh each time.
+        Seed for the order of the rows that "betting" bets on, and for drawing the pilot rows.
+        Choose it before you look at results. None draws afresh each time.
 
     Attributes
     ----------
@@ -98,13 +98,13 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
 
     Notes
     -----
-    pi-check = sum of w y / sum of w over the rows of a bin (`eq:cov_shift_estimator`). Given which
-    bin each row fell into, weights and labels of a bin's rows are i.i.d. together, bins cut from
-    the very rows included, so every interval of `calibrant.limits.shift` holds exactly. The paper's
-    own interval is vacuous unless weights stay away from zero.
+    pi-check = sum of w y / sum of w over the rows of a bin (`eq:cov_shift_estimator`). Given the
+    bin of each row, the pairs of weight and label in a bin are i.i.d., even if the bins were cut
+    from the same rows, so every interval of `calibrant.limits.shift` holds exactly. The paper's own
+    interval is vacuous unless weights are bounded away from zero.
 
-    Weights cannot help where the target population has rows and the calibration population has
-    none. `ratio_.diagnostics_` estimates the share of such rows.
+    Weights cannot help in areas where the target population has rows and the calibration population
+    has none. `ratio_.diagnostics_` estimates the share of such rows.
 
     References
     ----------
@@ -166,35 +166,36 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         ----------
         scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or Sample
             Scores of labelled rows that the model was not trained on; or data with scores, labels
-            and exact weights, see `calibrant.scored`. "betting" brings their rows into memory, the
+            and exact weights, see `calibrant.scored`. "betting" reads their rows into memory; the
             other intervals do not.
         y : array-like of shape (n,)
             Labels of two classes.
         importance_weight : array-like of shape (n,), optional
-            Exact weight of each row. Without it, `ratio` estimates the weights.
+            The exact weight of each row. Without it, `ratio` estimates the weights.
         X, X_target : array-like or frame of shape (n, n_features), (n_target, n_features), optional
-            Features of the labelled rows, and of unlabelled rows of the target population, for
+            Features of the labelled rows, and of unlabelled rows from the target population, for
             `ratio`.
         X_source : array-like or frame, optional
-            Further unlabelled rows like the labelled ones, to fit `ratio` on in place of X. Then
-            the estimated weights do not depend on the calibration rows, and only `weight_error`
-            separates them from a proof.
+            Further unlabelled rows from the same population as the labelled ones, on which `ratio`
+            is fitted instead of X. Then the estimated weights do not depend on the calibration
+            rows, and a proof needs only a valid `weight_error`.
         relative_mass : array-like of shape (n_regions,) or callable, optional
-            m_b = P(b) / P~(b) of each region, or a function from the partition to it; for "oracle"
-            and "known-mass".
+            m_b = P(b) / P~(b) for each region, or a function that computes it from the partition;
+            for "oracle" and "known-mass".
         target_scores, source_scores : array-like, optional
-            Scores of unlabelled rows of both populations, for "counted-mass"; source_scores are
-            `scores` by default.
+            Scores of unlabelled rows from both populations, for "counted-mass"; by default,
+            source_scores are `scores`.
         segments : array-like of shape (n,), optional
-            The segment of each row. Every segment gets bins of its own, within one error budget.
+            The segment of each row. Every segment gets its own bins, within one error budget.
         groups : array-like of shape (n,), optional
-            The group of each row, such as its customer. One row of each group is
-            drawn at random and the others are not used: the guarantee is then about a row drawn at
-            random from a new group of the target population.
+            The group of each row, such as its customer. One row from each group is drawn at random
+            and the others are not used: the guarantee is then about a row drawn at random from a
+            new group of the target population.
         classes, score_range
             As in `BinningCalibrator.fit`.
         ratio : DensityRatio, optional
-            Estimates weights from unlabelled rows, as in ``ULSIF()``; see `calibrant.ratios`.
+            An estimator of the weights from unlabelled rows, such as ``ULSIF()``; see
+            `calibrant.ratios`.
         weight_bound : float, optional
             U, an upper bound on the weights. None takes the largest weight seen, and then nothing
             is proved.
@@ -275,7 +276,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         weight_error: float = 0.0,
         **parameters: Any,
     ) -> Self:
-        """Make a fitted calibrator from a partition and a tally with weights, such as one of merged
+        """Make a fitted calibrator from a partition and a tally with weights, such as merged
         tallies.
 
         >>> from calibrant import Partition, ShiftCalibrator, Tally
@@ -304,7 +305,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         return calibrator
 
     def guarantee_for(self, weight_error: float) -> Guarantee:
-        """Return the guarantee for weights that are right up to the given relative error.
+        """Return the guarantee for weights that are correct up to the given relative error.
 
         >>> import numpy as np
         >>> scores, y = np.linspace(0, 1, 1000), np.arange(1000) % 2
@@ -319,10 +320,10 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         return self._derive(self._result, error, self.guarantee_.positive_label)
 
     def tolerated_weight_error(self, threshold: float) -> FloatArray:
-        """Return, for each region, how wrong weights may be, relatively, before its interval
-        reaches `threshold`.
+        """Return, for each region, the relative error of weights at which its interval reaches
+        `threshold`.
 
-        0 where the interval contains the threshold already: nothing can be concluded there.
+        It is 0 if the interval already contains the threshold: nothing can be concluded there.
         """
         check_is_fitted(self)
         return tolerated_error(self._result.limits, threshold)

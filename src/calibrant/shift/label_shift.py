@@ -39,8 +39,7 @@ _PRIOR_SHARE = 0.25  # share of alpha spent on the class frequencies
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
-    """Calibrate for a population with a different share of positives, where each class looks the
-    same.
+    """Calibrate for a different share of positives, with the same score distribution in each class.
 
     Not in the paper.
 
@@ -54,15 +53,14 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
     Parameters
     ----------
     n_bins : int or "auto", default="auto"
-        As for `BinningCalibrator`; so are all parameters that are not described here.
+        As in `BinningCalibrator`, like all other parameters.
 
     Attributes
     ----------
     guarantee_ : Guarantee
         What is guaranteed, in numbers and in words.
     target_prior_, source_prior_ : Prior or None
-        Value and limits of how frequent the positive class is in each population; None with
-        `sampling_rates`.
+        The share of the positive class in each population, with limits; None with `sampling_rates`.
     partition_, tally_, classes_, n_features_in_
         As for `BinningCalibrator`.
 
@@ -70,18 +68,18 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
     -----
     By Bayes, the odds of the positive class in a bin are multiplied by k = (target prior odds) /
     (source prior odds), the same for all bins. So the limits of each bin, taken at 3/4 of the error
-    budget, are moved by limits for k, which get 1/4 of it: exact binomial limits for the source
+    budget, are moved by limits on k, which get 1/4 of it: exact binomial limits on the source
     prior, and for the target prior every p for which the distribution function F of target scores
     may equal p F1 + (1 - p) F0, where each of the three functions may be off, everywhere at once,
-    by sqrt(ln(2/delta) / (2n)) (Massart 1990). Both conditions are linear in p, so what is kept is
-    an interval. The value used is the p whose mixture is nearest to F in the squares' mean over the
+    by sqrt(ln(2/delta) / (2n)) (Massart 1990). Both conditions are linear in p, so the set of these
+    p is an interval. The value used is the p whose mixture is nearest to F in mean square over the
     bins. A score that does not separate the classes gives wide limits.
 
-    A prior that is known, or known between limits, costs nothing of the budget. `sampling_rates`
-    give k itself, the rate of the negative class over that of the positive, and the limits of the
-    bins have all of the budget. This is exact where each row of a class was kept with the same
+    A prior that is known, or known between limits, uses none of the budget. `sampling_rates` give k
+    itself, the rate of the negative class divided by that of the positive, and the limits of the
+    bins get the whole budget. This is exact if each row of a class was kept with the same
     probability. For a fixed number of rows of each class, as in a case-control study with a known
-    `source_prior`, it is no theorem: exact enumeration of both counts of a bin found limits that
+    `source_prior`, it is not a theorem: exact enumeration of both counts of a bin found limits that
     miss with probability .066 at most where .1 is stated.
 
     References
@@ -140,32 +138,34 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         ----------
         scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or Sample
             Scores of labelled rows that the model was not trained on; or data with scores and
-            labels, see `calibrant.scored`, whose rows are brought into memory.
+            labels, see `calibrant.scored`, whose rows are read into memory.
         y : array-like of shape (n,)
             Labels of two classes.
         target_scores : array-like, optional
-            Scores of unlabelled rows of the target population; needed unless `target_prior` is
+            Scores of unlabelled rows from the target population. Required unless `target_prior` is
             given.
         target_prior : float or (float, float), optional
             Share of the positive class in the target population, if it is known; or two limits
-            between which it lies. Then no row of the target population is needed. None estimates
-            it, with limits, from unlabelled `target_scores`.
+            between which it lies. Then no rows from the target population are needed. None
+            estimates it, with limits, from unlabelled `target_scores`.
         source_prior : float, optional
             Share of the positive class among calibration rows, if it is known, for example because
             it was fixed when the rows were chosen. None derives limits for it from the labels.
         sampling_rates : (float, float), optional
-            For rows that were sampled by their label: the share of the negative and of the positive
-            class that was kept, such as (0.1, 1.0) where one in ten negatives was. The target is
-            the population before it was sampled. Only the ratio matters, and no prior is needed.
+            For rows that were sampled by their label: the shares of the negative and of the
+            positive class that were kept, such as (0.1, 1.0) if one in ten negatives was kept. The
+            target is the population before sampling. Only the ratio matters, and no prior is
+            needed.
         segments : array-like of shape (n,), optional
-            The segment of each row. Every segment gets bins of its own. The priors are those of all
-            segments together, so score and segment together must be distributed alike given the
-            label. Where only the scores within each segment are, fit each segment on its own.
+            The segment of each row. Every segment gets its own bins. The priors are those of all
+            segments together, so score and segment must jointly have the same distribution given
+            the label. If this holds only for the scores within each segment, fit each segment
+            separately.
         groups : array-like of shape (n,), optional
-            The group of each row, such as its customer. One row of each group is
-            drawn at random and the others are not used: the guarantee is then about a row drawn at
-            random from a new group of the target population. `target_scores` must be of rows of
-            different groups.
+            The group of each row, such as its customer. One row from each group is drawn at random
+            and the others are not used: the guarantee is then about a row drawn at random from a
+            new group of the target population. `target_scores` must come from rows of different
+            groups.
         classes, score_range
             As in `BinningCalibrator.fit`.
 

@@ -75,24 +75,25 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
     ----------
     partition : Partition, default=None
         The regions. None cuts `n_bins` quantile bins from the first `warmup` rows, which are then
-        discarded: the paper's split, in a stream.
+        discarded. This is the paper's split, in a stream.
     confidence_level : float, default=0.9
         Confidence that no interval ever misses.
     sequence : {"centred-beta-binomial", "beta-binomial", "stitched", "paper", "betting"}
-        How the limits are made; see `calibrant.sequences`. The default, "centred-beta-binomial",
-        needs only counts, so that order does not matter and streams can be merged.
+        The method for the limits; see `calibrant.sequences`. The default, "centred-beta-binomial",
+        needs only counts, so order does not matter and streams can be merged.
     running : bool, default=False
-        Intersect each interval with those after every earlier batch, so that it never widens. It
-        then depends on when the batches came, and such calibrators cannot be merged.
+        Intersect each interval with those after every earlier batch, so that it never widens. The
+        interval then depends on how rows arrived in batches, and these calibrators cannot be
+        merged.
     n_bins : int, default=10
-        Number of bins to cut, when no partition is given.
+        Number of bins to cut, if no partition is given.
     warmup : int, default=1000
-        Number of rows that cut them.
+        Number of rows used to cut the bins.
     value : {"jeffreys", "mean", "midpoint", "monotone"}, default="jeffreys"
-        What is predicted in a region, as in `BinningCalibrator`.
+        The prediction in a region, as in `BinningCalibrator`.
     pos_label : optional
-        The positive class, as in `BinningCalibrator`. It and both classes are those of the first
-        batch; set it if it may have only one class that is neither 0 nor 1.
+        The positive class, as in `BinningCalibrator`. The first batch determines it and both
+        classes; set it if the first batch may have only one class that is neither 0 nor 1.
     n_jobs : int or None, default=None
         Threads for very large batches; results never depend on it.
 
@@ -108,11 +109,11 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
     Notes
     -----
     Time is constant per label, and memory does not grow with the stream. Several threads may call
-    `partial_fit` and `merge`; batches are counted one at a time, in the order in which they come.
+    `partial_fit` and `merge`; batches are counted one at a time, in the order in which they arrive.
 
-    Choosing the region is allowed for this reason: a label that is asked for in a region that past
-    labels chose is still an independent draw with the rate of that region. So each region's labels
-    are the same sequence of draws, only seen sooner or later.
+    Choosing the region is allowed for this reason: if past labels choose a region, the next label
+    there is still an independent draw with the rate of that region. So each region's labels are the
+    same sequence of draws, only seen sooner or later.
 
     References
     ----------
@@ -156,7 +157,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         groups: ArrayLike | None = None,
         classes: ArrayLike | None = None,
     ) -> Self:
-        """Forget everything, and take a first batch; arguments as in `partial_fit`."""
+        """Forget everything, and count a first batch; arguments as in `partial_fit`."""
         with self._lock:
             return self._learn(None, scores, y, segments, groups, classes)
 
@@ -169,25 +170,24 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         groups: ArrayLike | None = None,
         classes: ArrayLike | None = None,
     ) -> Self:
-        """Take a batch of any size, in the order in which the rows came.
+        """Count a batch of any size, in the order in which the rows arrived.
 
         Parameters
         ----------
         scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or Sample
             Scores of rows that the model was not trained on; or data with scores and labels, see
-            `calibrant.scored`. Where the sequence needs counts only and the regions are known, they
-            are counted where they are; otherwise their rows are brought into memory.
+            `calibrant.scored`. If the sequence needs only counts and the regions are known, rows
+            are counted where they are stored; otherwise they are read into memory.
         y : array-like of shape (n,)
             Labels of two classes.
         segments : array-like of shape (n,), optional
             For a partition with segments.
         groups : array-like of shape (n,), optional
-            The group of each row, such as its customer. One row of each group of the
-            batch is drawn at random and the others are not used. All rows of a group must come in
-            one batch.
+            The group of each row, such as its customer. One row from each group in the batch is
+            drawn at random and the others are not used. All rows of a group must be in one batch.
         classes : pair of labels, optional
-            Both labels, needed where the first batch may have only one of them; others keep to
-            them.
+            Both labels. Required if the first batch may contain only one of them; later batches
+            must have the same classes.
 
         Returns
         -------
@@ -302,26 +302,26 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         return Classes(self.classes_, self.positive_index_)
 
     def merge(self, other: OnlineCalibrator) -> Self:
-        """Take over what another stream over the same partition has counted; it stays as it was.
+        """Add the counts of another stream over the same partition, which is not changed.
 
         The guarantee then holds for both streams together, at every moment. Each stream has an
         identity, which is saved with it. So a stream may be merged again when it has grown: its
-        rows that are here already are replaced, not counted twice, and a stream that holds nothing
-        new changes nothing.
+        rows that were merged before are replaced, not counted twice, and a stream with nothing new
+        changes nothing.
 
-        Two things are left to you. Decide which streams to merge, and when, without looking at
-        their labels: merging only streams that look high measures the choice. And continue a saved
-        stream in one place only: two copies that both go on are one stream here, and where their
-        counts show it, merging them raises.
+        Two things are up to you. Decide which streams to merge, and when, without looking at their
+        labels: merging only streams with high rates would bias the result. And continue a saved
+        stream in one place only: two copies that both continue have the same identity, and if their
+        counts show it, merging them raises an error.
 
-        Raises where limits depend on more than counts.
+        An error is raised if limits depend on more than counts.
 
         Notes
         -----
         Put the rows in the order in which they enter the merged stream. As long as merges are
-        decided without the labels that they bring in, and no stream is steered by labels of
-        another, each row is an independent draw given those before it, so that the martingale of
-        the sequence is one of the merged stream too.
+        decided without using the labels that they add, and no stream's choices depend on labels of
+        another, each row is an independent draw given those before it. So the martingale of the
+        sequence is also a martingale for the merged stream.
         """
         check_type("other", other, OnlineCalibrator, "an OnlineCalibrator")
         for stream in (self, other):
@@ -357,9 +357,9 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         return self
 
     def enough(self, epsilon: float) -> bool:
-        """Return whether the guarantee is as good as `epsilon` by now.
+        """Return whether the guarantee has reached `epsilon`.
 
-        Stopping by this rule keeps it valid.
+        The guarantee stays valid if you stop by this rule.
         """
         return self.guarantee_.epsilon <= OPEN_UNIT.check("epsilon", epsilon)
 
@@ -367,8 +367,8 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         """Return the region whose next label would shrink epsilon most: the one with the widest
         interval.
 
-        Asking for labels by this rule keeps every interval valid, because it looks only at past
-        labels. Label a random row of the region, or the next that comes.
+        Every interval stays valid if you request labels by this rule, because it uses only past
+        labels. Label a random row of the region, or the next one that arrives.
         """
         guarantee = self.guarantee_
         widest = np.flatnonzero(guarantee.radius == guarantee.radius.max())
@@ -381,12 +381,12 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
 
     @property
     def partition_(self) -> Partition:  # type: ignore[override]
-        """The regions; while warming up, the whole line."""
+        """The regions; while warming up, one region for all scores."""
         return self._fitted_stream().partition or ScorePartition(np.empty(0))
 
     @property
     def tally_(self) -> Tally:  # type: ignore[override]
-        """What was counted so far."""
+        """The counts so far."""
         with self._lock:
             return self._fitted_stream().tally()
 

@@ -54,24 +54,24 @@ class Result:
 
     @property
     def sentence(self) -> str:
-        """The answer in one sentence, with the assumption that it rests on."""
+        """The answer in one sentence, with its assumption."""
         raise NotImplementedError
 
     @property
     def explanation(self) -> str:
-        """What the sentence leaves out, where it must be short; without the assumptions."""
+        """What the sentence leaves out if it must be short; without the assumptions."""
         return ""
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the answer takes for granted."""
+        """What the answer assumes."""
         return ()
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What else a reader should know, such as rows that were skipped.
 
-        Each a clause or a sentence.
+        Each note is a clause or a sentence.
         """
         return ()
 
@@ -115,7 +115,7 @@ class Result:
         return found
 
     def to_frame(self) -> Any:
-        """The first table as a frame of pandas; of Polars or pyarrow where pandas is not installed.
+        """The first table as a pandas frame, or a Polars or pyarrow one if pandas is not installed.
 
         Without a table, one row with the single values.
         """

@@ -23,9 +23,9 @@ class Setting:
     parameter : str
         Name of the parameter; "method" for a calibrator.
     value : object, optional
-        The value that is meant.
+        The value, if the text is about one.
     python : str, optional
-        How Python users write it, where that is not `parameter=value`, such as "PlattCalibrator()".
+        How Python users write it, if not as `parameter=value`, such as "PlattCalibrator()".
     """
 
     parameter: str
@@ -34,7 +34,7 @@ class Setting:
 
     @property
     def has_value(self) -> bool:
-        """Whether a value is meant, not only the parameter."""
+        """Whether there is a value, not only the parameter."""
         return self.value is not _NotGiven
 
 
@@ -90,7 +90,7 @@ def words(text: Text) -> str:
 
 
 def render(text: Text, setting: PlainText = in_python) -> str:
-    """A text in the words of its reader.
+    """A text in its reader's words.
 
     >>> render(("use ", Setting("pilot", 0.2), " or fewer bins"))
     'use pilot=0.2 or fewer bins'

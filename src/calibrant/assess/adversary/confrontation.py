@@ -29,7 +29,7 @@ _COLUMNS = ("shown", "claimed", "real", "real_largest")
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Confrontation(Result):
-    """Shown, claimed and real calibration error, for growing samples from a `GhostWorld`.
+    """The shown, claimed and real calibration errors, for growing samples from a `GhostWorld`.
 
     All arrays have shape (n_methods, n_sizes).
 
@@ -38,10 +38,10 @@ class Confrontation(Result):
     methods : tuple of str
         Names of the calibrators, the injective one first.
     sample_sizes : int array of shape (n_sizes,)
-        Calibration rows.
+        Numbers of calibration rows.
     shown : float array
-        Calibration error in 10 bins on as many new rows. This is what a reliability diagram would
-        show.
+        Calibration error in 10 bins, on the same number of new rows. This is what a reliability
+        diagram would show.
     claimed : float array
         Guaranteed epsilon; NaN if nothing is guaranteed.
     real : float array
@@ -52,8 +52,8 @@ class Confrontation(Result):
     injective : bool array
         Whether different scores have different predictions.
     no_repeat : float array of shape (n_sizes,)
-        Probability that no point is drawn twice. Then the sample contains no information about the
-        fixed labels.
+        Probability that no point is drawn twice. In that case the sample contains no information
+        about the fixed labels.
     """
 
     methods: tuple[str, ...]
@@ -67,7 +67,7 @@ class Confrontation(Result):
 
     @property
     def sentence(self) -> str:
-        """What the largest sample shows, and what is real."""
+        """What the largest sample shows, and the real error."""
         n_rows = int(self.sample_sizes[-1])
         told = [
             f"{method!r} shows an error of {nearest(float(self.shown[row, -1]))}, and its real"
@@ -97,12 +97,12 @@ def confront(
     name: str | None = None,
     random_state: Seed = 0,
 ) -> Confrontation:
-    """Build the distribution of the proof against an injective calibrator, and measure its shown
-    and real error.
+    """Build the distribution from the proof against an injective calibrator, and measure its shown
+    and real errors.
 
-    Claimed: on this world, samples of any of these sizes look like samples of a distribution on
+    Claimed: in this world, samples of any of these sizes look like samples from a distribution for
     which the calibrator is right. But its real error is a constant (`thm:f-must-be-coarse`). The
-    guarantee of a binned calibrator holds there as everywhere, and its real error shrinks.
+    guarantee of a binned calibrator holds here as it does everywhere, and its real error shrinks.
 
     Parameters
     ----------
@@ -111,15 +111,15 @@ def confront(
         with the rates that it predicts, so it looks perfect on every sample. Otherwise labels are
         fair coin flips.
     rivals : mapping from name to calibrator, default=None
-        Other calibrators for the same rows. None is a `BinningCalibrator` with 10 bins.
+        Other calibrators for the same rows. None means a `BinningCalibrator` with 10 bins.
     sample_sizes : sequence of int, default=10^2 to 10^6
-        Calibration rows.
+        Numbers of calibration rows.
     world : GhostWorld, default=None
-        Used in place of the world that would be built.
+        A world to use instead of building one.
     name : str, default=None
-        Name of the calibrator. None is the name of its class.
+        Name of the calibrator. None uses the name of its class.
     random_state : int, Generator, RandomState or None, default=0
-        Draws the rows.
+        Seed for drawing the rows.
 
     Returns
     -------

@@ -35,7 +35,7 @@ class GhostWorld:
     Parameters
     ----------
     rate : callable, default=None
-        Maps scores to the rate that samples show. None is 1/2 everywhere, as in the proof of
+        Maps scores to the rate that samples show. None means 1/2 everywhere, as in the proof of
         `cor:CI-PS-diameter`.
     seed : int, default=0
         Determines the labels of the points.
@@ -63,7 +63,7 @@ class GhostWorld:
         return self.scores_at(points), self.labels_at(points)
 
     def scores_at(self, points: IntArray) -> FloatArray:
-        """Scores of the points with these numbers, which are from 0 to 2^40 - 1."""
+        """Scores of the points with these indices, from 0 to 2^40 - 1."""
         return np.asarray((points + 0.5) / POINTS)
 
     def labels_at(self, points: IntArray) -> CodeArray:

@@ -30,18 +30,18 @@ class WidthDemonstration(Result):
     widths : float array of shape (m,)
         Widths of intervals centred on the prediction, before clipping to [0, 1].
     coverage_apparent : float array of shape (m,)
-        How often such an interval contains E[Y | score] if labels are fair coin flips.
+        How often an interval of each width contains E[Y | score] if labels are fair coin flips.
     coverage_ghost : float array of shape (m,)
-        How often it does so on the ghost world. Samples of this size look the same in both worlds.
+        How often it does so in the ghost world. Samples of this size look the same in both worlds.
     needed_width : float
-        Smallest of the widths, at most 1, that reaches the confidence level on both.
+        The smallest of the widths, at most 1, that reaches the confidence level in both worlds.
     minimum_width : float
-        1/2 - alpha: no distribution-free interval, centred or not, has a smaller expected width on
+        1/2 - alpha: no distribution-free interval, centred or not, has a smaller expected width for
         every distribution.
     confidence_level : float
         1 - alpha.
     n : int
-        Calibration rows.
+        Number of calibration rows.
     """
 
     widths: FloatArray
@@ -54,7 +54,7 @@ class WidthDemonstration(Result):
 
     @property
     def sentence(self) -> str:
-        """The width that is needed here, and the least that any method needs."""
+        """The width required here, and the smallest width that any method requires."""
         return (
             f"An interval centred on the prediction needs width {upper(self.needed_width)} for"
             f" {percent(self.confidence_level)} coverage on both worlds; every distribution-free"
@@ -62,7 +62,7 @@ class WidthDemonstration(Result):
         )
 
     def tables(self) -> tuple[ResultTable, ...]:
-        """How often intervals of each width cover, on both worlds."""
+        """How often intervals of each width cover, in both worlds."""
         columns = {
             "width": self.widths,
             "coverage_apparent": self.coverage_apparent,
@@ -80,23 +80,23 @@ def width_demonstration(
     widths: Sequence[float] = _WIDTHS,
     random_state: "Seed" = 0,
 ) -> WidthDemonstration:
-    """Show `cor:CI-PS-diameter`: an interval that is valid on coin flips and on the ghost world
+    """Show `cor:CI-PS-diameter`: an interval that is valid for coin flips and in the ghost world
     must be wide.
 
-    It must contain 1/2, the truth for coin flips, and 0 or 1, the truth on the ghost world.
+    It must contain 1/2, the truth for coin flips, and 0 or 1, the truth in the ghost world.
 
     Parameters
     ----------
     calibrator : object with `fit(scores, y)` and `predict(scores)`
         An injective map.
     n : int, default=10_000
-        Calibration rows.
+        Number of calibration rows.
     confidence_level : float, default=0.9
         1 - alpha.
     widths : sequence of float, default=0, 0.05, ..., 1.1
         Widths of intervals centred on the prediction.
     random_state : int, Generator, RandomState or None, default=0
-        Draws the rows.
+        Seed for drawing the rows.
 
     Returns
     -------

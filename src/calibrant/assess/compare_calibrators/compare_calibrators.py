@@ -68,48 +68,48 @@ def compare_calibrators(
     """Compare calibrators on the same rows.
 
     Claimed: `epsilon` is each calibrator's own guarantee when fitted on all rows, at its own
-    confidence level. This is not a claim about the smallest of them: a method chosen because its
-    epsilon came out small may miss far more often. With `simultaneous=True` all guarantees hold at
-    once, at the lowest of the confidence levels, so the chosen one also holds. The same is true of
-    splits: to try many seeds and keep the best, compare them this way. Losses, ECE and AUC are
-    measured by cross-validation. With probability at least `confidence_level`, the limits for all
-    `differences` hold at once: they are for the expected difference in loss between the calibrators
-    fitted in the folds, averaged over the folds.
+    confidence level. This is not a claim about the smallest of them: the guarantee of a method
+    chosen because of its small epsilon may fail far more often. With `simultaneous=True`, all
+    guarantees hold at once, at the lowest of the confidence levels, so the chosen one also holds.
+    The same is true for random splits: to try many seeds and keep the best, compare them in this
+    way. Losses, ECE and AUC are measured by cross-validation. With probability at least
+    `confidence_level`, the limits for all `differences` hold at once: they are for the expected
+    difference in loss between the calibrators fitted in the folds, averaged over the folds.
 
     Parameters
     ----------
     y : array-like of shape (n,), or Sample
-        Labels of two classes. The calibrators get them as 0 and 1. Or scores and labels together,
+        Labels of two classes, which the calibrators get as 0 and 1; or scores and labels together,
         see `calibrant.scored`.
     scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
         Scores of rows that the model was not trained on.
     calibrators : mapping from name to calibrator, or sequence of calibrators
-        At least one. Each has `fit(scores, y)` and `predict(scores)`. In a sequence they are named
-        after their classes.
+        At least one. Each must have `fit(scores, y)` and `predict(scores)`. In a sequence, they are
+        named after their classes.
     cv : int or splitter, default=5
         Number of folds, which are drawn at random; or anything that scikit-learn's `check_cv`
-        takes.
+        accepts.
     pos_label, classes
         As in `BinningCalibrator`.
     importance_weight, weight_bound : array-like of shape (n,), float, optional
-        How much each row counts, such as a survey weight, and a number that no weight can exceed.
-        Losses are then weighted, and calibrators get the weights and the bound; nothing is
-        guaranteed of those whose `fit` takes none. Without a bound there are no differences with
+        How much each row counts, such as a survey weight, and an upper bound on the weights. Losses
+        are then weighted, and calibrators get the weights and the bound; there is no guarantee for
+        those whose `fit` does not accept weights. Without a bound, there are no differences with
         limits.
     groups, max_group_size : array-like of shape (n,), int, optional
-        The group of each row, where rows are grouped, and as how many rows a group
-        counts at most. Folds keep groups whole, and calibrators get the groups and the size;
-        nothing is guaranteed of those whose `fit` takes none. Without a size there are no
+        The group of each row, if rows are grouped, and the largest number of rows that a group
+        counts as. Folds never split a group, and calibrators get the groups and the size; there is
+        no guarantee for those whose `fit` does not accept groups. Without a size, there are no
         differences with limits.
     random_state : int, Generator, RandomState or None, default=0
-        Draws the folds if `cv` is an int, and the order of bets. The draw depends on the rows, too.
-        None takes a fresh seed, which the result records.
+        Seed for the folds if `cv` is an int, and for the order of bets. The draw also depends on
+        the rows. None takes a fresh seed, which the result records.
     simultaneous : bool, default=False
         Whether the m calibrators that have a `confidence_level` share the error budget: each is
         fitted at the level 1 - alpha / m in place of 1 - alpha. By the union bound, all guarantees
-        then hold with probability 1 - alpha.
+        then hold with probability at least 1 - alpha.
     confidence_level : float, default=0.95
-        Confidence that the limits of all differences in loss hold.
+        Confidence that the limits on all differences in loss hold.
 
     Returns
     -------
@@ -118,14 +118,14 @@ def compare_calibrators(
     Notes
     -----
     A calibrator that predicts exactly 0 or 1 has an infinite log loss as soon as it is wrong once.
-    The log loss is not clipped there; in the differences, probabilities are clipped to [0.001,
-    0.999], so that the loss is bounded. ECE is the paper's, in ten bins of equal width.
+    The reported log loss is not clipped; in the differences, probabilities are clipped to [0.001,
+    0.999] so that the loss is bounded. ECE is the paper's, in ten bins of equal width.
 
     Given the rows that a fold was fitted on, its test rows are independent draws, because folds do
     not depend on scores and labels. So betting bounds the mean difference of each fold
     (`compare_models`). The limits of the folds are averaged. Alpha is shared by Bonferroni among
-    folds, losses and all pairs of methods, since the best method is only known afterwards. Limits
-    of this kind are wide: each comes from the rows of one fold.
+    folds, losses and all pairs of methods, because the best method is only known afterwards. Limits
+    of this kind are wide: each uses only the rows of one fold.
 
     Examples
     --------

@@ -33,11 +33,11 @@ class Comparison(Result):
     Attributes
     ----------
     methods : tuple of str
-        Names. "uncalibrated" means the scores without a calibrator; it is there if they are
-        probabilities.
+        Names of the methods. "uncalibrated" means the scores without a calibrator; it is included
+        if they are probabilities.
     log_loss, brier, ece, auc : float arrays
-        On rows that the calibrator was not fitted on, over all folds. Lower is better, except for
-        AUC.
+        Measures on rows that the calibrator was not fitted on, over all folds. Lower is better,
+        except for AUC.
     epsilon : float array
         Guaranteed largest error, in all regions at once, of the calibrator fitted on all rows; NaN
         if nothing is guaranteed. This column is guaranteed; the others are measurements.
@@ -48,19 +48,19 @@ class Comparison(Result):
     fit_seconds, predict_seconds : float arrays
         Wall-clock time to fit on all rows, and to predict them.
     n_rows : int
-        Rows with labels.
+        Number of rows with labels.
     n_folds : int
-        Folds.
+        Number of folds.
     simultaneous : bool
         Whether all guarantees hold at once, so that choosing one by its epsilon is covered.
     differences : tuple of PairedDifference
         The Brier score and the clipped log loss of each other method minus that of the method with
-        the lowest Brier score, with limits that hold at once. Empty where folds were given, or
-        nothing bounds the size of groups or the weights: then there are no limits.
+        the lowest Brier score, with limits that hold at once. Empty if folds were given, or if
+        there is no bound on the size of groups or the weights: then there are no limits.
     difference_level : float
-        Confidence that the limits of all differences hold.
+        Confidence that the limits on all differences hold.
     seed : int or None
-        Seed of the folds, and of the order of bets.
+        Seed for the folds and the order of bets.
     """
 
     methods: tuple[str, ...]
@@ -87,7 +87,7 @@ class Comparison(Result):
 
     @property
     def sentence(self) -> str:
-        """Which method measured best, and whether that is proved."""
+        """Which method had the best measurement, and whether that is proved."""
         size = f"{rows(self.n_rows)}, {counted(self.n_folds, 'fold')}"
         size += "" if self.seed is None else f", seed {self.seed}"
         score = nearest(float(np.min(self.brier)))

@@ -36,7 +36,7 @@ def auc(
     Ties count one half. The limits are DeLong's; with weights or groups they come from sums of the
     influence function over the rows of a group (Obuchowski 1997). They are asymptotic, so the
     estimate is labelled heuristic: with few rows of one class, or an AUC close to 1, they may hold
-    less often than stated. Where no variance can be estimated, they are NaN.
+    less often than stated. If no variance can be estimated, they are NaN.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def auc(
         Labels of two classes, with rows of both; or labels and scores together, see
         `calibrant.scored`.
     scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
-        Scores of any scale.
+        Scores on any scale.
     confidence_level : float, default=0.95
         Confidence in the interval.
     importance_weight : array-like of shape (n,), optional

@@ -220,8 +220,8 @@ def sweep_bins(
     bin to bin.
 
     Nothing is guaranteed. This is a rule of thumb, for plots and for `ece(n_bins="sweep")`. It
-    assumes that the true calibration curve rises, so a rate that falls shows that the bins are too
-    small. The rule looks at the labels, so intervals in such bins are labelled heuristic.
+    assumes that the true calibration curve increases, so a decreasing rate shows that the bins are
+    too small. The rule uses the labels, so intervals in these bins are labelled heuristic.
 
     Parameters
     ----------

@@ -59,11 +59,11 @@ def ece(
 
     Claimed: with probability at least `confidence_level` over the labels, the calibration error of
     the scores seen, in these bins, lies in [lower, upper]. This holds for all rates of the labels
-    given the scores. In bins that hold several scores, this error is at most the error without bins
-    (Jensen's inequality). So `lower` is also a lower limit for the error without bins, but `upper`
-    is not an upper limit for it. Where every bin holds one score value, the two errors are equal
-    and `exact` is true. Assumed: rows are independent draws, and the model was not trained on them.
-    For statements about the population see `calibrant.audit`.
+    given the scores. In bins with several scores, this error is at most the error without bins
+    (Jensen's inequality). So `lower` is also a lower limit on the error without bins, but `upper`
+    is not an upper limit on it. If every bin has only one score value, the two errors are equal and
+    `exact` is true. Assumed: rows are independent draws, and the model was not trained on them. For
+    statements about the population see `calibrant.audit`.
 
     Parameters
     ----------
@@ -75,8 +75,9 @@ def ece(
         "l1" is the mean of |gap| over rows, "l2" the root of the mean of gap^2, "max" the largest
         |gap|, where the gap of a bin is its mean score minus its rate of positives.
     n_bins : int or "sweep", default=10
-        Number of bins. "sweep" takes as many bins of equal mass as keep the rates rising (see
-        `sweep_bins`). Those bins depend on the labels, so the interval is labelled heuristic.
+        Number of bins. "sweep" takes the largest number of bins of equal mass whose rates never
+        decrease (see `sweep_bins`). Those bins depend on the labels, so the interval is labelled
+        heuristic.
     strategy : {"auto", "uniform", "quantile", "values"}, default="auto"
         "uniform" is the paper's: bins of equal width over [0, 1], the last closed. "quantile" cuts
         bins of about equal mass. "values" makes every distinct score a bin. "auto" is "values" for
@@ -88,8 +89,8 @@ def ece(
         How much each row counts, such as a survey weight; a whole number counts as that many rows
         in the value. The interval is then for the weighted error of the scores and weights seen.
     groups : array-like of shape (n,), optional
-        The group of each row, such as its customer. The interval then holds however
-        labels of a group depend on each other. It is for the error of each label's rate given all
+        The group of each row, such as its customer. The interval then holds however the labels of a
+        group depend on each other. It is for the error with respect to each label's rate given all
         scores of its group.
     pos_label, classes
         As in `BinningCalibrator`.
@@ -101,28 +102,29 @@ def ece(
     Notes
     -----
     ECE = sum over bins of p_b |MP_b - FP_b|, with p_b the share of rows, MP_b the mean score and
-    FP_b the rate of positives. Given the scores, labels are independent. With q_b a bin's mean rate
-    given the scores, what the interval is for is the same formula with q_b in place of FP_b.
+    FP_b the rate of positives. Given the scores, labels are independent. Let q_b be a bin's mean
+    rate given the scores. The interval is for the same formula with q_b in place of FP_b.
 
-    (i) Limits for q_b hold in all bins at once, so they give limits for any norm.
+    (i) Limits on q_b hold in all bins at once, so they give limits on any norm.
 
     (ii) An upper limit for "l1". Let a_b be the sign of q_b - MP_b, which is fixed given the
     scores. Then the true error is sum p_b a_b (q_b - MP_b), and the estimate is at least sum p_b
     a_b (FP_b - MP_b). So the true error exceeds the estimate by at most sum p_b a_b (q_b - FP_b): a
-    mean over rows of label noise with fixed signs. Whatever these are, `signed_noise_bound` bounds
-    it, with the largest variance that (i) allows; no part of the noise is counted in full, bin by
-    bin. For "l2" the same holds with a_b proportional to q_b - MP_b and sum p_b a_b^2 = 1, and with
-    Hoeffding's inequality: the sum of squared ranges is 1 / n.
+    mean over rows of label noise with fixed signs. Whatever these signs are, `signed_noise_bound`
+    bounds this mean, with the largest variance that (i) allows, so the noise is not added up in
+    full, bin by bin. For "l2", the same holds with a_b proportional to q_b - MP_b and sum p_b a_b^2
+    = 1, and with Hoeffding's inequality: the sum of squared ranges is 1 / n.
 
     (iii) A lower limit for "l1". The estimate is off by at most sum p_b |FP_b - q_b|. The
-    expectation of this sum is at most sum p_b sqrt(v_b / N_b), with v_b the largest variance of a
-    label that (i) allows, and one label moves it by at most 1 / n. So by McDiarmid's inequality it
-    exceeds this by more than sqrt(ln(1 / tail) / (2n)) with probability at most `tail`.
+    expectation of this sum is at most sum p_b sqrt(v_b / N_b), where v_b is the largest variance of
+    a label that (i) allows, and one label changes the sum by at most 1 / n. So by McDiarmid's
+    inequality, the sum exceeds this bound by more than sqrt(ln(1 / tail) / (2n)) with probability
+    at most `tail`.
 
     With weights or groups, rows are replaced by independent units: given the scores, one of them
-    moves a weighted sum of labels by at most its weight. All bounds are then Hoeffding's and
-    McDiarmid's, with variances of 1/4 and, for groups, Bonferroni over bins. For "l1" (i) gets 1/4
-    of alpha, (ii) and (iii) 3/8 each; for "l2" (i) gets 3/4 and (ii) the rest. The interval is
+    changes a weighted sum of labels by at most its weight. All bounds are then Hoeffding's and
+    McDiarmid's, with variances of 1/4 and, for groups, Bonferroni over bins. For "l1", (i) gets 1/4
+    of alpha, (ii) and (iii) get 3/8 each; for "l2", (i) gets 3/4 and (ii) the rest. The interval is
     their intersection. ECE is biased upwards, so the interval is not centred on it.
 
     References

@@ -17,7 +17,7 @@ class Estimate(Result):
     value : float
         The estimate.
     lower, upper : float
-        Confidence limits for `target`.
+        Confidence limits on `target`.
     confidence_level : float
         Confidence in the interval.
     heuristic : bool
@@ -28,7 +28,8 @@ class Estimate(Result):
     basis : str
         The bound or approximation behind the interval.
     exact : bool
-        Whether binning hides no error: every bin holds one score value, or the metric uses no bins.
+        Whether binning hides no error: every bin has only one score value, or the metric uses no
+        bins.
     """
 
     name: str

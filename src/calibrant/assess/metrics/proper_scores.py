@@ -43,7 +43,7 @@ class BrierScore(Estimate):
         Mean of rate (1 - rate) over bins: the part that remains for a calibrated score in these
         bins.
     within_bins : float
-        The rest, because a bin may hold several scores; 0 where every bin holds one score value.
+        The rest, because a bin may have several scores; 0 if every bin has only one score value.
     uncertainty : float
         Brier score of the overall rate.
     resolution : float
@@ -79,7 +79,7 @@ def brier_score(
 
     Claimed: the expected Brier score lies in [lower, upper] with probability at least
     `confidence_level`, for every distribution. The interval is found by betting on the rows in a
-    random order, which is drawn for these rows. It is for the score only; the parts are plain
+    random order, which depends on the rows. It is for the score only; the parts are plain
     estimates. Assumed: rows are independent draws from one distribution, and the model was not
     trained on them. With `groups`, the groups are independent draws.
 
@@ -88,11 +88,11 @@ def brier_score(
     y, scores, n_bins, strategy, confidence_level, pos_label, classes
         As in `calibrant.metrics.ece`. The bins only affect the parts.
     importance_weight, weight_bound : array-like of shape (n,), float, optional
-        How much each row counts, and a number that no weight can exceed. The interval is then for
-        the weighted population. Without a bound it is labelled heuristic.
+        How much each row counts, and an upper bound on the weights. The interval is then for the
+        weighted population. Without a bound it is labelled heuristic.
     groups, max_group_size : array-like of shape (n,), int, optional
-        The group of each row, such as its customer, and as how many rows a group
-        counts at most. The interval is then for rows of new groups. Without a size it is labelled
+        The group of each row, such as its customer, and the largest number of rows that a group
+        counts as. The interval is then for rows of new groups. Without a size, it is labelled
         heuristic.
 
     Returns
@@ -101,15 +101,15 @@ def brier_score(
 
     Notes
     -----
-    With MP_b, FP_b and p_b a bin's mean score, rate and share of rows: calibration = sum p_b (MP_b
-    - FP_b)^2, refinement = sum p_b FP_b (1 - FP_b), within_bins = mean of (s - MP_b)^2 minus twice
-    that of (s - MP_b)(y - FP_b).
+    With MP_b, FP_b and p_b for a bin's mean score, rate and share of rows: calibration = sum p_b
+    (MP_b - FP_b)^2, refinement = sum p_b FP_b (1 - FP_b), within_bins = mean of (s - MP_b)^2 minus
+    twice the mean of (s - MP_b)(y - FP_b).
 
     The loss of a row lies in [0, 1]. Each of the two limits misses with probability at most alpha /
-    2, by bets that aim at the capital that is needed (`calibrant.limits.goal_bets.goal_limits`).
-    With weights, bets are on w (loss - m), w the weight over its bound. A group is one draw: its
-    loss is the weighted mean over its rows, and w is its weight, at most `max_group_size` times the
-    largest weight of a row, over that bound.
+    2, by bets that aim at the required capital (`calibrant.limits.goal_bets.goal_limits`). With
+    weights, bets are on w (loss - m), where w is the weight divided by its bound. A group is one
+    draw: its loss is the weighted mean over its rows, and w is its weight, at most `max_group_size`
+    times the largest weight of a row, divided by that bound.
 
     References
     ----------

@@ -38,9 +38,9 @@ class ReliabilityTable(Result):
     mean_score : float array of shape (n_regions,)
         Mean score of the rows in each bin; NaN for an empty bin.
     rate : float array of shape (n_regions,)
-        Share of positive labels; NaN where no row was counted.
+        Share of positive labels; NaN if no row was counted.
     lower, upper : float arrays of shape (n_regions,)
-        Confidence limits for the true rate, valid for all bins at once; 0 and 1 where no row was
+        Confidence limits on the true rate, valid for all bins at once; 0 and 1 if no row was
         counted.
     confidence_level : float
         Confidence that all intervals hold.
@@ -81,7 +81,7 @@ class ReliabilityTable(Result):
 
     @property
     def sentence(self) -> str:
-        """In how many bins the scores are proved off."""
+        """The number of bins in which the scores are proved to be off."""
         n_off = int(np.count_nonzero(self.is_off))
         bins = counted(len(self.regions), "bin")
         which = f"in {n_off:,} of {bins}" if n_off else f"in none of {bins}"
@@ -92,7 +92,7 @@ class ReliabilityTable(Result):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What must be true for it to hold."""
+        """What must be true for the limits to hold."""
         drawn = "rows, or groups of rows, are independent draws from one distribution"
         return (drawn, "the model was not trained on these rows")
 
@@ -137,14 +137,14 @@ def reliability_table(
     n_bins, confidence_level, interval, pos_label, classes
         As in `BinningCalibrator`.
     partition : {"quantile", "uniform"} or Partition, default="quantile"
-        As in `BinningCalibrator`. A Partition has bins of the score, for example those of a fitted
-        calibrator.
+        As in `BinningCalibrator`. A Partition must have bins of the score, for example those of a
+        fitted calibrator.
     importance_weight, weight_bound : array-like of shape (n,), float, optional
-        How much each row counts, and a number that no weight can exceed, as in `BinningCalibrator`.
-        Mean scores, rates and limits are then those of the weighted population. Without a bound the
+        How much each row counts, and an upper bound on the weights, as in `BinningCalibrator`. Mean
+        scores, rates and limits are then those of the weighted population. Without a bound, the
         limits are not proved.
     groups, max_group_size : array-like of shape (n,), int, optional
-        The group of each row, and as how many rows a group counts in a bin at most, as in
+        The group of each row, and the largest number of rows that a group counts as in a bin, as in
         `BinningCalibrator`. The limits are then for rows of new groups, and mean scores and rates
         count groups in the same way.
 

@@ -39,7 +39,7 @@ def smooth_ece(
 
     Claimed: with probability at least `confidence_level` over the labels, the smooth calibration
     error of the scores seen lies in [lower, upper]. This holds for all rates of the labels given
-    the scores. The error is what the same formula gives with E[Y | score] in place of the labels.
+    the scores. This error is given by the same formula with E[Y | score] in place of the labels.
     Assumed: rows are independent draws, and the model was not trained on them.
 
     Parameters
@@ -49,7 +49,8 @@ def smooth_ece(
     scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
         Predicted probabilities of the positive class.
     n_cells : int, default=4096
-        Cells of the grid that the kernel works on. Scores are rounded to the centres of the cells.
+        Number of cells in the grid on which the kernel is computed. Scores are rounded to the
+        centres of the cells.
     confidence_level : float, default=0.95
         Confidence in the interval.
     importance_weight, groups : array-like of shape (n,), optional
@@ -64,29 +65,30 @@ def smooth_ece(
     Notes
     -----
     With K_s the Gaussian kernel of standard deviation s, reflected at 0 and 1, let h(s) be the
-    integral over t of |(1 / n) sum (y_i - f_i) K_s(t, f_i)|. It falls as s grows, and the value
-    is the s at which h(s) = s. The reflected kernel is the heat semigroup of the unit interval.
-    So it is exact in the cosine transform: frequency k is multiplied by exp(-(pi k s)^2 / 2).
+    integral over t of |(1 / n) sum (y_i - f_i) K_s(t, f_i)|. It decreases as s grows, and the value
+    is the s at which h(s) = s. The reflected kernel is the heat semigroup of the unit interval. So
+    it is exact in the cosine transform: frequency k is multiplied by exp(-(pi k s)^2 / 2).
 
     For the interval, let g(s) be h(s) with r_i = E[Y | f_i] in place of y_i, and let s* be the true
     error: g(s*) = s*. Given the scores, s* is fixed.
 
     *Upper limit.* Let a(t) be the sign at s* of the sum in g. Then h(s*) is at least the integral
-    of a(t) times the sum in h, so that s* = g(s*) <= h(s*) + (1 / n) sum a_i (r_i - y_i), with a_i
-    the integral of a(t) K(t, f_i), fixed and from -1 to 1. `noise_bound` bounds the last sum by c.
-    So h(s*) + c >= s*. Because h falls, s* is at most the s at which h(s) + c = s.
+    of a(t) times the sum in h, so s* = g(s*) <= h(s*) + (1 / n) sum a_i (r_i - y_i), where a_i is
+    the integral of a(t) K(t, f_i), which is fixed and lies between -1 and 1. `noise_bound` bounds
+    the last sum by c. So h(s*) + c >= s*. Because h decreases, s* is at most the s at which h(s) +
+    c = s.
 
     *Lower limit.* At one s, h - g is at most the integral of |(1 / n) sum (y_i - r_i) K_s(t, f_i)|.
-    Its expectation is at most the integral of sqrt(sum v_i K_s(t, f_i)^2) / n, with v_i the
-    variance of a label, and one label moves it by at most 1 / n. So McDiarmid's inequality bounds
-    it for 40 values of s at once (Bonferroni). Because g falls, g(s) >= l implies that s* >= min(s,
-    l). The limit is the best over the 40 values.
+    Its expectation is at most the integral of sqrt(sum v_i K_s(t, f_i)^2) / n, where v_i is the
+    variance of a label, and one label changes it by at most 1 / n. So McDiarmid's inequality bounds
+    it for 40 values of s at once (Bonferroni). Because g decreases, g(s) >= l implies that s* >=
+    min(s, l). The limit is the best over the 40 values.
 
-    Variances are the largest that limits of the mean rate in ten bins allow. These get 1/10 of
-    alpha, each side of the interval half of the rest. With weights or groups, rows are replaced by
-    independent units, and variances by 1/4: a group of weight W moves the integral by at most W
-    over the sum of weights, and by Cauchy and Schwarz the square of its part of the sum is at most
-    W times the sum of w_i K_s(t, f_i)^2 over its rows.
+    Variances are the largest that limits on the mean rate in ten bins allow. These limits get 1/10
+    of alpha, and each side of the interval gets half of the rest. With weights or groups, rows are
+    replaced by independent units, and variances by 1/4: a group of weight W changes the integral by
+    at most W divided by the sum of weights, and by the Cauchy-Schwarz inequality the square of its
+    part of the sum is at most W times the sum of w_i K_s(t, f_i)^2 over its rows.
 
     References
     ----------

@@ -97,29 +97,29 @@ class ScoreFinding:
 
 @dataclass(eq=False)
 class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # type: ignore[misc]
-    """An interval for the rate at every single score, if the rate does not fall as the score rises.
+    """Intervals for the rate at every single score, if the rate does not fall as the score rises.
 
     Claimed: with probability at least `confidence_level`, E[Y | score = s] lies in its interval for
     all s at once. Assumed: the rate does not fall as the score rises, and labels are independent
-    given the scores. Nothing is assumed about how scores are drawn, so the band still holds where
-    the mix of scores changes and the rates do not. The data can refute the first assumption; then
+    given the scores. Nothing is assumed about how scores are drawn, so the band still holds if the
+    mix of scores changes but the rates do not. The data can refute the first assumption; then
     `is_refuted_` is True, `refutation_` says where, and the intervals are [0, 1].
 
-    With groups, E[Y | score = s] is that of a row drawn at random from a new group. Assumed: that
-    rate does not fall as the score rises, and groups are independent draws from one distribution.
-    Rows of a group may depend on each other in any way, and on its size.
+    With groups, E[Y | score = s] is the rate for a row drawn at random from a new group. Assumed:
+    that rate does not fall as the score rises, and groups are independent draws from one
+    distribution. Rows of a group may depend on each other in any way, and on its size.
 
     Parameters
     ----------
     confidence_level : float, default=0.9
         Confidence that all intervals hold at once.
     n_cells : int or "auto", default="auto"
-        Cells of about equal mass, which make up the runs. "auto" is about ten times the cube root
-        of the rows; seven times with weights, and 3.5 times with groups.
+        Number of cells of about equal mass, which make up the runs. "auto" is about ten times the
+        cube root of the number of rows; seven times with weights, and 3.5 times with groups.
     pos_label : object, default=None
-        The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
+        The positive class. Required unless the labels are 0 and 1, -1 and 1, or bools.
     random_state : int, Generator, RandomState or None, default=0
-        Seed of what is drawn with weights or groups: the order of bets, and pilot groups.
+        Seed for the random draws with weights or groups: the order of bets, and pilot groups.
 
     Attributes
     ----------
@@ -128,8 +128,8 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
     refutation_ : Refutation or None
         Where they refute it.
     n_rows_, n_runs_ : int
-        Rows, without those of pilot groups; and runs of neighbouring rows whose limits hold at
-        once.
+        The number of rows, without those of pilot groups; and of runs of neighbouring rows, whose
+        limits hold at once.
     classes_ : array of shape (2,)
         The labels, sorted.
     n_features_in_ : int
@@ -137,19 +137,21 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
 
     Notes
     -----
-    Rows are sorted by score and cut into cells; equal scores share a cell. A run is a number of
-    neighbouring cells: the lengths grow by sqrt(2), and a run starts at every quarter of its
-    length. The mean rate of a run that ends at or before s is at most the rate at s; that of a run
-    that begins at or after s is at least the rate at s. The mean rate of each run lies in limits
-    for sums of unlike labels (`calibrant.limits.non_identical`), each at the tail alpha / (2 runs).
-    The best run counts. Where the limits cross, the rate must fall somewhere. It takes O(n log n).
+    Rows are sorted by score and cut into cells; equal scores share a cell. A run is a series of
+    neighbouring cells: the lengths grow by a factor of sqrt(2), and a run starts at every quarter
+    of its length. The mean rate of a run that ends at or before s is at most the rate at s; that of
+    a run that begins at or after s is at least the rate at s. The mean rate of each run lies within
+    limits for sums of labels with different rates (`calibrant.limits.non_identical`), each at the
+    tail alpha / (2 runs). The run with the tightest limit is used. If the limits cross, the rate
+    must fall somewhere. The computation takes O(n log n).
 
-    With importance weights the rate is E[w Y | s] / E[w | s], and the limits of a run are those of
+    With importance weights, the rate is E[w Y | s] / E[w | s], and the limits of a run come from
     bets on w (Y - m) over its rows (`calibrant.assess.monotone.weighted_runs`).
 
     With groups, a tenth of them or more are pilot groups, which only cut the runs. The limits of a
-    run are those of bets on W (Z - m) over the other groups, W the share of a group's rows that lie
-    in the run and Z the mean of their labels (`calibrant.assess.monotone.grouped_runs`).
+    run come from bets on W (Z - m) over the other groups, where W is the share of a group's rows
+    that lie in the run and Z is the mean of their labels
+    (`calibrant.assess.monotone.grouped_runs`).
 
     References
     ----------
@@ -224,17 +226,17 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
             Labels of two classes.
         groups : array-like of shape (n,), optional
             The group of each row, such as its customer: at least two groups. The guarantee is then
-            about a row drawn at random from a new group, so that every group counts the same. All
-            rows of a group count; a tenth of the groups or more only cut the runs. It takes about
-            1.5 s for 30,000 rows in groups of 6, and 4 s for 120,000.
+            about a row drawn at random from a new group, so every group counts equally. All rows of
+            a group count; a tenth of the groups or more are only used to cut the runs. The fit
+            takes about 1.5 s for 30,000 rows in groups of 6, and 4 s for 120,000.
         importance_weight : array-like of shape (n,), optional
-            Numbers >= 0, at most `weight_bound`: the guarantee is then about the population in which
-            each row counts by its weight. A weight may depend on the label of its row. It takes
-            about 2 s for 20,000 rows, and 5 s for 100,000.
+            Numbers >= 0, at most `weight_bound`: the guarantee is then about the population in
+            which each row counts by its weight. A weight may depend on the label of its row. The
+            fit takes about 2 s for 20,000 rows, and 5 s for 100,000.
         weight_bound : float, optional
-            An upper bound on the weights; needed with them.
+            An upper bound on the weights. Required with weights.
         classes : pair of labels, optional
-            Both labels, needed where the data may have only one of them.
+            Both labels. Required if the data may contain only one of them.
 
         Returns
         -------
@@ -288,7 +290,7 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
 
     @classmethod
     def from_cells(cls, cells: CellCounts, classes: Classes, **parameters: Any) -> Self:
-        """The band of rows that are only known by their counts between scores, in increasing order."""
+        """The band for rows of which only the counts between scores are known, in increasing order."""
         band = cls(**parameters)
         band._check_parameters()
         band._set(BandSteps.of(cells, band.n_cells, 1.0 - band.confidence_level), classes)
@@ -307,9 +309,9 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
 
     @predicts
     def predict_interval(self, scores: ArrayLike) -> FloatArray:
-        """Return limits for the rate at each score, shape (n, 2).
+        """Return limits on the rate at each score, shape (n, 2).
 
-        [0, 1] where the assumption is refuted.
+        They are [0, 1] if the assumption is refuted.
 
         Parameters
         ----------
@@ -331,9 +333,9 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
         return np.union1d(self.steps_.lower_knots, self.steps_.upper_knots)
 
     def largest_error(self) -> ScoreFinding | None:
-        """Return the score that is proved off by most, for scores that are probabilities.
+        """Return the score with the largest proved error, for scores that are probabilities.
 
-        None if no score is.
+        None if no error is proved.
         """
         knots = self.knots_
         if self.is_refuted_ or not knots.size:

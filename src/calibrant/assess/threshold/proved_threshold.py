@@ -226,7 +226,8 @@ class Threshold(Result):
         return ~selected & ~below
 
     def apply(self, data: Any, *, prefix: str = "") -> Any:
-        """Add columns to scored data in place: selected and, for precision and npv, referred.
+        """Add columns to scored data in their own engine: selected and, for precision and npv,
+        referred.
 
         Parameters
         ----------

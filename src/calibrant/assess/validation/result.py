@@ -122,19 +122,21 @@ class Validation(Result):
     measures : tuple of Measure
         The lines of the table. Each interval holds at `confidence_level`, but not all at once.
     p_value : float
-        Of the test of calibration: small values are evidence against a calibrated score.
+        The p-value of the test of calibration: small values are evidence against a calibrated
+        score.
     n_draws : int
-        Draws of labels behind the p-value.
+        Number of simulated sets of labels behind the p-value.
     grades : GradeTable or None
-        The rating grades, where there are any.
+        The rating grades, if there are any.
     confidence_level : float
         Confidence in each interval, and in those of all grades at once.
     n_rows : int
-        Rows.
+        Number of rows.
     n_clipped : int
-        Rows with a score so close to 0 or 1 that it was clipped for the slope and the intercepts.
+        Number of rows with a score so close to 0 or 1 that it was clipped for the slope and the
+        intercepts.
     population : str
-        Which population the limits are about, where it is not that of the rows.
+        The population that the limits are about, if it differs from that of the rows.
     """
 
     _also: ClassVar[tuple[str, ...]] = ("is_rejected",)
@@ -161,7 +163,7 @@ class Validation(Result):
 
     @property
     def sentence(self) -> str:
-        """The result of the test, and the two most read measures, in words."""
+        """The result of the test, and the two most widely used measures, in words."""
         verdict = "rejects" if self.is_rejected else "does not reject"
         p_value = numbers.nearest(self.p_value)
         rows = numbers.rows(self.n_rows)
@@ -189,7 +191,7 @@ class Validation(Result):
         )
 
     def tables(self) -> tuple[ResultTable, ...]:
-        """The measures; and the rating grades, where there are any."""
+        """The measures; and the rating grades, if there are any."""
         names = [field.name for field in fields(Measure)]
         columns = {name: [getattr(measure, name) for measure in self.measures] for name in names}
         level = numbers.percent(self.confidence_level)

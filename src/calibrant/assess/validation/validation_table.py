@@ -43,7 +43,7 @@ def validation_table(
     pos_label: Hashable = None,
     classes: ArrayLike | None = None,
 ) -> Validation:
-    """Return the table that model validators ask for: what is proved, what is approximate, what is
+    """Return the table that model validators ask for, with what is proved, approximate or only
     measured.
 
     Claimed: the limits for expected / observed hold for every distribution of labels given the
@@ -64,24 +64,23 @@ def validation_table(
     grades : array-like of shape (n,), default=None
         The rating grade of each row.
     assigned : mapping from grade to probability, default=None
-        What was assigned to each grade. None takes the mean score of the grade's rows.
+        The probability assigned to each grade. None takes the mean score of the grade's rows.
     confidence_level : float, default=0.95
         Confidence in each interval.
     n_draws : int or "auto", default="auto"
-        Draws of labels for the exact test. "auto" is 999, and down to 99 for a million rows or
-        more.
+        Number of simulated sets of labels for the exact test. "auto" is 999, decreasing to 99 for a
+        million rows or more.
     random_state : int, Generator, RandomState or None, default=0
-        Draws the labels of the test, together with the rows: the same rows in the same order give
-        the same p-value. Choose it before you look: the claim is over these draws too, and the best
-        of several seeds breaks it.
+        Seed for the simulated labels of the test, which also depend on the rows: the same rows in
+        the same order give the same p-value. Choose it before you look at results: the probability
+        is also over these draws, and the claim does not hold for the best of several seeds.
     importance_weight, weight_bound : array-like of shape (n,), float, optional
-        How much each row counts, such as a survey weight, and a number that no weight can exceed,
-        which is needed. What is said is then about the weighted population, and the test is
-        asymptotic.
+        How much each row counts, such as a survey weight, and an upper bound on the weights, which
+        is required. The results are then about the weighted population, and the test is asymptotic.
     groups, max_group_size : array-like of shape (n,), int, optional
-        The group of each row, such as its customer, and as how many rows a group
-        counts at most, which is needed. What is said is then about rows of new groups, and the test
-        is asymptotic.
+        The group of each row, such as its customer, and the largest number of rows that a group
+        counts as, which is required. The results are then about rows of new groups, and the test is
+        asymptotic.
     pos_label, classes
         As in `BinningCalibrator`.
 
@@ -93,37 +92,38 @@ def validation_table(
     -----
     *Slope and intercept*: maximum likelihood for logit P(Y = 1) = intercept + slope logit(score),
     with Wald limits. *Intercept, slope 1*: the same with the slope fixed (calibration in the
-    large). Scores are clipped to [1e-6, 1 - 1e-6]. Where labels are separated, or all scores are
+    large). Scores are clipped to [1e-6, 1 - 1e-6]. If labels are separated, or all scores are
     equal, there is no estimate.
 
     *Expected / observed*: mean score over mean label. Given the scores, the mean of E[Y | score]
-    over the rows lies in binomial limits (`calibrant.limits.non_identical`), so the ratio of mean
-    score and that mean does too.
+    over the rows lies within binomial limits (`calibrant.limits.non_identical`), which give limits
+    on the ratio of the mean score to that mean.
 
-    *Kuiper's test*: the range of the cumulative sums of (label - score) / n in the order of the
-    scores; tied scores are one step. If the score is calibrated, the labels given the scores are
-    Bernoulli draws with known rates. M sets of labels are drawn, and p = (1 + how many of them have
-    a range at least as large) / (1 + M). The draws depend on the seed and on the rows: with one
-    fixed set of draws for all data the p-value of n rows would always err to one side.
+    *Kuiper's test*: the statistic is the range of the cumulative sums of (label - score) / n in the
+    order of the scores; tied scores are one step. If the score is calibrated, the labels given the
+    scores are Bernoulli draws with known rates. M sets of labels are drawn, and p = (1 + the number
+    of sets with a range at least as large) / (1 + M). The draws depend on the seed and on the rows:
+    with one fixed set of draws for all data, the p-value for n rows would always be off in the same
+    direction.
 
-    *Weights and groups*: expected / observed is E[score] / E[label] of the population. With T and S
+    *Weights and groups*: expected / observed is E[score] / E[label] in the population. With T and S
     the weighted sums of labels and scores of a row or group, E[T] / E[T + S] is a mean in which T +
-    S is the weight, and has limits by bets. So have the rates of grades, by Bonferroni's rule; with
-    groups, all grades that there are must be among the rows or in `assigned`. Slopes have the
-    variance of sums over rows or groups (the sandwich), AUC that of Obuchowski (1997). Labels are
-    not independent given the scores, so there is no exact test: the differences of each row or
-    group are multiplied by random signs (the wild bootstrap).
+    S is the weight, and its limits are found by bets. The same holds for the rates of grades, by
+    Bonferroni's rule; with groups, every grade must be among the rows or in `assigned`. The
+    variance of slopes comes from sums over rows or groups (the sandwich), and that of AUC from
+    Obuchowski (1997). Labels are not independent given the scores, so there is no exact test: the
+    differences of each row or group are multiplied by random signs (the wild bootstrap).
 
     *CORP*: with r the isotonic regression of labels on scores, miscalibration = Brier(score) -
     Brier(r), discrimination = Brier(mean label) - Brier(r), uncertainty = Brier(mean label); Brier
     score = miscalibration - discrimination + uncertainty.
 
     *ICI, E50, E90*: the mean, the median and the 0.9 quantile of |score - rate at that score| over
-    these rows. The value takes r for the rate, as CORP does. The limits are those of every rate
-    within a `MonotoneBand` of the same rows: at a score s with the band [L, U] the distance is at
-    least that of s from [L, U], and at most max(|s - L|, |s - U|). The lower limit is reached by a
-    rate that does not fall; the upper one may not be. With weights or groups, and where the rows
-    refute that the rate does not fall, there are no limits.
+    these rows. The value uses r as the rate, as CORP does. The limits are over all rates within a
+    `MonotoneBand` for the same rows: at a score s with the band [L, U] the distance is at least
+    that of s from [L, U], and at most max(|s - L|, |s - U|). The lower limit is reached by a rate
+    that does not fall; the upper one may not be. With weights or groups, or if the rows refute that
+    the rate does not fall, there are no limits.
 
     References
     ----------

@@ -158,9 +158,9 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     average over the N_b rows counted in region b, and [L_b, U_b] the interval of the region's rate.
     The averages of h over the rows and over the population differ by at most V_b D_b, where V_b is
     the total variation of h over the whole region and D_b is a limit on the Kolmogorov distance
-    (Koksma's inequality). The difference is smaller where limits on F at each rank are tighter.
-    This holds for every h at once, even one fitted to the same rows. Writing M_b for the bound, E[Y
-    - h(X) | b] lies in [L_b - h_b - M_b, U_b - h_b + M_b]. Where h_b lies outside [L_b, U_b], the
+    (Koksma's inequality). The bound is smaller where limits on F at each rank are tighter. This
+    holds for every h at once, even one fitted to the same rows. Write M_b for the bound. Then E[Y -
+    h(X) | b] lies in [L_b - h_b - M_b, U_b - h_b + M_b]. Where h_b lies outside [L_b, U_b], the
     data refute the curve, and it is shifted there on the logit scale until h_b lies inside.
 
     The error budget: 5% is for limits on mass. Of the rest, 2% is for E[h' - h]; of what remains,

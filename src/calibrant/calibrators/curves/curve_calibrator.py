@@ -80,16 +80,16 @@ class CurveCalibrator(ScoreCalibrator):
         ----------
         scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or Sample
             Scores of rows that the model was not trained on; or data with scores and labels, see
-            `calibrant.scored`, whose rows are brought into memory.
+            `calibrant.scored`, whose rows are read into memory.
         y : array-like of shape (n,)
             Labels of two classes.
         sample_weight : array-like of shape (n,), optional
-            Whole numbers: how many identical rows each row stands for.
+            Whole numbers: the number of identical rows that each row stands for.
         importance_weight : array-like of shape (n,), optional
             Numbers >= 0: how much each row counts. A whole number counts as that many identical
             rows.
         classes : pair of labels, optional
-            Both labels, needed where the data may have only one of them.
+            Both labels. Required if the data may contain only one of them.
 
         Returns
         -------
@@ -119,7 +119,9 @@ class CurveCalibrator(ScoreCalibrator):
     def fit_distinct(
         self, rows: DistinctScores, classes: Classes, one_of_each: tuple[int, int] = (0, 0)
     ) -> Self:
-        """Learn the curve from counts of rows at distinct scores, which may be one of each group."""
+        """Learn the curve from counts of rows at distinct scores, which may have one row from each
+        group.
+        """
         self._check_scores(rows.scores)
         with np.errstate(all="ignore"):
             state = self._learn(rows)
@@ -129,9 +131,8 @@ class CurveCalibrator(ScoreCalibrator):
     def curve_through(self, rows: DistinctScores) -> Callable[[FloatArray], FloatArray]:
         """The curve that fits counts of rows best, as a plain function of scores.
 
-        What is learned is the same as in `fit_distinct`. This calibrator is no fitted one
-        afterwards: nothing is stated or saved. The scores must be ones that the curve has values
-        for.
+        It is learned as in `fit_distinct`, but this calibrator is not fitted afterwards: nothing is
+        stated or saved. The curve must be defined at the scores.
         """
         self._check_parameters()
         with np.errstate(all="ignore"):

@@ -82,7 +82,7 @@ class SegmentParameters(rules.CheckedParameters):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LabelParameters(rules.CheckedParameters):
-    """What every calibrator with regions is told about its labels and its computation."""
+    """The parameters for labels and computation that every calibrator with regions has."""
 
     pos_label: Hashable = None
     random_state: Seed = 0

@@ -56,7 +56,7 @@ class RegionCalibrator(ScoreCalibrator):
     n_jobs: int | None
     _facts: RowFacts = RowFacts()
     proof_: Proof
-    """What the counted rows prove of rates, for calibrators that derive their guarantee from it."""
+    """What the counted rows prove about rates, for calibrators that derive their guarantee from it."""
     partition_: Partition
     tally_: Tally
     guarantee_: Guarantee
@@ -179,7 +179,7 @@ class RegionCalibrator(ScoreCalibrator):
     def predict_set(
         self, scores: ArrayLike, *, coverage: float = 0.95, segments: ArrayLike | None = None
     ) -> BoolArray:
-        """Return the labels that may not be ruled out, shape (n, 2), boolean.
+        """Return the labels that are not ruled out, shape (n, 2), boolean.
 
         The columns follow `classes_`.
 
@@ -201,9 +201,9 @@ class RegionCalibrator(ScoreCalibrator):
         return bool(self.partition_.bins_by_segment)
 
     def value_ranges(self) -> tuple[FloatArray, FloatArray] | None:
-        """The smallest and the largest prediction of each region.
+        """The smallest and largest predictions in each region.
 
-        None where there is one value for each.
+        None if each region has one value.
         """
         return None
 
@@ -252,39 +252,39 @@ class BinnedCalibrator(CutParameters, RegionCalibrator):
         Parameters
         ----------
         scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or Sample
-            Scores of rows the model was not trained on; or files, a frame or a cluster that hold
+            Scores of rows that the model was not trained on; or files, a frame or a cluster with
             scores, labels and segments, see `calibrant.scored`.
         y : array-like of shape (n,)
-            Their labels, of two classes.
+            Labels of two classes.
         segments : array-like of shape (n,), optional
-            The segment of each row. Each segment gets regions of its own, within one error budget,
-            unless it has few rows, see `segment_rule`. If a curve is fitted, a segment of 500 rows
-            or more has a curve of its own.
+            The segment of each row. Each segment gets its own regions, within one error budget,
+            unless it has few rows; see `segment_rule`. If a curve is fitted, a segment with 500
+            rows or more gets its own curve.
         sample_weight : array-like of shape (n,), optional
-            Whole numbers: how many identical rows each row stands for.
+            Whole numbers: the number of identical rows that each row stands for.
         importance_weight : array-like of shape (n,), optional
-            Numbers >= 0, such as one over the probability with which a row was sampled: what is
-            guaranteed is then about the weighted population. Give `weight_bound` too. Rows of
-            scored data are brought into memory.
+            Numbers >= 0, such as one over the probability with which a row was sampled. The
+            guarantee is then about the weighted population. Give `weight_bound` too. Rows of scored
+            data are read into memory.
         groups : array-like of shape (n,), optional
             The group of each row, such as its customer: whole numbers, dates or text.
             The guarantee is then about rows of new groups. Rows of a group may depend on each other
             in any way.
         classes : pair of labels, optional
-            Both labels, needed where the data may have only one of them.
+            Both labels. Required if the data may contain only one of them.
         weight_bound : float, optional
-            With `importance_weight`: an upper bound on the weights. Without it the largest weight
-            seen takes its place, and then nothing is proved.
+            With `importance_weight`: an upper bound on the weights. Without it, the largest weight
+            seen is used instead, and then nothing is proved.
         max_group_size : int, optional
             With `groups`: a group counts as at most this many rows in a bin. By default it is the
-            largest number of rows that a group among the pilot rows has in a bin, and at least a
-            tenth of the groups are pilot rows. The largest among the counted groups would not do:
-            it misses rare giants. `GroupCapWarning` says so if the rate among all rows, where large
-            groups count in full, lies outside the limits of some bin.
+            largest number of rows that a pilot group has in a bin; at least a tenth of the groups
+            are pilot groups. The largest number among the counted groups would not be valid: it
+            misses rare giant groups. A `GroupCapWarning` is issued if the rate among all rows,
+            where large groups count in full, lies outside the limits of some bin.
         group_target : {"rows", "groups"}, optional
-            With `groups`: "rows", the default, is the rate among rows, "groups" that of a random
-            row of a random group, where every group counts the same, whatever its number of rows.
-            This and both bounds can be named in `scored` instead.
+            With `groups`: "rows", the default, is the rate among rows; "groups" is the rate of a
+            random row from a random group, where every group counts equally, whatever its number of
+            rows. This parameter and both bounds can be given in `scored` instead.
         score_range : (float, float), optional
             The range of the scores, for bins of equal width; (0, 1) by default.
 
@@ -335,7 +335,7 @@ class BinnedCalibrator(CutParameters, RegionCalibrator):
 
     @abstractmethod
     def fit_binned(self, binned: Binned) -> None:
-        """Derive the guarantee from rows whose regions are cut and counted already."""
+        """Derive the guarantee from rows that are already counted in regions."""
 
 
 def cut_rows(data: Rows, settings: CutParameters, stated: Stated) -> Binned:

@@ -80,8 +80,8 @@ class SubgroupCalibrator(_ProvesSubgroups):
     once.
 
     A small gradient-boosted correction of the logit is fitted to one part of the rows. The other
-    part is used for the proof. Subgroups overlap: all values of single attributes, pairs and
-    triples that enough of the rows to fit share.
+    part is used for the proof. Subgroups overlap: they are all values of single attributes, pairs
+    and triples that have enough of the rows for fitting.
 
     Claimed, for every distribution of scores, attributes and labels: with probability at least
     `confidence_level` over the rows, in every subgroup at once, the rate among new rows differs
@@ -91,22 +91,23 @@ class SubgroupCalibrator(_ProvesSubgroups):
     Parameters
     ----------
     attributes : list of str, default=None
-        The columns of `fit(..., attributes=frame)` that make subgroups and that the correction
+        The columns of `fit(..., attributes=frame)` that define subgroups and that the correction
         uses; None takes all.
     order : int, default=2
-        Subgroups are made of up to so many attributes, 1 to 3.
+        The largest number of attributes that define a subgroup, 1 to 3.
     min_share : float, default=0.05
-        Subgroups have at least this share of the rows to fit.
+        The smallest share of the rows for fitting that a subgroup must have.
     base : calibrator of scores, default=None
-        Turns scores into probabilities first. None takes scores as probabilities.
+        A calibrator that first turns scores into probabilities. None takes scores as probabilities.
     pilot : float or int, default=0.5
-        Fraction or number of rows that the base and the correction are fitted to; the others prove.
+        Fraction or number of rows that the base and the correction are fitted to; the others are
+        used for the proof.
     confidence_level : float, default=0.9
         Confidence that everything claimed holds at once.
     pos_label : object, default=None
-        The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
+        The positive class. Required unless the labels are 0 and 1, -1 and 1, or bools.
     random_state : int, Generator, RandomState or None, default=0
-        Seed of the draw of rows.
+        Seed for drawing the rows for fitting.
 
     Attributes
     ----------
@@ -121,11 +122,11 @@ class SubgroupCalibrator(_ProvesSubgroups):
 
     Notes
     -----
-    Numeric attributes are cut at quartiles of the rows to fit, and these rows choose the subgroups,
-    so that the rows that prove are independent draws within each subgroup. See
-    `calibrant.calibrators.subgroups.proof`. Cross-validation in four folds of the rows to fit
-    chooses the number of trees. The prediction is no function of one score, so that there is no
-    table of it: it can be exported to Python, not to SQL or ONNX.
+    Numeric attributes are cut at quartiles of the rows for fitting, and these rows determine the
+    subgroups, so the rows for the proof are independent draws within each subgroup. See
+    `calibrant.calibrators.subgroups.proof`. Cross-validation in four folds of the rows for fitting
+    chooses the number of trees. The prediction is not a function of one score, so it has no table:
+    it can be exported to Python, but not to SQL or ONNX.
 
     Examples
     --------
@@ -192,25 +193,28 @@ class SubgroupCalibrator(_ProvesSubgroups):
         max_group_size: int | None = None,
         classes: ArrayLike | None = None,
     ) -> Self:
-        """Fit the correction to a random part of the rows, and prove on the others.
+        """Fit the correction to a random part of the rows, and derive the guarantee from the
+        others.
 
         Parameters
         ----------
         scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or Sample
             Scores of rows that the model was not trained on; or data with scores and labels, see
-            `calibrant.scored`, whose columns `attributes` are then taken, and whose rows are
-            brought into memory.
+            `calibrant.scored`, whose columns `attributes` are then used, and whose rows are read
+            into memory.
         y : array-like of shape (n,)
             Labels of two classes.
         attributes : frame, or mapping from names to columns
             Attributes of the rows. Without any, all rows are the only subgroup.
         groups : array-like of shape (n,), optional
-            The group of each row, such as a customer. Whole groups fit or prove, and bets are on
-            whole groups: the guarantee is about rows of new groups.
+            The group of each row, such as a customer. Each group is used as a whole, either for
+            fitting or for the proof, and bets are on whole groups: the guarantee is about rows of
+            new groups.
         max_group_size : int, optional
-            As how many rows a group counts at most; None takes the largest group of the rows to fit.
+            The largest number of rows that a group counts as; None takes the size of the largest
+            group among the rows for fitting.
         classes : pair of labels, optional
-            Both labels, needed where the data may have only one of them.
+            Both labels. Required if the data may contain only one of them.
 
         Returns
         -------
@@ -354,7 +358,7 @@ class SubgroupCalibrator(_ProvesSubgroups):
     def predict(self, scores: ArrayLike, *, attributes: AttributeRows | None = None) -> FloatArray:
         """Return the calibrated probability of the positive class, shape (n,).
 
-        Attributes as in `fit`.
+        `attributes` are as in `fit`.
         """
         check_is_fitted(self)
         checked = as_scores(scores, positive_column=self.positive_index_)

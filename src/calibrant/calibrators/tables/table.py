@@ -29,12 +29,12 @@ class Steps:
     Attributes
     ----------
     segment : str, int, float, bool, OTHER or None
-        The segment, or `OTHER` for all that are not named, in the last steps; None without
-        segments.
+        The segment, or `OTHER`, in the last steps, for all segments that are not named; None
+        without segments.
     low, high : float
-        The smallest and the largest score that `predict` accepts, both finite.
+        The smallest and largest scores that `predict` accepts, both finite.
     cuts : float array of shape (m,)
-        Strictly increasing. A score belongs to step k where exactly k cuts are at most the score.
+        Strictly increasing. A score belongs to step k if exactly k cuts are at most the score.
     regions : int array of shape (m + 1,)
         The region of each step; -1 where `predict` accepts no score.
     """
@@ -79,13 +79,14 @@ class Table:
     Attributes
     ----------
     steps : tuple of Steps
-        One, or one for each segment.
+        One entry, or one for each segment.
     calibrated : float array of shape (n_regions,)
         What `predict` gives in each region.
     coverage : float
         Coverage of the sets.
     notes : tuple of str
-        For a reader: which version wrote it, the partition's fingerprint, and the guarantee.
+        Notes for a reader: the version that wrote it, the partition's fingerprint, and the
+        guarantee.
     classes : tuple
         The two labels, sorted.
     lower, upper : float arrays of shape (n_regions,), or None
@@ -93,13 +94,13 @@ class Table:
     sets : bool array of shape (n_regions, 2), or None
         What `predict_set` gives; the columns follow `classes`.
     lines : Lines or None
-        Where predictions vary within a region: how. `calibrated` is then the value where the region
-        begins, and `lower` and `upper` are added to the prediction and cut off at 0 and 1.
+        How predictions vary within a region, if they do. `calibrated` is then the value where the
+        region begins, and `lower` and `upper` are added to the prediction and clipped to [0, 1].
     numbers : int array of shape (n_regions,), or None
-        The number of the calibrator's region that each region of this table is part of; None if
-        they are the same.
+        The index of the calibrator's region that each region of this table is part of; None if the
+        regions are the same.
     named : mapping of str to str, or None
-        The outputs by default, with their names, where those of a calibrator would mislead.
+        The default outputs, with their names, if those of a calibrator would mislead.
     """
 
     steps: tuple[Steps, ...]
@@ -116,7 +117,7 @@ class Table:
 
     @property
     def region_numbers(self) -> list[int]:
-        """The number of the calibrator's region, for each region of the table."""
+        """The index of the calibrator's region, for each region of the table."""
         return (
             list(range(self.calibrated.size))
             if self.numbers is None
@@ -125,7 +126,7 @@ class Table:
 
     @property
     def is_segmented(self) -> bool:
-        """Whether a row needs a segment beside its score."""
+        """Whether a row needs a segment in addition to its score."""
         return self.steps[0].segment is not None
 
     @property
@@ -168,7 +169,7 @@ class Table:
         return replace(self.lines, start=self.lines.start[regions], slope=self.lines.slope[regions])
 
     def values(self, output: str) -> FloatArray:
-        """What "calibrated", "lower" or "upper" is in each region."""
+        """The value of "calibrated", "lower" or "upper" in each region."""
         values = {"calibrated": self.calibrated, "lower": self.lower, "upper": self.upper}[output]
         return np.empty(0) if values is None else values
 

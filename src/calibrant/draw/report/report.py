@@ -60,11 +60,11 @@ class Report(Inputs):
     Parameters
     ----------
     result : Result
-        What `audit`, `threshold`, `rate`, `check`, `compare_models`, `plan` or another function of
-        calibrant returns, or the `guarantee_` of a calibrator.
+        The result of `audit`, `threshold`, `rate`, `check`, `compare_models`, `plan` or another
+        function of calibrant, or the `guarantee_` of a calibrator.
     calibrator : fitted calibrator or classifier, default=None
-        Its guarantee is shown beside an audit, and drawn with decisions. None makes a report of the
-        result alone.
+        A calibrator whose guarantee is shown beside an audit, and drawn with decisions. None makes
+        a report on the result alone.
     title : str, default=None
         Title of the page.
     source : mapping, default=None
@@ -82,16 +82,16 @@ class Report(Inputs):
     validation : Validation, default=None
         The validation table, from `calibrant.validation_table`, next to an audit.
     period : str, default=None
-        What the segments of the audit are, such as "month", where they are periods of time: they
+        What the segments of the audit are, such as "month", if they are periods of time: then they
         are shown in order.
     scale : {"linear", "logit"}, default="linear"
-        Of the axes of the reliability diagrams, as in `ReliabilityDisplay.plot`. "logit" is for
-        rare events.
+        The scale of the axes of the reliability diagrams, as in `ReliabilityDisplay.plot`. "logit"
+        is for rare events.
     thresholds : Threshold, or mapping of names to scores, default=None
-        Marked in the diagram of the scores of an audit; those of a `Threshold` with what happens to
-        the rows between them.
+        Thresholds to mark in the diagram of the scores of an audit; those of a `Threshold` are
+        shown with what happens to the rows between them.
     warnings : sequence of str, default=()
-        Shown first, above the verdict, such as the signs that `check` found.
+        Warnings to show first, above the verdict, such as the signs that `check` found.
 
     Attributes
     ----------

@@ -18,19 +18,21 @@ class BetaBinomial(CountSequence):
     """Rates are ruled out when a bet against them, averaged over all betting strategies, has grown
     by B / alpha.
 
-    Claimed: with probability at least 1 - alpha the limits hold after every label and in every
+    Claimed: with probability at least 1 - alpha, the limits hold after every label and in every
     region, whatever rule decides from past labels when to look, when to stop, or which region to
-    label next. Assumed: within a region labels are independent draws with one rate. It needs only
+    label next. Assumed: within a region, labels are independent draws with one rate. It needs only
     the counts: memory does not grow, order does not matter, and streams can be merged.
 
     Notes
     -----
     The likelihood of N labels with k positives, averaged over Beta(1/2, 1/2), divided by their
     likelihood under q is a nonnegative martingale if q is true, so by Ville's inequality it ever
-    exceeds B / alpha with probability at most alpha / B. The rate q is ruled out when ln Beta(k +
-    1/2, N - k + 1/2) - ln Beta(1/2, 1/2) - k ln q - (N - k) ln(1
-    - q) >= ln(B / alpha); in terms of the deviance, when N kl(k/N, q) is at least a bound that
-      grows like (ln N) / 2.
+    exceeds B / alpha with probability at most alpha / B. The rate q is ruled out when
+
+        ln Beta(k + 1/2, N - k + 1/2) - ln Beta(1/2, 1/2) - k ln q - (N - k) ln(1 - q)
+
+    is at least ln(B / alpha); in terms of the deviance, when N kl(k/N, q) is at least a bound that
+    grows like (ln N) / 2.
 
     References
     ----------

@@ -175,21 +175,21 @@ class Gamblers(Resumed):
 
 
 class Betting(Sequence):
-    """Hedged capital: the tightest limits when labels come one by one, at a fixed cost in memory.
+    """Hedged capital: the tightest limits if labels arrive one by one, at a fixed cost in memory.
 
-    Claimed: with probability at least 1 - alpha the limits hold after every label and in every
-    region. Assumed: within a region labels are independent draws with one rate. The limits never
+    Claimed: with probability at least 1 - alpha, the limits hold after every label and in every
+    region. Assumed: within a region, labels are independent draws with one rate. The limits never
     widen, and depend on the order of the labels.
 
     Notes
     -----
-    Against each rate q of a grid two gamblers multiply their capital by 1 + min(l_i, c/q) (Y_i - q)
-    and 1 - min(l_i, c/(1 - q)) (Y_i - q), where c = 1/2 and l_i = sqrt(2 ln(2B/alpha) / (s²_{i-1} i
-    ln(1 + i))) depends on the labels before i alone. If q is true each is a nonnegative martingale,
-    so neither ever reaches 2B / alpha but with probability alpha / 2B. The first falls in q and the
-    second rises, so the rates ruled out are a run from either end, and what lies between two
-    neighbouring points of the grid is ruled out with the outer one. Only the points still alive are
-    carried.
+    Against each rate q of a grid, two gamblers multiply their capital by 1 + min(l_i, c/q) (Y_i -
+    q) and 1 - min(l_i, c/(1 - q)) (Y_i - q), where c = 1/2 and l_i = sqrt(2 ln(2B/alpha) /
+    (s²_{i-1} i ln(1 + i))) depends only on the labels before i. If q is true, each is a nonnegative
+    martingale, so each ever reaches 2B / alpha with probability at most alpha / 2B. The first
+    decreases in q and the second increases, so the rates ruled out form a run from either end, and
+    rates between two neighbouring points of the grid are ruled out together with the outer point.
+    Only the points that are not ruled out are kept.
 
     References
     ----------
@@ -225,7 +225,7 @@ class Betting(Sequence):
         self._gamblers[region].take(labels, self._log_threshold)
 
     def limits(self) -> Interval:
-        """Return the limits of every region now."""
+        """Return the current limits of every region."""
         lower, upper = np.array([gamblers.limits() for gamblers in self._gamblers]).T
         return Interval(lower, upper)
 

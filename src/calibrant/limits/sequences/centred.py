@@ -22,29 +22,29 @@ class CentredBetaBinomial(CountSequence):
     """Rates are ruled out when bets that they are a little too low or too high have grown by B /
     alpha on average.
 
-    Claimed: with probability at least 1 - alpha the limits hold after every label and in every
+    Claimed: with probability at least 1 - alpha, the limits hold after every label and in every
     region, whatever rule decides from past labels when to look, when to stop, and which region to
-    label next. Assumed: within a region labels are independent draws with one rate. It needs only
+    label next. Assumed: within a region, labels are independent draws with one rate. It needs only
     the counts: memory does not grow, order does not matter, and streams can be merged.
 
     Notes
     -----
-    For each rate q the likelihood of N labels with k positives is averaged over Beta(c q, c (1 -
+    For each rate q, the likelihood of N labels with k positives is averaged over Beta(c q, c (1 -
     q)), whose mean is q, and divided by the likelihood under q:
 
         M(q) = prod_{i < k} (c + i / q) prod_{j < N - k} (c + j / (1 - q)) / (c (c + 1) ... (c + N -
         1)).
 
-    If q is true this is a nonnegative martingale that starts at 1. So is its mean over c = 2, 20
+    If q is true, this is a nonnegative martingale that starts at 1. So is its mean over c = 2, 20
     and 200, and by Ville's inequality that mean ever reaches B / alpha with probability at most
     alpha / B. Each factor is log-convex in q, in ln q and in ln(1 - q), and so are products and
-    means of them; and M(k / N) is at most 1, as no average of likelihoods exceeds their maximum. So
-    the rates that are kept are an interval around k / N. For k <= 1 nothing rules out rates near 0,
-    and the lower limit is 0; likewise the upper limit is 1 for N - k <= 1.
+    means of them; and M(k / N) is at most 1, because no average of likelihoods exceeds their
+    maximum. So the rates that are not ruled out form an interval around k / N. For k <= 1, nothing
+    rules out rates near 0, and the lower limit is 0; likewise the upper limit is 1 for N - k <= 1.
 
-    Against `BetaBinomial`, which averages over Beta(1/2, 1/2) for every q, intervals are narrower
-    by about a tenth from 1,000 labels on, by half where no label is positive, and up to 8% wider
-    below 100 labels.
+    Compared with `BetaBinomial`, which averages over Beta(1/2, 1/2) for every q, intervals are
+    narrower by about a tenth from 1,000 labels on, narrower by half if no label is positive, and up
+    to 8% wider below 100 labels.
 
     References
     ----------

@@ -15,16 +15,16 @@ _LARGEST_LOG_SHARE = float(np.log(2.5e25))
 class Paper(HalfWidthSequence):
     """Exactly `thm:online_conc`.
 
-    Claimed: with probability at least 1 - alpha the limits hold after every label and in every
-    region, for B / alpha < 2.5e25; for smaller alpha the statement as printed fails, so it is
-    refused. Assumed: within a region labels are independent draws with one rate.
+    Claimed: with probability at least 1 - alpha, the limits hold after every label and in every
+    region, for B / alpha < 2.5e25; for smaller alpha, the statement as printed fails, so an error
+    is raised. Assumed: within a region, labels are independent draws with one rate.
 
     Notes
     -----
     The half-width is (7 sqrt(V ln(1 + ln V)) + 5.3 ln(6.3 B / alpha)) / N with V = max(1, sum (Y_i
     - mean before i)²) and a mean of 1/2 before the first label. The middle line of the printed
-    proof drops a pair of parentheses; what it displays misses 3% of the time at a nominal 1%. The
-    theorem itself is sound, and is what is computed here.
+    proof drops a pair of parentheses; the interval it shows misses 3% of the time at a nominal 1%.
+    The theorem itself is correct, and it is computed here.
 
     References
     ----------

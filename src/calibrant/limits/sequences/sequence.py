@@ -24,21 +24,21 @@ NUMBA_LABELS = 300_000  # labels from which on loading compiled numba code pays 
 
 
 class Sequence(Resumed, ABC):
-    """Limits for the rate of each of `n_regions` regions, valid for all regions and all moments at
+    """Limits on the rate of each of `n_regions` regions, valid for all regions and all times at
     once.
 
-    Claimed: with probability at least 1 - alpha the limits hold after every label, in every region,
-    whatever rule decides from past labels when to look, when to stop, and which region's label is
-    asked for next. Assumed: within a region the labels are independent draws with one rate. A rule
-    that chooses rows within a region, or labels that arrive later if they are of one class, break
-    that assumption.
+    Claimed: with probability at least 1 - alpha, the limits hold after every label, in every
+    region, whatever rule decides from past labels when to look, when to stop, and which region to
+    label next. Assumed: within a region, the labels are independent draws with one rate. A rule
+    that chooses rows within a region, or labels that arrive later for one class, break that
+    assumption.
 
     Parameters
     ----------
     n_regions : int
         Number of regions B, among which alpha is shared equally.
     alpha : float in (0, 1)
-        Probability with which any limit may ever miss.
+        The largest probability that any limit ever misses.
     """
 
     name: ClassVar[str]
@@ -47,7 +47,7 @@ class Sequence(Resumed, ABC):
     """Whether the limits depend on the counts alone, so that two streams can be merged."""
     why_not_mergeable: ClassVar[str] = ""
     most_regions: ClassVar[int | None] = None
-    """Regions of a saved stream, at most, where memory for each of them is large."""
+    """The largest number of regions in a saved stream, if the memory for each region is large."""
 
     _entries: ClassVar[EntryTable] = {
         "counts": Counts(size="n_regions"),
@@ -64,13 +64,13 @@ class Sequence(Resumed, ABC):
 
     @property
     def log_share(self) -> float:
-        """Return log(B / alpha), what it takes to rule a rate out in one region."""
+        """Return log(B / alpha), the log evidence that rules out a rate in one region."""
         return float(np.log(self.n_regions) - np.log(self.alpha))
 
     def update(self, regions: IndexArray, codes: CodeArray) -> None:
-        """Take labels (0 or 1) in the order in which they came.
+        """Add labels (0 or 1) in the order in which they arrived.
 
-        `regions` says where each one belongs.
+        `regions` has the region of each label.
         """
         for region, labels in by_region(regions, codes):
             self._append(region, labels)
@@ -78,7 +78,7 @@ class Sequence(Resumed, ABC):
             self.positives[region] += int(np.count_nonzero(labels))
 
     def add_counts(self, counts: IntArray, positives: IntArray) -> None:
-        """Take labels that are only known by their counts."""
+        """Add labels of which only the counts are known."""
         if not self.order_free:
             got = f"{self.name!r}: {self.why_not_mergeable}"
             raise InvalidTypeError("sequence", "depend on counts only to take counts", got=got)
@@ -91,19 +91,17 @@ class Sequence(Resumed, ABC):
 
     @abstractmethod
     def limits(self) -> Interval:
-        """Return the limits of every region now."""
+        """Return the current limits of every region."""
 
     @classmethod
     @abstractmethod
     def path(
         cls, labels: CodeArray, alpha: float, *, implementation: Implementation = None
     ) -> Interval:
-        """Return the limits after each label of a single stream: what a look after every label
-        would have shown.
-        """
+        """Return the limits after each label of a single stream."""
 
     def restore(self, state: Mapping[str, Any]) -> Self:
-        """Take over what `to_dict` wrote."""
+        """Restore the state that `to_dict` wrote."""
         return self._resume(state)
 
     def _check_state(self) -> None:
@@ -128,7 +126,7 @@ class CountSequence(Sequence):
         """Do nothing: only the counts are stored."""
 
     def limits(self) -> Interval:
-        """Return the limits of every region now."""
+        """Return the current limits of every region."""
         return self.limits_of(self.counts, self.positives, self.log_share)
 
     @classmethod
@@ -172,7 +170,7 @@ class HalfWidthSequence(Sequence):
         )[-1]
 
     def limits(self) -> Interval:
-        """Return the limits of every region now."""
+        """Return the current limits of every region."""
         return self._around(self.counts, self.positives, self.surprise, self.log_share)
 
     @classmethod

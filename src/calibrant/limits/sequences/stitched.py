@@ -11,10 +11,10 @@ from calibrant.limits.sequences.sequence import HalfWidthSequence
 class Stitched(HalfWidthSequence):
     """A stitched boundary for the summed squared surprises, with constants that are not rounded up.
 
-    Claimed: with probability at least 1 - alpha the limits hold after every label and in every
-    region. Assumed: within a region labels are independent draws with one rate. It is narrower than
-    `thm:online_conc`, whose proof rounds these constants, and wider than the beta-binomial mixture,
-    which knows that labels are 0 or 1.
+    Claimed: with probability at least 1 - alpha, the limits hold after every label and in every
+    region. Assumed: within a region, labels are independent draws with one rate. It is narrower
+    than `thm:online_conc`, whose proof rounds these constants, and wider than the beta-binomial
+    mixture, which uses the fact that labels are 0 or 1.
 
     Notes
     -----

@@ -14,16 +14,16 @@ from calibrant.text.sentences import Setting
 
 
 def betting(evidence: Evidence, alpha: float) -> Interval:
-    """Limits for the target rate of every region at once: the rates against which no bet has won
+    """Limits on the target rate of every region at once: the rates against which no bet has won
     enough.
 
     Parameters
     ----------
     evidence : Evidence
         The rows, i.i.d. within each region, in an order that does not depend on labels or weights;
-        and the bound U of the weights.
+        and the upper bound U on the weights.
     alpha : float in (0, 1)
-        The probability with which some region's interval may miss its target rate.
+        The largest probability that some region's interval misses its target rate.
 
     Returns
     -------
@@ -36,17 +36,17 @@ def betting(evidence: Evidence, alpha: float) -> Interval:
     in [-Uq, U(1-q)] and has mean zero if q is the target rate. The capital K+(q) = prod(1 +
     min(lam_i, c/(Uq)) Z_i(q)) is then a nonnegative martingale, and by Ville's inequality ever
     reaches 2/delta with probability at most delta/2; in the same way K-(q) = prod(1 - min(lam_i,
-    c/(U(1-q))) Z_i(q)). Kept are the rates for which both stay below 2/delta, delta the Sidak
-    level, c = 1/2. Each factor of K+ falls in q and each of K- rises, because the bets lam_i do not
-    depend on q. So what is kept is one interval. Its ends are rates that were ruled out. In regions
-    with more than 2^14 rows, all but the first 2^13 are bet on in blocks, as in
-    `calibrant.limits.bounded_mean.betting_mean`.
+    c/(U(1-q))) Z_i(q)). The rates that are kept are those for which both stay below 2/delta, where
+    delta is the Sidak level and c = 1/2. Each factor of K+ decreases in q and each factor of K-
+    increases, because the bets lam_i do not depend on q. So the rates that are kept form one
+    interval. Its ends are rates that were ruled out. In regions with more than 2^14 rows, all but
+    the first 2^13 are bet on in blocks, as in `calibrant.limits.bounded_mean.betting_mean`.
 
-    lam_i = sqrt(2 ln(2/delta) / (N s_{i-1}^2)), s_{i-1}^2 a running variance of w (y - theta_hat)
-    over the rows before i, started from the largest weight seen so far, so that nothing but c/U
+    lam_i = sqrt(2 ln(2/delta) / (N s_{i-1}^2)), where s_{i-1}^2 is a running variance of w (y -
+    theta_hat) over the rows before i, started from the largest weight seen so far, so that only c/U
     depends on the scale of U.
 
-    Any bets that look at earlier rows only are valid; these are near the ones that grow capital
+    Any bets that use only earlier rows are valid; these are close to the ones that grow capital
     fastest. The weights of later rows, or of row i itself, must not be used: given its weight, the
     mean of Z_i is not zero.
 

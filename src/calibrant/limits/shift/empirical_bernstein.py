@@ -15,16 +15,16 @@ _ROUNDING = 8.0 * np.finfo(np.float64).eps  # for the few operations that turn s
 
 
 def empirical_bernstein(evidence: Evidence, alpha: float) -> Interval:
-    """Limits for the target rate of every region at once: every rate that empirical Bernstein does
+    """Limits on the target rate of every region at once: every rate that empirical Bernstein does
     not rule out.
 
     Parameters
     ----------
     evidence : Evidence
-        A tally with importance weights, and their bound U; the rows are i.i.d. and the regions were
-        not chosen by looking at the labels.
+        A tally with importance weights, and their upper bound U; the rows are i.i.d. and the
+        regions were not chosen by looking at the labels.
     alpha : float in (0, 1)
-        The probability with which some region's interval may miss its target rate.
+        The largest probability that some region's interval misses its target rate.
 
     Returns
     -------
@@ -33,16 +33,16 @@ def empirical_bernstein(evidence: Evidence, alpha: float) -> Interval:
 
     Notes
     -----
-    theta_b is the root of E[w (Y - q)] = 0. With Z(q) = w (y - q), a range of U, the rate q is kept
-    if |mean Z(q)| <= s sqrt(Var Z(q)) + c, s = sqrt(2 L / N), c = 3 U L / N, L = ln(3 / delta)
-    and delta the Sidak level, which fails for q = theta_b with probability at most delta
-    (Audibert et al. 2007).
+    theta_b is the root of E[w (Y - q)] = 0. With Z(q) = w (y - q), whose range is U, the rate q is
+    kept if |mean Z(q)| <= s sqrt(Var Z(q)) + c, s = sqrt(2 L / N), c = 3 U L / N, L = ln(3 / delta)
+    and delta the Sidak level, which fails for q = theta_b with probability at most delta (Audibert
+    et al. 2007).
 
-    What is kept is one interval. To the right of pi-check, g(q) = r q - a - s sqrt(Var Z(q)) - c,
-    with r and a the means of w and wy, is concave, starts below zero, and its slope never falls
-    below r - s sd(w). If that is not negative, g changes sign once. Otherwise r < s sd(w) <= s
-    sqrt(r U), so r < s^2 U < c, and then |mean Z(q)| <= r rules out nothing. The left side mirrors
-    it. The ends are roots of a quadratic.
+    The rates that are kept form one interval. To the right of pi-check, let g(q) = r q - a - s
+    sqrt(Var Z(q)) - c, where r and a are the means of w and wy. It is concave, starts below zero,
+    and its slope is never below r - s sd(w). If that is not negative, g changes sign once.
+    Otherwise r < s sd(w) <= s sqrt(r U), so r < s^2 U < c, and then |mean Z(q)| <= r rules out
+    nothing. The left side is the mirror image. The ends are roots of a quadratic.
 
     References
     ----------

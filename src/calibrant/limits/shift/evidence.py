@@ -38,7 +38,7 @@ class WeightedRows:
     codes : int or float array of shape (n,)
         Label of each row, 0 or 1; or another outcome between them.
     n_regions : int
-        How many regions there are.
+        The number of regions.
     """
 
     regions: IndexArray
@@ -49,19 +49,19 @@ class WeightedRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """All that a method may draw on; each takes what it needs.
+    """All data that a method may use; each method takes what it needs.
 
     Attributes
     ----------
     tally : Tally
         Counts, positives and weighted sums of every region.
     weight_bound : float
-        U: no weight can be larger.
+        U, an upper bound on the weights.
     weight_floor : float
-        L: no weight can be smaller.
+        L, a lower bound on the weights.
     relative_mass : float array of shape (n_regions,) or None
-        m_b = P(b) / P~(b), each region's probability in the calibration population over that in the
-        target population.
+        m_b = P(b) / P~(b), each region's probability in the calibration population divided by that
+        in the target population.
     rows : WeightedRows or None
         The rows themselves, if they are in memory.
     """
@@ -88,27 +88,28 @@ class Evidence:
 
     @property
     def mean_weights(self) -> FloatArray:
-        """Mean weight of each region, 0 where no row was seen."""
+        """Mean weight of each region; 0 if it has no rows."""
         return weight_sums(self.tally).w.rounded() / np.maximum(self.tally.counts, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class ShiftMethod:
-    """One way from weighted evidence to simultaneous intervals, and what it rests on.
+    """One method for turning weighted evidence into simultaneous intervals, and the theorem behind
+    it.
 
     Attributes
     ----------
     name : str
-        What the parameter ``interval`` of `ShiftCalibrator` calls it.
+        The name of the method, as in the parameter ``interval`` of `ShiftCalibrator`.
     function : callable
         ``function(evidence, alpha)`` returns the `Interval` of all regions.
     theorem : str
-        One line: the result that the method rests on.
+        One line: the result behind the method.
     needs_rows : bool
-        Whether it needs the rows themselves; otherwise it works from a tally, so it can be merged.
+        Whether it needs the rows themselves; otherwise it works from a tally, which can be merged.
     any_multiple : bool
-        Whether weights that are a multiple of the density ratio do as well: true of methods that
-        divide by the sum of the weights.
+        Whether the weights may be a multiple of the density ratio: true for methods that divide by
+        the sum of the weights.
     remark : callable
         ``remark(evidence, alpha)`` returns a text that explains why the interval is [0, 1] on this
         evidence, or None.

@@ -10,15 +10,15 @@ from calibrant.params.rules import OPEN_UNIT
 
 
 def hoeffding(evidence: Evidence, alpha: float) -> Interval:
-    """Hoeffding's limits for the target rate of every region at once, fully empirical.
+    """Hoeffding's limits on the target rate of every region at once, fully empirical.
 
     Parameters
     ----------
     evidence : Evidence
-        A tally with importance weights, and their bound U; the rows are i.i.d. and the regions were
-        not chosen by looking at the labels.
+        A tally with importance weights, and their upper bound U; the rows are i.i.d. and the
+        regions were not chosen by looking at the labels.
     alpha : float in (0, 1)
-        The probability with which some region's interval may miss its target rate.
+        The largest probability that some region's interval misses its target rate.
 
     Returns
     -------
@@ -27,10 +27,10 @@ def hoeffding(evidence: Evidence, alpha: float) -> Interval:
 
     Notes
     -----
-    The radius is (U / r) sqrt(ln(2B/alpha) / (2N)), r the mean weight of the region's rows. Proof:
-    Z = w (y - theta) has mean zero and lies in [-U theta, U (1 - theta)], a range of U, so
-    Hoeffding bounds the mean of Z, which equals r (pi-check - theta). Unlike
-    `thm:weighted_cov_shift_estimator` this asks for no lower bound on the weights and no least
+    The radius is (U / r) sqrt(ln(2B/alpha) / (2N)), where r is the mean weight of the region's
+    rows. Proof: Z = w (y - theta) has mean zero and lies in [-U theta, U (1 - theta)], a range of
+    U, so Hoeffding bounds the mean of Z, which equals r (pi-check - theta). Unlike
+    `thm:weighted_cov_shift_estimator`, this requires no lower bound on the weights and no minimum
     number of rows, and every term is observed.
 
     References

@@ -17,17 +17,17 @@ from calibrant.text.sentences import Setting
 def oracle(evidence: Evidence, alpha: float) -> Interval:
     """The paper's limits for known relative masses, exactly as `thm:cov_shift` states them.
 
-    Offered for comparison: it needs m_b = P(b) / P~(b), which nobody knows, and is still wider than
-    what needs no m_b. The weights must be the density ratio itself. Nothing divides by their sum,
-    so with a multiple of it the limits are wrong by that factor.
+    Provided for comparison: it needs m_b = P(b) / P~(b), which is unknown in practice, and is still
+    wider than methods that do not need it. The weights must be the density ratio itself. Their sum
+    is not used for scaling, so with a multiple of the ratio, the limits are wrong by that factor.
 
     Parameters
     ----------
     evidence : Evidence
-        A tally with importance weights, the density ratio itself; their bound U; and m_b of every
-        region. The rows are i.i.d. and the regions were not chosen by looking at the labels.
+        A tally with importance weights, the density ratio itself; their upper bound U; and m_b for
+        every region. The rows are i.i.d. and the regions were not chosen by looking at the labels.
     alpha : float in (0, 1)
-        The probability with which some region's interval may miss its target rate.
+        The largest probability that some region's interval misses its target rate.
 
     Returns
     -------
@@ -36,8 +36,8 @@ def oracle(evidence: Evidence, alpha: float) -> Interval:
 
     Notes
     -----
-    pi-hat = (1/N) sum of m w y, radius sqrt(2 V ln(3B/alpha) / N) + 3 m U ln(3B/alpha) / N, V the
-    empirical variance of m w y.
+    pi-hat = (1/N) sum of m w y, radius sqrt(2 V ln(3B/alpha) / N) + 3 m U ln(3B/alpha) / N, where V
+    is the empirical variance of m w y.
 
     References
     ----------

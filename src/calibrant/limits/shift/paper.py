@@ -22,7 +22,7 @@ def paper(evidence: Evidence, alpha: float) -> Interval:
     """The paper's limits for every region at once, as `thm:weighted_cov_shift_estimator` states
     them.
 
-    Offered for comparison. The bound is vacuous unless the weights stay well away from zero: in the
+    Provided for comparison. The bound is vacuous unless the weights are well away from zero: in the
     paper's own example their infimum is 0, and the bound is infinite. `why_vacuous` says which
     condition fails.
 
@@ -32,12 +32,12 @@ def paper(evidence: Evidence, alpha: float) -> Interval:
         A tally with importance weights. All weights lie in [L, U], and E[w] = 1. The rows are
         i.i.d. and the regions were not chosen by looking at the labels.
     alpha : float in (0, 1)
-        The probability with which some region's interval may miss its target rate.
+        The largest probability that some region's interval misses its target rate.
 
     Returns
     -------
     Interval
-        pi-check +- c (U/L)^2 sqrt(B ln(6B/alpha) / (2n)), c = 9, within [0, 1]; [0, 1] where a
+        pi-check +- c (U/L)^2 sqrt(B ln(6B/alpha) / (2n)), c = 9, within [0, 1]; [0, 1] if a
         condition fails.
 
     Notes

@@ -10,7 +10,7 @@ from calibrant.params.rules import OPEN_UNIT
 
 
 def widened(interval: Interval, weight_error: float) -> Interval:
-    """Widen limits for weights that are right up to a relative error.
+    """Widen limits for weights that are correct up to a relative error.
 
     Parameters
     ----------
@@ -26,12 +26,12 @@ def widened(interval: Interval, weight_error: float) -> Interval:
 
     Notes
     -----
-    Given that w_hat is a fixed function, the limits given cover E[w_hat Y] / E[w_hat], whose odds
-    are E[w_hat Y] / E[w_hat (1 - Y)]. Replacing w_hat by w changes numerator and denominator by a
-    factor in [1 - rho, 1 + rho] each, so the odds change by at most k = (1 + rho) / (1 - rho):
-    lower becomes lower / (lower + k (1 - lower)), upper becomes k upper / (k upper + 1 - upper). No
-    smaller widening would do: a w that is w_hat (1 + rho) where Y = 1 and w_hat (1 - rho) where Y =
-    0 attains it, if labels are a function of inputs.
+    For a fixed function w_hat, the given limits cover E[w_hat Y] / E[w_hat], whose odds are E[w_hat
+    Y] / E[w_hat (1 - Y)]. Replacing w_hat by w changes numerator and denominator by a factor in [1
+    - rho, 1 + rho] each, so the odds change by at most k = (1 + rho) / (1 - rho): lower becomes
+    lower / (lower + k (1 - lower)), upper becomes k upper / (k upper + 1 - upper). No smaller
+    widening is enough: a w that is w_hat (1 + rho) if Y = 1 and w_hat (1 - rho) if Y = 0 attains
+    it, if labels are a function of inputs.
 
     Examples
     --------
@@ -47,16 +47,16 @@ def widened(interval: Interval, weight_error: float) -> Interval:
 
 
 def tolerated_error(interval: Interval, threshold: float) -> FloatArray:
-    """Return how wrong the weights may be, relatively, before an interval reaches `threshold`.
+    """Return the relative error of the weights at which an interval reaches `threshold`.
 
-    0 where it does already.
+    It is 0 if the interval already contains the threshold.
 
     Parameters
     ----------
     interval : Interval
         Limits that hold if the weights used were exact.
     threshold : float in (0, 1)
-        A rate that matters, say the rate above which one acts.
+        A rate that matters, such as the rate above which you act.
 
     Returns
     -------

@@ -41,18 +41,18 @@ class RatioDiagnostics(Result):
     Attributes
     ----------
     n_source, n_target : int
-        Rows of each population.
+        The number of rows from each population.
     effective_sample_size : float
         (sum w)^2 / sum w^2 over the source rows: how many unweighted rows they are worth.
     mean_weight : float
-        Mean weight of the source rows. The true ratio has mean 1 where the target lies within the
+        Mean weight of the source rows. The true ratio has mean 1 if the target lies within the
         source's support.
     largest_weights : tuple of float
         The largest weights of source rows, largest first.
     outside_support : float
         Estimated share of the target population that lies where no source row is near.
     verdict : str
-        In words, what follows.
+        The conclusion, in words.
     is_too_large : bool
         Whether the shift is too large to correct.
     """
@@ -122,7 +122,7 @@ class RatioDiagnostics(Result):
 def effective_sample_size(weights: FloatArray) -> float:
     """Return (sum w)^2 / sum w^2: how many unweighted rows weighted rows are worth.
 
-    0 without weight.
+    It is 0 if all weights are 0.
 
     >>> effective_sample_size(np.array([1.0, 1.0, 1.0, 0.0]))
     3.0
@@ -153,14 +153,14 @@ class DensityRatio(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         """Weights of one batch of checked rows."""
 
     def fit(self, X_source: "ArrayLike | FeatureRows", X_target: "ArrayLike | FeatureRows") -> Self:
-        """Learn the ratio from unlabelled rows of both populations.
+        """Learn the ratio from unlabelled rows from both populations.
 
         Parameters
         ----------
         X_source : array-like of shape (n_source, n_features)
-            Rows of the population that calibration rows come from.
+            Rows from the population that the calibration rows come from.
         X_target : array-like of shape (n_target, n_features)
-            Rows of the population that predictions are for.
+            Rows from the population that predictions are for.
 
         Returns
         -------
@@ -195,7 +195,7 @@ class DensityRatio(CheckedParameters, BaseEstimator):  # type: ignore[misc]
             warnings.warn(diagnostics.verdict, LargeShiftWarning, stacklevel=4)
 
     def predict(self, X: "ArrayLike | FeatureRows") -> FloatArray:
-        """Return the weight of each row, shape (n,); in batches, so that memory grows with n alone."""
+        """Return the weight of each row, shape (n,), in batches, so that memory grows only with n."""
         check_is_fitted(self)
         names = column_names(X)
         if names is not None and self._names is not None and names != self._names:

@@ -22,27 +22,27 @@ class KLIEP(GaussianRatio):
     cross-validation.
 
     Claimed: as both samples grow, the estimate tends to the ratio that is nearest to the truth, in
-    Kullback-Leibler divergence, among those the basis allows. Over source rows its mean is 1,
-    exactly. Not claimed: anything at a finite number of rows.
+    Kullback-Leibler divergence, among those the basis allows. Its mean over source rows is exactly
+    1. Not claimed: anything for a finite number of rows.
 
     Parameters
     ----------
     centers : int or array-like of shape (n_centers, n_features), default=100
-        How many target rows, drawn at random, the bumps are centred on; or the centres.
+        The number of target rows, drawn at random, on which the bumps are centred; or the centres.
     bandwidth : float, array-like or None, default=None
-        Width of the bumps, or a grid to choose from. None tries nine, from a tenth to ten times the
-        median distance between rows and centres.
+        Width of the bumps, or a grid to choose from. None tries nine values, from a tenth to ten
+        times the median distance between rows and centres.
     cv : int, default=5
-        Parts of the target rows for cross-validation.
+        Number of parts of the target rows for cross-validation.
     standardize : bool, default=True
-        Divide every column by its spread first, so that columns count alike.
+        Divide every column by its spread first, so that all columns count equally.
     random_state : int, Generator, RandomState or None, default=0
-        Draws the centres and the parts.
+        Seed for drawing the centres and the parts.
 
     Attributes
     ----------
     bandwidth_ : float
-        What was chosen.
+        The chosen bandwidth.
     scores_ : float array of shape (n_bandwidths,)
         Mean log-likelihood of left-out target rows; higher is better.
     coef_ : float array of shape (n_centers,)
@@ -52,11 +52,11 @@ class KLIEP(GaussianRatio):
 
     Notes
     -----
-    Maximises the mean of ln w over target rows subject to the mean of w over source rows being 1
-    and all heights being >= 0. In the variables (height times mean bump over source rows), which
-    add up to 1, that is the likelihood of a mixture with known components, so
-    expectation-maximisation climbs it without a step size. The largest directional derivative
-    bounds the distance to the maximum; it stops at 1e-4.
+    The fit maximises the mean of ln w over target rows, subject to the mean of w over source rows
+    being 1 and all heights being >= 0. In the variables (height times mean bump over source rows),
+    which add up to 1, this is the likelihood of a mixture with known components, so
+    expectation-maximisation increases it without a step size. The largest directional derivative
+    bounds the distance to the maximum; the fit stops when it reaches 1e-4.
 
     References
     ----------

@@ -29,15 +29,15 @@ class LogisticRatio(DensityRatio):
     rows.
 
     Claimed: if the classifier's probabilities tend to the true ones, the weights tend to the true
-    ratio. A logistic regression is right when the logarithm of the ratio is linear in the features,
-    as for two normal populations with one covariance. A classifier that can separate the rows it
-    was trained on, such as a deep forest, gives useless weights.
+    ratio. A logistic regression is right if the logarithm of the ratio is linear in the features,
+    as for two normal populations with the same covariance. A classifier that can separate the rows
+    it was trained on, such as a deep forest, gives useless weights.
 
     Parameters
     ----------
     classifier : classifier with predict_proba, default=None
-        None is a logistic regression on standardized columns. A pipeline may take any columns, text
-        too.
+        None means a logistic regression on standardized columns. A pipeline may take any columns,
+        including text.
 
     Attributes
     ----------
@@ -48,8 +48,9 @@ class LogisticRatio(DensityRatio):
 
     Notes
     -----
-    w(x) = (n_source / n_target) p(x) / (1 - p(x)), p the probability that x is a target row. p is
-    kept away from 1 by half a row, 1 / (2 n_source + 2 n_target), so that weights stay finite.
+    w(x) = (n_source / n_target) p(x) / (1 - p(x)), where p is the probability that x is a target
+    row. p is kept away from 1 by half a row, 1 / (2 n_source + 2 n_target), so that weights stay
+    finite.
 
     References
     ----------

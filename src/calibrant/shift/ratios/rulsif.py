@@ -15,9 +15,9 @@ class RuLSIF(ULSIF):
     leave-one-out.
 
     For shifts so large that the plain ratio is unbounded: the relative ratio never exceeds 1 /
-    mixing, so a few rows cannot carry all of the weight. The price is bias: weighted by it, rows
-    stand for a population between the two, closer to the target the smaller `mixing` is. With
-    mixing = 0 it is `ULSIF`.
+    mixing, so a few rows cannot carry all of the weight. The price is bias: rows weighted by it
+    represent a population between the two, which is closer to the target if `mixing` is smaller.
+    With mixing = 0, it is `ULSIF`.
 
     Parameters
     ----------
@@ -33,9 +33,9 @@ class RuLSIF(ULSIF):
 
     Notes
     -----
-    As for `ULSIF`, with H the mixing share of the mean over target rows plus the rest of that over
-    source rows. The leave-one-out score is in closed form here too: leaving out one row of each
-    changes H by rank two.
+    As in `ULSIF`, where H is now `mixing` times the mean over target rows plus 1 - `mixing` times
+    the mean over source rows. The leave-one-out score has a closed form here too: leaving out one
+    row of each population changes H by rank two.
 
     References
     ----------

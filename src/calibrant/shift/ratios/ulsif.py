@@ -28,47 +28,48 @@ _PENALTIES = np.geomspace(1e-3, 10.0, 9)
 class ULSIF(GaussianRatio):
     """Density ratio by unconstrained least-squares importance fitting, tuned by leave-one-out.
 
-    Claimed: as both samples grow, the squared error of the ratio tends to the least that the basis
-    allows. Not claimed: anything at a finite number of rows; the guarantee of a calibrator that
-    uses these weights is asymptotic.
+    Claimed: as both samples grow, the squared error of the ratio tends to the smallest that the
+    basis allows. Not claimed: anything for a finite number of rows; the guarantee of a calibrator
+    that uses these weights is asymptotic.
 
     Parameters
     ----------
     centers : int or array-like of shape (n_centers, n_features), default=100
-        How many target rows, drawn at random, the bumps are centred on; or the centres.
+        The number of target rows, drawn at random, on which the bumps are centred; or the centres.
     bandwidth : float, array-like or None, default=None
-        Width of the bumps, or a grid to choose from. None tries nine, from a tenth to ten times the
-        median distance between rows and centres.
+        Width of the bumps, or a grid to choose from. None tries nine values, from a tenth to ten
+        times the median distance between rows and centres.
     penalty : float, array-like or None, default=None
-        Ridge penalty, or a grid to choose from. None tries nine, from 0.001 to 10.
+        Ridge penalty, or a grid to choose from. None tries nine values, from 0.001 to 10.
     standardize : bool, default=True
-        Divide every column by its spread first, so that columns count alike. A ratio of densities
-        does not change.
+        Divide every column by its spread first, so that all columns count equally. This does not
+        change a ratio of densities.
     random_state : int, Generator, RandomState or None, default=0
-        Draws the centres, and the order in which rows are paired to be left out.
+        Seed for drawing the centres, and the order in which rows are paired to be left out.
     n_jobs : int or None, default=-1
-        Threads, over bandwidths: -1 is every core, None is one; results never depend on it.
+        Number of threads, over bandwidths: -1 means every core, None means one; results never
+        depend on it.
 
     Attributes
     ----------
     bandwidth_, penalty_ : float
-        What was chosen, in units of the (standardized) columns.
+        The chosen values, in units of the (standardized) columns.
     scores_ : float array of shape (n_bandwidths, n_penalties)
-        Leave-one-out score of every pair of the grid; lower is better.
+        Leave-one-out score of every pair in the grid; lower is better.
     coef_ : float array of shape (n_centers,)
         Height of each bump, >= 0.
     diagnostics_ : RatioDiagnostics
         What to look at before trusting the weights.
     n_features_in_ : int
-        Columns seen in `fit`.
+        Number of columns in `fit`.
 
     Notes
     -----
     w(x) = sum over centres c of a_c exp(-|x - c|^2 / (2 bandwidth^2)), a = max(0, (H + penalty
-    I)^-1 h), H the mean of the bumps' products over source rows and h their mean over target rows.
-    The leave-one-out score leaves out one row of each population at a time. It is computed in
-    closed form: one eigendecomposition for each bandwidth serves every penalty, and time and memory
-    are linear in the rows.
+    I)^-1 h), where H is the mean of the bumps' products over source rows and h is the bumps' mean
+    over target rows. The leave-one-out score leaves out one row of each population at a time. It is
+    computed in closed form: one eigendecomposition for each bandwidth serves every penalty, and
+    time and memory are linear in the rows.
 
     References
     ----------
