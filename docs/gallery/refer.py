@@ -1,8 +1,7 @@
 """Two thresholds: act, leave alone, or refer
 
-Two statements hold simultaneously, with 90% confidence, if flights are i.i.d.: above one threshold,
-at least 85% of flights are late; below the other, at least 95% are on time. The flights in between
-go to a person.
+With 90% confidence for both, if flights are i.i.d.: above one threshold, at least 85% of them are
+late; below the other, at least 95% are on time. Those in between go to a person.
 
 Picture: The share of late flights rises with the score; there are three zones: leave alone below
 the lower threshold, act above the upper one, and refer in between.
