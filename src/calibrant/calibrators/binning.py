@@ -56,7 +56,7 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
         cuts bins of equal width over (0, 1), or over the `score_range` passed to `fit`, and raises
         an error for scores outside it. Or pass a partition fixed beforehand, in place of `n_bins`.
     pilot : "auto", None, float or int, default="auto"
-        For quantile bins: which rows are pilot rows, which are not counted, and where the edges
+        For quantile bins: how pilot rows, which are not counted, are drawn, and where the edges
         come from. "auto" looks at a few rows, drawn at random. If no two of them have the same
         score, the edges are order statistics of the other rows, and those rows are counted too.
         Otherwise these rows and some more are used only to cut the edges. With segments, each

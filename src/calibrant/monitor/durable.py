@@ -48,7 +48,7 @@ class Monitor(AbstractContextManager["Monitor"]):
     confidence_level, all tests together.
 
     A prediction is counted when its day is over and `maturity` days have passed, with the label
-    known at that age. If it is not known to be positive by then, it counts as negative. The
+    known at that age. A label that is not known to be positive by then counts as negative. The
     calibration labels must be counted in the same way.
 
     Parameters

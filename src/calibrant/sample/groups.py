@@ -21,11 +21,11 @@ _KINDS = "hold whole numbers, dates or text, of one kind"
 
 
 PILOT_SHARE = 0.1
-"""Of groups, at least, that are pilot groups where these fix as how many rows a group counts."""
+"""The smallest share of groups that are pilot groups, if these fix the cap on group sizes."""
 
 
 def fewest_pilot_groups(n_groups: int) -> int:
-    """How many groups fix as how many rows a group counts, at least.
+    """The smallest number of pilot groups that fix the cap on group sizes.
 
     A new group is larger than all of k pilot groups with probability at most 1 / (k + 1).
     """
@@ -111,7 +111,7 @@ class Groups:
 
     @property
     def largest(self) -> int:
-        """Rows of the largest group: of pilot groups, as how many rows a group counts at most."""
+        """The number of rows in the largest group; for pilot groups, the cap on group sizes."""
         return int(self.sizes.max(initial=1))
 
     @property

@@ -302,7 +302,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         return Classes(self.classes_, self.positive_index_)
 
     def merge(self, other: OnlineCalibrator) -> Self:
-        """Add the counts of another stream over the same partition, which is not changed.
+        """Add the counts of another stream over the same partition; that stream is not changed.
 
         The guarantee then holds for both streams together, at every moment. Each stream has an
         identity, which is saved with it. So a stream may be merged again when it has grown: its
