@@ -363,8 +363,8 @@ def test_scores_of_the_other_class_are_remarked(
         folder / "words.parquet",
     )
     told = (
-        "high scores go with 'bad', not with 'good' (AUC 0.18): if they are scores of 'bad', give"
-        " --pos-label bad"
+        "high scores go with 'bad', not with 'good' (AUC 0.18): if they are scores for 'bad',"
+        " give --pos-label bad"
     )
     wrong, right = (("words.parquet", *COLUMNS, "--pos-label", label) for label in ("good", "bad"))
     assert calibrant("fit", *wrong, "--bins", "4", "--json").json["notes"] == [told]
