@@ -52,7 +52,7 @@ MOVED = {
     "how-to/from-probcal": "from-others.html#probcal",
     "how-to/guardrail": "thresholds.html#guardrails-act-or-hold",
     "how-to/install": "troubleshooting.html#install-offline-without-internet-access",
-    "how-to/label-shift": "covariate-shift.html#label-prior-shift-another-share-of-positives",
+    "how-to/label-shift": "covariate-shift.html#label-prior-shift-a-different-share-of-positives",
     "how-to/late-labels": "watch.html#late-labels-count-each-row-once-at-a-fixed-age",
     "how-to/one-row-per-group": "groups.html#one-row-from-each-group",
     "how-to/pipelines": "classifier.html#pipelines",

@@ -1,7 +1,7 @@
 """Is my data i.i.d.?
 
 Every guarantee assumes that rows, or groups of rows, are i.i.d. Here, `check` tests a year of
-flights in order of time. The evidence that the rate at a given score has changed becomes
+flights in time order. The evidence that the rate at a given score has changed becomes
 overwhelming.
 
 Picture: Log evidence over the months of 2013 for three tests; the labels test crosses the alarm
