@@ -1,4 +1,4 @@
-"""Estimate a rate from few labels
+"""Estimate a rate from a few labels
 
 A model judges every flight at departure, and a person looks up the outcome of a few hundred, drawn
 at random. `rate` uses both. Its limits are valid for every judge. With a good judge they are

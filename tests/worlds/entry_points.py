@@ -115,7 +115,7 @@ def _fit(kind: type, **settings: Any) -> Callable[..., Any]:
 
 
 _NO_GUARANTEE = {"group": "groups make no difference, because this curve has no guarantee"}
-_ALL_ROWS = {"segment": "segments are ignored: the answer is about all rows"}
+_ALL_ROWS = {"segment": "segments are ignored: the result is for all rows together"}
 
 
 def _calibrator(kind: type, **options: Any) -> EntryPoint:

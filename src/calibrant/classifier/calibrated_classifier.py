@@ -244,7 +244,7 @@ class CalibratedClassifier(
             also passed to the calibrator's `fit` if it accepts them.
         time : array-like of shape (n,), optional
             For ``holdout="last"``: the time of each row, as numbers, dates, or text of ISO 8601
-            dates. Without it, rows must be in order of time.
+            dates. Without it, rows must be in time order.
         **params : dict
             Further arguments for the estimator's or the calibrator's `fit`.
 

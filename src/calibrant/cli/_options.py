@@ -148,7 +148,7 @@ holdout = together(
     click.option(
         "--holdout", type=click.Choice(("last",)), help="Calibrate on the most recent rows only."
     ),
-    column("time", "With --holdout: column of times. Default: the rows are in order of time."),
+    column("time", "With --holdout: column of times. Default: the rows are in time order."),
     click.option(
         "--calibration-size",
         type=number_or(rule="a fraction such as 0.2, or a number of rows", fractions=True),

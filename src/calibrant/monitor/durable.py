@@ -78,7 +78,7 @@ class Monitor(AbstractContextManager["Monitor"]):
 
     Notes
     -----
-    Events must be sent roughly in order of time: the latest time seen is the clock of the store,
+    Events must be sent roughly in time order: the latest time seen is the clock of the store,
     and it never goes back. Times more than a day in the future raise an error. Several threads and
     processes may use one store; writers take turns.
 

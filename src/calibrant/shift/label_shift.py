@@ -174,7 +174,7 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         self
         """
         self._check_parameters()
-        check_no_weights(scores, "labels are counted")
+        check_no_weights(scores, "every row counts once")
         stated = Stated(
             score_range=score_range,
             target_prior=target_prior,

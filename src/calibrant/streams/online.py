@@ -208,7 +208,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
     ) -> Self:
         """Add a batch to a stream that has begun, or to a new one."""
         self._check_parameters()
-        check_no_weights(scores, "labels are counted")
+        check_no_weights(scores, "every row counts once")
         stream = begun or Stream(self, self.partition)
         stream.check_unchanged(self)
         named = (self.classes_, self._known().positive) if begun else (classes, self.pos_label)
@@ -273,9 +273,10 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
             ):
                 classes = _DEFAULT_CLASSES  # only zeros, or only ones, means labels 0 and 1
         if stream.partition is None:
-            refuse(scores, "bins are cut from the stream", "segment", advice="give a partition")
+            reason = "without a partition, bin edges are chosen from scores in the stream"
+            refuse(scores, reason, "segment", advice="give a partition")
         if stream.partition is None and segments is not None:
-            rule = "be None while bins are cut from the stream"
+            rule = "be None while bin edges are chosen from scores in the stream"
             raise InvalidTypeError(
                 "segments", rule, got="segments", advice=("set ", Setting("partition"))
             )
@@ -376,7 +377,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
 
     @property
     def phase_(self) -> str:
-        """Return "warming up" while bins are cut from the stream, then "counting"."""
+        """Return "warming up" while bin edges are chosen, then "counting"."""
         return "warming up" if self._fitted_stream().partition is None else "counting"
 
     @property

@@ -80,10 +80,10 @@ def check(
         file does not matter. For `Sample`, the name of a column.
     groups : array-like of shape (n,), or str, default=None
         The group of each row, such as its customer. One row of each group is picked at random. The
-        result is then about the picked rows only, in order of time (without `time`, in order of the
-        file): an alarm is false only if these are exchangeable. With few groups, few changes can be
-        found. The absence of an alarm here does not cancel an alarm raised without groups, unless
-        rows of a group share their labels or scores. For `Sample`, the name of a column.
+        result is then about the picked rows only, in time order (without `time`, in the order of
+        the file): an alarm is false only if these are exchangeable. With few groups, few changes
+        can be found. The absence of an alarm here does not cancel an alarm raised without groups,
+        unless rows of a group share their labels or scores. For `Sample`, the name of a column.
     confidence_level : float, default=0.95
         Probability that no alarm is false, over all tests.
     most_rows : int or None, default=None

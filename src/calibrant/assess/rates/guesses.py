@@ -100,7 +100,7 @@ _LEAST_SPREAD = 1e-3
 def steps_of(units: list[Unit], cells: ScoreCells, n_units: int, largest: int) -> BetSteps:
     """Guess, draw and learn, unit by unit. Guess i is a function of units 1 .. i-1 only.
 
-    `largest` is the size of the largest unit, labelled or not: 1 for single items.
+    `largest` is the size of the largest unit, labelled or not: 1 for individual items.
     """
     guesser = Guesser(cells)
     left = cells.counts.astype(np.float64)

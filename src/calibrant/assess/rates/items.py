@@ -188,8 +188,8 @@ def _group_numbers(groups: ArrayLike, items: Items) -> IntArray:
         example = names[numbers == partly[0]][0]
         got = f"{counted(partly.size, 'group')} labelled in part, such as {str(example)!r}"
         advice = (
-            "label every item in each group you drew; if you drew single items, leave groups"
-            " out: the rate among these items does not need them"
+            "label every item in each group you drew; if you drew individual items, leave"
+            " groups out: the rate among these items does not need them"
         )
         raise InvalidValueError("groups", "be labelled whole or not at all", got=got, advice=advice)
     return numbers.astype(np.int64)

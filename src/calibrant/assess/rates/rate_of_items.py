@@ -77,7 +77,7 @@ def rate(
     groups : array-like of shape (n,), optional
         Which items were drawn together, such as several answers to one question. A group is
         labelled whole or not at all. Items of a group may depend on each other in any way. Leave it
-        out if single items were drawn.
+        out if individual items were drawn.
     segments : array-like of shape (n,), optional
         The segment of each item. Each segment gets its own limits, and they share alpha.
     sequential : bool or array-like of shape (n,), default=False

@@ -63,7 +63,8 @@ class Rate(Result):
     sequential : bool
         Whether the limits hold at every look while labels come in.
     n_groups, n_labelled_groups : int
-        The number of groups, and of those labelled, if whole groups were drawn; 0 for single items.
+        The number of groups, and of those labelled, if whole groups were drawn; 0 for individual
+        items.
     segments : tuple of SegmentRate
         The rate in each segment.
     draw : DrawCheck or None

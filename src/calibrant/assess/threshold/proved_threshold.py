@@ -98,7 +98,7 @@ class Threshold(Result):
     def is_weighted(self) -> bool:
         """Whether all statements are about the weighted population.
 
-        Only the assumptions show this, also in saved files, which have no entry for the weights.
+        Only the assumptions show this, including in saved files, which have no entry for the weights.
         """
         return KEPT_BY_WEIGHT in self.assumptions
 

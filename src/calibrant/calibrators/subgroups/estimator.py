@@ -221,9 +221,8 @@ class SubgroupCalibrator(_ProvesSubgroups):
         self
         """
         self._check_parameters()
-        refuse(
-            scores, "SubgroupCalibrator takes no weights", "weight", advice="use AnchoredCalibrator"
-        )
+        reason = "weights are not implemented for subgroups"
+        refuse(scores, reason, "weight", advice="use AnchoredCalibrator")
         refuse(scores, "subgroups are defined by attributes", "segment", advice="use attributes=")
         size = bound_of(scores, "max_group_size", max_group_size)
         rows = self._read(scores, y, classes=classes, groups=groups).collect()
