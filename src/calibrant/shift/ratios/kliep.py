@@ -22,8 +22,8 @@ class KLIEP(GaussianRatio):
     cross-validation.
 
     Claimed: as both samples grow, the estimate tends to the ratio that is nearest to the truth, in
-    Kullback-Leibler divergence, among those the basis allows. Its mean over source rows is exactly
-    1. Not claimed: anything for a finite number of rows.
+    Kullback-Leibler divergence, among those the basis allows. Its mean over source rows equals 1
+    exactly. Not claimed: anything for a finite number of rows.
 
     Parameters
     ----------
