@@ -4,6 +4,7 @@ falls.
 
 import json
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -111,6 +112,20 @@ def rare_negatives(rng: np.random.Generator, y: np.ndarray) -> np.ndarray:
     return np.where(y, 1.0, np.where(rng.uniform(size=y.size) < 0.2, 10.0, 0.2))
 
 
+def check_misses(fitted: Callable[[int], MonotoneBand], rate: float, alpha: float) -> None:
+    """Bands of 400 seeds with one run miss its rate on each side in at most alpha / 2 of them."""
+    above = 0
+    below = 0
+    for seed in range(400):
+        ends = fitted(seed).predict_interval([1.0, 0.0])
+        above += int(ends[0, 0] > rate)
+        below += int(ends[1, 1] < rate)
+    for missed in (above, below):
+        assert stats.binomtest(missed, 400, alpha / 2.0, alternative="greater").pvalue > 1e-3
+    # if the limits were far too wide, neither would ever miss
+    assert alpha < 0.5 or min(above, below) > 20
+
+
 WEIGHTED = {  # the rate of the rows, their weights, the bound, and the rate of the population
     "follow labels": (0.3, follow_labels, 4.0, 0.3 / (0.3 + 0.7 * 4.0)),
     "heavy": (0.2, heavy, 20.0, 0.2),
@@ -128,22 +143,16 @@ def test_limits_of_a_weighted_run_miss_no_more_often_than_stated(world: str, alp
     Rows are sorted by label, and the draws of the band have the seed of the data.
     """
     share, weights_of, bound, rate = WEIGHTED[world]
-    above = 0
-    below = 0
-    for seed in range(400):
+
+    def fitted(seed: int) -> MonotoneBand:
         rng = np.random.default_rng(seed)
         scores = rng.uniform(size=150)
         y = np.sort(rng.uniform(size=150) < share)
-        band = MonotoneBand(n_cells=1, confidence_level=1.0 - alpha, random_state=seed).fit(
+        return MonotoneBand(n_cells=1, confidence_level=1.0 - alpha, random_state=seed).fit(
             scores, y, importance_weight=weights_of(rng, y), weight_bound=bound, classes=(0, 1)
         )
-        ends = band.predict_interval([1.0, 0.0])
-        above += int(ends[0, 0] > rate)
-        below += int(ends[1, 1] < rate)
-    for missed in (above, below):
-        assert stats.binomtest(missed, 400, alpha / 2.0, alternative="greater").pvalue > 1e-3
-    # if the limits were far too wide, neither would ever miss
-    assert alpha < 0.5 or min(above, below) > 20
+
+    check_misses(fitted, rate, alpha)
 
 
 def moods(rng: np.random.Generator, n_groups: int) -> tuple[np.ndarray, ...]:
@@ -202,13 +211,12 @@ def test_limits_of_a_run_of_groups_miss_no_more_often_than_stated(world: str, al
     Rows are sorted by label, and the draws of the band have the seed of the data.
     """
     drawn, rate = GROUPED[world]
-    above = 0
-    below = 0
-    for seed in range(400):
+
+    def fitted(seed: int) -> MonotoneBand:
         rng = np.random.default_rng(seed)
         groups, y, weights = drawn(rng, 160)
         order = np.argsort(y, kind="stable")
-        band = MonotoneBand(n_cells=1, confidence_level=1.0 - alpha, random_state=seed).fit(
+        return MonotoneBand(n_cells=1, confidence_level=1.0 - alpha, random_state=seed).fit(
             rng.uniform(size=y.size),
             y[order],
             groups=groups[order],
@@ -216,13 +224,8 @@ def test_limits_of_a_run_of_groups_miss_no_more_often_than_stated(world: str, al
             weight_bound=1.0,
             classes=(0, 1),
         )
-        ends = band.predict_interval([1.0, 0.0])
-        above += int(ends[0, 0] > rate)
-        below += int(ends[1, 1] < rate)
-    for missed in (above, below):
-        assert stats.binomtest(missed, 400, alpha / 2.0, alternative="greater").pvalue > 1e-3
-    # if the limits were far too wide, neither would ever miss
-    assert alpha < 0.5 or min(above, below) > 20
+
+    check_misses(fitted, rate, alpha)
 
 
 def crowded(rng: np.random.Generator, n_groups: int) -> tuple[np.ndarray, ...]:
@@ -546,3 +549,9 @@ def test_cells_are_ten_times_the_cube_root_of_the_rows():
         MonotoneBand(n_cells=cells).fit(scores, np.arange(1000) % 2) for cells in ("auto", 100)
     )
     assert automatic.n_runs_ == given.n_runs_ == 638
+
+
+def test_a_single_group_is_refused_with_advice_that_a_band_can_follow() -> None:
+    with pytest.raises(InvalidValueError) as told:
+        MonotoneBand().fit([0.1, 0.4, 0.8], [0, 1, 1], groups=[5, 5, 5])
+    assert str(told.value).endswith("got 1 group: use more groups")

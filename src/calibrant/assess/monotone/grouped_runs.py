@@ -15,6 +15,7 @@ from calibrant.limits.interval import Interval
 from calibrant.params.random import seed_number
 from calibrant.sample.sources.memory import MemoryRows
 
+_MORE_GROUPS = "use more groups"
 _TRUSTED = 2.0  # groups that a typical weight counts as in the guess at a variance
 
 
@@ -52,10 +53,10 @@ class GroupScores:
         """
         groups = rows.groups
         if groups is None:
-            raise too_few_groups(0)
+            raise too_few_groups(0, _MORE_GROUPS)
         n_groups = rows.n_groups()
         if n_groups < 2:
-            raise too_few_groups(n_groups)
+            raise too_few_groups(n_groups, _MORE_GROUPS)
         seed = seed_number(random_state)
         is_pilot = rows.chosen(rows.draw(groups_set_aside(n_groups, 1), seed))
         order = rows.random_source(random_state, "order of bets").order(len(groups.keys))

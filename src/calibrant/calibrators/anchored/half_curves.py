@@ -263,13 +263,15 @@ class HalfCurves:
 def near_first(knots: Knots, first: FloatArray, curve: FloatArray, counts: IntArray) -> FloatArray:
     """A curve g_k whose shape in each region is nearer to that of the first curve, g0.
 
-    Only the spread of g_k - g0 within a region makes limits on (C_k) wider: its average there costs
-    nothing. So g_k - t (g_k - g0 - its average in the region) is taken in place of g_k. Limits are
-    narrower by a part t of (C_k), and the log loss grows by a part t^2 of what g0's shape costs. t is
-    as large as the log loss over the rows that g_k was fitted to, if g_k was right, allows: these
-    rows, `counts`, and pilot rows decide, so that the result is a curve fitted to them.
+    Only the spread of g_k - g0 within a region widens the limits on (C_k); its average there costs
+    nothing. So g_k is replaced by g_k - t (g_k - g0 - its average in the region). This narrows the
+    part of the limits due to (C_k) by a fraction t, while the log loss grows only like t^2. t is the
+    largest value for which the log loss, as if g_k were right, grows by at most what is allowed. It
+    depends only on pilot rows and on the rows that g_k was fitted to (`counts`), so the result is
+    still a curve fitted to them, and the proof is unchanged.
 
-    It rises or falls wherever g_k does. A curve that does both, or hardly moves, is left as it is.
+    The result rises wherever g_k rises and falls wherever it falls. A curve that does both, or hardly
+    varies, is left unchanged.
     """
     direction = _directions(knots, curve)
     if direction is None or np.ptp(logit(curve)) < _SHAPE_RISE:

@@ -36,7 +36,13 @@ from calibrant.sample.reach import Reach
 from calibrant.sample.rows import Rows, Split
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.numbers import counted
-from calibrant.text.sentences import Setting
+from calibrant.text.sentences import Setting, Text
+
+_FIX_THE_BINS = (
+    "use more groups, or set ",
+    Setting("max_group_size"),
+    " and fix the bins beforehand",
+)
 
 
 def cut_units(data: Rows, settings: CutParameters, stated: Stated) -> Binned:
@@ -216,10 +222,9 @@ def groups_that_cut(n_groups: int, n_bins: int) -> int:
     return int(min(max(round(n_groups * split_size(about, n_bins) / about), 1), n_groups - 1))
 
 
-def too_few_groups(n_groups: int) -> InvalidValueError:
+def too_few_groups(n_groups: int, advice: Text = _FIX_THE_BINS) -> InvalidValueError:
     """The error if no group is left to count."""
     rule = "be at least two, because some are pilot groups and the others are counted"
-    advice = ("use more groups, or set ", Setting("max_group_size"), " and fix the bins beforehand")
     return InvalidValueError("groups", rule, got=counted(n_groups, "group"), advice=advice)
 
 
