@@ -22,9 +22,13 @@ from calibrant.sample.sources.memory import MemoryRows
 
 _FEWEST_ROWS = 12  # with fewer pilot rows there is no first curve
 CELLS = 24
-"""Cells of each region."""
+"""Cells of each region, unless there are few rows or many regions."""
 _FEW_CELLS = 12  # used if there are fewer rows than this:
 _FEW_ROWS = 1_000
+# of a segment with more than 170 regions, which follow from 40 million rows; a table of so many
+# lines fits the cache of a processor or a GPU
+_MOST_CELLS = 4096
+_FEWEST_CELLS = 8  # of a region, however many regions there are
 _NEXT_TO_ZERO = 2.0**-200  # in place of 0: some databases reject products that underflow
 # distances beyond the ends of the pilot scores, in widths of their range, at which unbounded scores
 # have knots
@@ -97,10 +101,10 @@ class LabelledPilot:
     def knots(self, curves: list[Curve], n_rows: int) -> Knots:
         """Knots at the edges of regions, and between them as these rows suggest."""
         inner = []
-        n_cells = cells_of_regions(n_rows)
         parts = zip(self.regions.parts, curves, self._distinct, strict=True)
         for part, curve, (rows, is_tied) in parts:
             values = curve(rows.scores)
+            n_cells = cells_of_region(n_rows, part.n_regions)
             inner.append(knot_scores(part, rows, values, n_cells, is_tied=is_tied))
         return Knots.between(self.regions, inner)
 
@@ -118,7 +122,8 @@ class LabelledPilot:
         for part in self.regions.parts:
             ends = np.concatenate([[part.low], part.cuts, [part.high]])
             ends = np.unique(ends[np.isfinite(ends)])
-            steps = np.arange(cells_of_regions(n_rows)) / cells_of_regions(n_rows)
+            n_cells = cells_of_region(n_rows, part.n_regions)
+            steps = np.arange(n_cells) / n_cells
             inner.append((ends[:-1] + np.diff(ends) * steps[:, None]).ravel())
         return Knots.between(self.regions, inner)
 
@@ -194,9 +199,17 @@ def _first_curve(rows: DistinctScores) -> Curve:
     return lambda scores: 1.0 - rising(scores)
 
 
-def cells_of_regions(n_rows: int) -> int:
-    """The number of cells per region, for a total number of rows."""
-    return CELLS if n_rows >= _FEW_ROWS else _FEW_CELLS
+def cells_of_region(n_rows: int, n_regions: int) -> int:
+    """The number of cells in each region of a segment, given all rows and the segment's regions.
+
+    >>> [cells_of_region(n_rows, n_regions) for n_rows, n_regions in ((500, 4), (10**6, 50))]
+    [12, 24]
+    >>> cells_of_region(10**9, 500)
+    8
+    """
+    if n_rows < _FEW_ROWS:
+        return _FEW_CELLS
+    return min(CELLS, max(_FEWEST_CELLS, _MOST_CELLS // n_regions))
 
 
 def knot_scores(
