@@ -183,17 +183,35 @@ def test_every_other_score_is_followed() -> None:
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 @pytest.mark.parametrize("n_offsets", [0, 1, 2, 4])
-@pytest.mark.parametrize("small_table", [0, 160_000])
-def test_values_of_curves_equal_those_of_numpy(
-    interpreted: Any, kind: Any, n_offsets: int, small_table: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(interpreted["_triton"], "_SMALL_TABLE", small_table)
+@pytest.mark.parametrize("is_single", [True, False])
+def test_values_of_curves_equal_those_of_numpy(kind: Any, n_offsets: int, is_single: bool) -> None:
     generator = np.random.default_rng(3)
     cuts = np.unique(generator.beta(0.3, 8.0, 90))
     lines = np.sin(np.arange((3.0 + n_offsets) * (cuts.size + 1))).reshape(cuts.size + 1, -1)
+    if is_single:  # lines begin where single precision can say, except for a flat one
+        lines[1:, 0] = lines[1:, 0].astype(np.float32)
+        lines[0, 2] = 0.0
     scores = scores_near(cuts, kind, generator.random(300).astype(kind), 500)
     found = device_curves.follow(torch.from_numpy(scores), cuts, lines, limits=(-1.0, 2.0))
     np.testing.assert_array_equal(found.numpy(), kernels.follow(scores, cuts, lines))
+
+
+@pytest.mark.parametrize(
+    ("begin", "slope", "wanted"),
+    [
+        (0.5, 1.0, np.float32),
+        (0.1, 1.0, np.float64),
+        (0.1, 0.0, np.float32),
+        (1e300, 0.0, np.float64),
+    ],
+)
+def test_lines_begin_in_single_precision_only_where_it_loses_nothing(
+    interpreted: Any, begin: float, slope: float, wanted: Any
+) -> None:
+    begins = np.array([0.25, begin])
+    slopes = np.array([2.0, slope])
+    found = interpreted["_triton"]._begins(begins, slopes, np.dtype(np.float32))
+    assert found.dtype == wanted
 
 
 ENDS = (float(np.float32(0.25)), 0.7)
@@ -272,9 +290,8 @@ def show(kernel, kinds, **constants):
 search = " *i16 *fp32 fp32 fp32 fp32 "
 counting = {"COPIES": 8, "GROUPS": 256, "SHARED": "256", "HALVINGS": 1, "BLOCK": 1024}
 show(_triton._count_kernel, f"*fp32 *u8 i32 {search} *i32", **counting)
-following = {"PAIRS": 2, "STRIDE": 4, "VALUE_STRIDE": 1, "NVIDIA": True}
-following |= {"HALVINGS": 1, "BLOCK": 256}
-show(_triton._follow_kernel, f"*fp32 i32 *fp32 *i32 {search} *fp64 *fp64 *fp64", **following)
+following = {"PAIRS": 2, "NVIDIA": True, "HALVINGS": 1, "BLOCK": 256}
+show(_triton._follow_kernel, f"*fp32 i32 *fp32 *i32 {search} *fp32 *fp64 *fp64", **following)
 """
 
 

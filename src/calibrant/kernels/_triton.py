@@ -25,6 +25,7 @@ import triton
 import triton.language as tl
 from numpy.typing import NDArray
 
+from calibrant.kernels._curves import LINE
 from calibrant.kernels._triton_draws import flat_rounds, launches, scrambled, signed
 from calibrant.kernels._triton_nvidia import (
     begin_counting,
@@ -59,9 +60,6 @@ _CURVE_WARPS = 4
 """Rows and warps of a program that evaluates curves. Smaller blocks, because with many cells
 programs wait for memory, and more of them can then run meanwhile.
 """
-
-_SMALL_TABLE = 160_000
-"""Size in bytes up to which a table of lines stays in the cache of a multiprocessor."""
 
 # Triton passes numbers to a kernel in single precision, which can hold numbers between these
 _TINY = 1e-30
@@ -162,9 +160,8 @@ def _look_up_kernel(
 
 @triton.jit
 def _follow_kernel(
-    scores, rows, ends, outside, grid, cuts, low, scale, last, pairs, values, found,
-    PAIRS: tl.constexpr, STRIDE: tl.constexpr, VALUE_STRIDE: tl.constexpr, NVIDIA: tl.constexpr,
-    HALVINGS: tl.constexpr, BLOCK: tl.constexpr
+    scores, rows, ends, outside, grid, cuts, low, scale, last, begins, pairs, found,
+    PAIRS: tl.constexpr, NVIDIA: tl.constexpr, HALVINGS: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
     """The value of each score's line; with pairs of offsets, its sum with each, clipped to [0, 1]."""
     start = tl.program_id(0).to(tl.int64) * BLOCK
@@ -174,9 +171,10 @@ def _follow_kernel(
     score = tl.load(scores + at, mask=there, other=0.0, cache_modifier=".cg")
     score = _checked(score, there, ends, outside, BLOCK)
     cell = _cell(score, grid, cuts, low, scale, last, HALVINGS)
-    line = pairs + cell * STRIDE
-    begin, slope = load_pair(line, NVIDIA)
-    value = (score.to(tl.float64) - begin) * slope + tl.load(values + cell * VALUE_STRIDE)
+    begin = tl.load(begins + cell).to(tl.float64)
+    line = pairs + cell * (2 * PAIRS)
+    slope, first = load_pair(line, NVIDIA)
+    value = (score.to(tl.float64) - begin) * slope + first
     if PAIRS == 1:
         tl.store(found + at, value, mask=there, cache_modifier=".cs")
     for pair in tl.static_range(PAIRS - 1):
@@ -309,25 +307,27 @@ def follow(
 
     Offsets, if any, come in pairs.
     """
-    whole = torch.from_numpy(np.ascontiguousarray(lines)).to(scores.device)
-    pairs = torch.cat([whole[:, :1], whole[:, 2:]], dim=1)
-    values = whole[:, 1:2]
-    n_columns = pairs.shape[1]
-    constants = {"PAIRS": n_columns // 2, "BLOCK": _CURVE_BLOCK, "num_warps": _CURVE_WARPS}
+    begins, values, slopes = lines[:, :LINE].T
+    pairs = np.column_stack([slopes, values, lines[:, LINE:]])
+    table = [_begins(begins, slopes, cuts.dtype), pairs]
+    constants = {"PAIRS": pairs.shape[1] // 2, "BLOCK": _CURVE_BLOCK, "num_warps": _CURVE_WARPS}
     constants["NVIDIA"] = is_nvidia(scores.device)
     # without fusion there are two roundings, as on the host
     constants["enable_fp_fusion"] = False
-    if lines.nbytes <= _SMALL_TABLE:
-        constants |= {"STRIDE": n_columns, "VALUE_STRIDE": 1}
-        table = [pairs, values.contiguous()]
-    else:  # a line lies in one sector of the cache
-        stride = triton.next_power_of_2(n_columns + 1)
-        constants |= {"STRIDE": stride, "VALUE_STRIDE": stride}
-        joined = torch.nn.functional.pad(
-            torch.cat([pairs, values], dim=1), (0, stride - n_columns - 1)
-        )
-        table = [joined, joined.view(-1)[n_columns:]]
-    return _for_each_score(_follow_kernel, scores, cuts, ends, table, found, constants)
+    there = [torch.from_numpy(np.ascontiguousarray(part)).to(scores.device) for part in table]
+    return _for_each_score(_follow_kernel, scores, cuts, ends, there, found, constants)
+
+
+def _begins(
+    begins: NDArray[np.float64], slopes: NDArray[np.float64], dtype: np.dtype[Any]
+) -> NDArray[Any]:
+    """Where lines begin: in the precision of the scores if it loses nothing, because the cache of a
+    multiprocessor then holds more lines. Where a line is flat does not matter.
+    """
+    with np.errstate(over="ignore"):
+        own = begins.astype(dtype)
+    is_exact = (own == begins) | ((slopes == 0.0) & np.isfinite(own))
+    return own if is_exact.all() else begins
 
 
 def _for_each_score(

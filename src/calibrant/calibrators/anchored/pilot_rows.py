@@ -25,10 +25,10 @@ CELLS = 24
 """Cells of each region, unless there are few rows or many regions."""
 _FEW_CELLS = 12  # used if there are fewer rows than this:
 _FEW_ROWS = 1_000
-# of a segment with more than 170 regions, which follow from 40 million rows; a table of so many
-# lines fits the cache of a processor or a GPU
-_MOST_CELLS = 4096
-_FEWEST_CELLS = 8  # of a region, however many regions there are
+# of a segment with more than 85 regions, which 5 million rows give it: more would not make a curve
+# smoother, and a table of so many lines fits the cache of a processor or a GPU
+_MOST_CELLS = 2048
+_FEWEST_CELLS = 4  # of a region, however many regions there are
 _NEXT_TO_ZERO = 2.0**-200  # in place of 0: some databases reject products that underflow
 # distances beyond the ends of the pilot scores, in widths of their range, at which unbounded scores
 # have knots
@@ -204,7 +204,7 @@ def cells_of_region(n_rows: int, n_regions: int) -> int:
 
     >>> [cells_of_region(n_rows, n_regions) for n_rows, n_regions in ((500, 4), (10**6, 50))]
     [12, 24]
-    >>> cells_of_region(10**9, 500)
+    >>> cells_of_region(10**8, 232)
     8
     """
     if n_rows < _FEW_ROWS:
