@@ -15,10 +15,10 @@ from calibrant.calibrators.platt import PlattCalibrator
 from calibrant.calibrators.regions.parameters import (
     BinParameters,
     LabelParameters,
+    Stated,
     ValueParameters,
 )
 from calibrant.calibrators.regions.region_calibrator import PROVED, RegionCalibrator
-from calibrant.calibrators.regions.stated import Stated
 from calibrant.calibrators.regions.weakness import reported_by_caller
 from calibrant.calibrators.regions.weighted_rows import checked_bound
 from calibrant.calibrators.score_calibrator import ScoreCalibrator

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.former_files import current_form
-from calibrant.calibrators.regions.stated import NOTHING_STATED, Stated
+from calibrant.calibrators.regions.parameters import NOTHING_STATED, Stated
 from calibrant.calibrators.tables.table import StepFunction, Table, written_by
 from calibrant.errors import InvalidTypeError, InvalidValueError, no_table, warn_caller
 from calibrant.guarantee.guarantee import Guarantee

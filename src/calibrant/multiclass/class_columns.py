@@ -16,8 +16,7 @@ from calibrant._typing import ArrayLike, FloatArray, IndexArray
 from calibrant.calibrators.anchored.estimator import AnchoredCalibrator
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.calibrators.former_files import current_columns
-from calibrant.calibrators.regions.parameters import INTERVAL, N_BINS, VALUE
-from calibrant.calibrators.regions.stated import NOTHING_STATED, Stated
+from calibrant.calibrators.regions.parameters import INTERVAL, N_BINS, NOTHING_STATED, VALUE, Stated
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import (
     FIX_ROWS,

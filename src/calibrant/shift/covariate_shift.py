@@ -10,9 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, FeatureRows, FloatArray
 from calibrant.calibrators.regions.binned_rows import Binned, cut_and_count
-from calibrant.calibrators.regions.parameters import RegionParameters
+from calibrant.calibrators.regions.parameters import WEIGHT_ERROR, RegionParameters, Stated
 from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
-from calibrant.calibrators.regions.stated import WEIGHT_ERROR, Stated
 from calibrant.calibrators.regions.unit_rates import UNBOUNDED
 from calibrant.calibrators.regions.weighted_rows import shuffled
 from calibrant.calibrators.score_calibrator import FACTS

@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.regions.binned_rows import Binned
-from calibrant.calibrators.regions.stated import Stated
+from calibrant.calibrators.regions.parameters import Stated
 from calibrant.calibrators.regions.weighted_rows import at_most, checked_bound, weights_of
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition

@@ -7,9 +7,8 @@ from typing import Any, ClassVar, Self
 
 from calibrant._typing import ArrayLike, CodeArray
 from calibrant.calibrators.regions.binned_rows import cut_and_count
-from calibrant.calibrators.regions.parameters import RegionParameters
+from calibrant.calibrators.regions.parameters import RegionParameters, Stated
 from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
-from calibrant.calibrators.regions.stated import Stated
 from calibrant.calibrators.score_calibrator import FACTS
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally

@@ -43,10 +43,9 @@ from calibrant.calibrators.anchored.unlabelled import (
 from calibrant.calibrators.piecewise import PiecewiseCalibrator
 from calibrant.calibrators.regions.binned_rows import Binned, CutBins, cut_bins
 from calibrant.calibrators.regions.grouped_rows import cut_units
-from calibrant.calibrators.regions.parameters import EXACT, automatic_bins
+from calibrant.calibrators.regions.parameters import EXACT, Stated, automatic_bins
 from calibrant.calibrators.regions.proof import CurveClaim
 from calibrant.calibrators.regions.region_calibrator import BinnedCalibrator, is_plain
-from calibrant.calibrators.regions.stated import Stated
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.cells.units import Counting
 from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller

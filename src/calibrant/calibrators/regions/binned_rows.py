@@ -11,8 +11,7 @@ from scipy.special import ndtri
 
 from calibrant._typing import FloatArray
 from calibrant.calibrators.regions.own_segments import ChosenSegments, chosen_segments, segment_draw
-from calibrant.calibrators.regions.parameters import CutParameters
-from calibrant.calibrators.regions.stated import NOTHING_STATED, Stated
+from calibrant.calibrators.regions.parameters import NOTHING_STATED, CutParameters, Stated
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition, check_enough_rows, edge_ranks
 from calibrant.cells.segmented_partition import SegmentedPartition

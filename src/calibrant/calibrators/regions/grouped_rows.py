@@ -15,8 +15,7 @@ from calibrant.calibrators.regions.binned_rows import (
     split_size,
 )
 from calibrant.calibrators.regions.own_segments import ChosenSegments, chosen_segments
-from calibrant.calibrators.regions.parameters import CutParameters, check_interval
-from calibrant.calibrators.regions.stated import Stated
+from calibrant.calibrators.regions.parameters import CutParameters, Stated, check_interval
 from calibrant.calibrators.regions.weighted_rows import (
     checked_bound,
     has_weights,

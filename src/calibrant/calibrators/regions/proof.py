@@ -10,8 +10,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 from calibrant._typing import FloatArray
 from calibrant.calibrators.regions.binned_rows import Binned
-from calibrant.calibrators.regions.parameters import CutParameters
-from calibrant.calibrators.regions.stated import NOTHING_STATED, Stated
+from calibrant.calibrators.regions.parameters import NOTHING_STATED, CutParameters, Stated
 from calibrant.calibrators.regions.unit_rates import GroupRates, WeightedLimits, WeightedRates
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally, check_tally

@@ -14,9 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._typing import ArrayLike, BoolArray, FloatArray
 from calibrant.calibrators.regions.binned_rows import Binned, cut_and_count
 from calibrant.calibrators.regions.grouped_rows import cut_units
-from calibrant.calibrators.regions.parameters import CutParameters
+from calibrant.calibrators.regions.parameters import CutParameters, Stated
 from calibrant.calibrators.regions.proof import Proof
-from calibrant.calibrators.regions.stated import Stated
 from calibrant.calibrators.regions.weakness import warn_if_weak, warn_of_cap
 from calibrant.calibrators.score_calibrator import FACTS, ScoreCalibrator
 from calibrant.calibrators.tables.steps import steps_of_bins
