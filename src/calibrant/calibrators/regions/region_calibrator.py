@@ -93,8 +93,10 @@ class RegionCalibrator(ScoreCalibrator):
 
         Not if calibrant itself called `fit`, and reports it or does not need it.
         """
-        warn_if_weak(self.guarantee_)
-        warn_of_cap(self, self.guarantee_)
+        if self.guarantee_.is_weak:
+            warn_if_weak(self.guarantee_)
+        if self.guarantee_.statement.groups is not None:
+            warn_of_cap(self, self.guarantee_)
 
     @property
     def _threads(self) -> int:
@@ -314,7 +316,9 @@ class BinnedCalibrator(CutParameters, RegionCalibrator):
         **beside: ArrayLike | None,
     ) -> Self:
         plain = all(extra is None for name, extra in beside.items() if name != "classes")
-        on_device = rows_on_gpu(scores, y) if plain and on_gpu(scores) else None
+        on_device = None
+        if plain and not isinstance(scores, np.ndarray) and on_gpu(scores):
+            on_device = rows_on_gpu(scores, y)
         if on_device is not None:
             # the host finds and reports again what is wrong with the rows
             with suppress(CalibrantError):
