@@ -46,7 +46,7 @@ from calibrant.limits.interval import PairOfLimits
 from calibrant.limits.poisson_binomial import upper_tail
 from calibrant.limits.shift.evidence import Evidence
 from calibrant.params.declared_state import NOTHING_KNOWN
-from calibrant.sample.kinds import rows_of
+from calibrant.sample.reader import rows_of
 from calibrant.sequences import SEQUENCES, get_sequence
 from calibrant.shift.ratios.density_ratio import share_outside
 from calibrant.shift.ratios.gaussian import PositiveNumbers

@@ -24,8 +24,7 @@ from calibrant import (
 from calibrant.classifier.task import features_fingerprint
 from calibrant.errors import CalibrantWarning
 from calibrant.params.random import RandomSource, RowSums, fingerprint_of, seed_number, text_keys
-from calibrant.sample.kinds import rows_of
-from calibrant.sample.reader import read_rows
+from calibrant.sample.reader import read_rows, rows_of
 
 RNG = np.random.default_rng(0)
 SCORES = RNG.uniform(size=500)

@@ -31,8 +31,7 @@ from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import CODED, Classes
 from calibrant.params.rules import FRACTION_OR_COUNT, Instance, Optional, RuleTable
 from calibrant.params.state_kinds import Nested
-from calibrant.sample.facts import RowFacts
-from calibrant.sample.reach import Reach
+from calibrant.sample.facts import Reach, RowFacts
 from calibrant.sample.reader import ONE_EACH, refuse
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.device import entries_of

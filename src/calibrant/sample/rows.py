@@ -37,6 +37,7 @@ from calibrant.sample.batch import missing_column
 from calibrant.sample.counts import Count, Counted, CountKnots, KindSums
 from calibrant.sample.cross_counts import CountCross, CrossCounts, TakeDrawn
 from calibrant.sample.draw import Draw, check_ids, enough
+from calibrant.sample.facts import Reach
 from calibrant.sample.faults import Faults, Place
 from calibrant.sample.group_rows import MOST_PASSES, CountGroups, ManyGroupsError
 from calibrant.sample.groups import Groups
@@ -46,7 +47,6 @@ from calibrant.sample.order_statistics import (
     everything,
     refine,
 )
-from calibrant.sample.reach import Reach
 from calibrant.sample.row_source import RowSource
 from calibrant.sample.settled import check_same_rows, settle
 from calibrant.sample.taken_rows import (

@@ -28,8 +28,7 @@ from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes, name_classes
 from calibrant.params.rules import Choice, Having, Optional, RuleTable, error_budget
 from calibrant.sample.facts import RowFacts
-from calibrant.sample.kinds import bound_of, is_scored
-from calibrant.sample.reader import check_nothing_beside, one_row_each
+from calibrant.sample.reader import bound_of, check_nothing_beside, is_scored, one_row_each
 from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
 from calibrant.shift.known_weights import (

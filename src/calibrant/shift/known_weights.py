@@ -19,7 +19,7 @@ from calibrant.limits.interval import Interval
 from calibrant.limits.shift.evidence import Evidence, weight_sums, weighted_rates
 from calibrant.limits.shift.oracle import as_relative_mass, known_mass_rates
 from calibrant.params.arrays import as_weights, check_rows
-from calibrant.sample.kinds import in_memory
+from calibrant.sample.reader import in_memory
 from calibrant.sample.rows import Rows
 from calibrant.shift.ratios.density_ratio import DensityRatio
 from calibrant.shift.weights import Features, Weights, estimated_weights

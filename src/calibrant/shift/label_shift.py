@@ -27,8 +27,7 @@ from calibrant.params.rules import (
 )
 from calibrant.params.state_kinds import Maybe, Nested
 from calibrant.sample.facts import RowFacts
-from calibrant.sample.kinds import is_scored
-from calibrant.sample.reader import ONE_ROW_EACH, check_no_weights, one_row_each
+from calibrant.sample.reader import ONE_ROW_EACH, check_no_weights, is_scored, one_row_each
 from calibrant.sample.sample import Sample
 from calibrant.shift.prior import Prior, Priors, mixture_prior, moved_odds, odds_ratio
 from calibrant.text.sentences import Setting, shown

@@ -35,9 +35,8 @@ from calibrant.params.random import seed_number
 from calibrant.params.rules import Integer, error_budget
 from calibrant.sample.columns import column_of, drawn_rows
 from calibrant.sample.groups import Groups
-from calibrant.sample.kinds import rows_in
 from calibrant.sample.label_runs import is_sorted, long_run
-from calibrant.sample.reader import ONE_ROW_EACH, check_nothing_beside, read_judged
+from calibrant.sample.reader import ONE_ROW_EACH, check_nothing_beside, read_judged, rows_in
 from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows

@@ -36,8 +36,7 @@ from calibrant.guarantee.statement import UNGROUPED, UNWEIGHTED
 from calibrant.params.random import seed_number
 from calibrant.params.rules import Integer, error_budget
 from calibrant.sample.draw import folds_of, position_keys
-from calibrant.sample.kinds import bound_of
-from calibrant.sample.reader import read_judged, refuse
+from calibrant.sample.reader import bound_of, read_judged, refuse
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.sentences import shown

@@ -33,8 +33,7 @@ from calibrant.params.labels import Classes
 from calibrant.params.rules import OPEN_UNIT, CheckedParameters, Integer, Only, RuleTable
 from calibrant.params.state_kinds import Listed, Lists, Maybe, Numbers, OneCount
 from calibrant.sample.facts import ONE_OF_EACH, RowFacts
-from calibrant.sample.kinds import bound_of
-from calibrant.sample.reader import ONE_EACH, check_group_target, read_rows, refuse
+from calibrant.sample.reader import ONE_EACH, bound_of, check_group_target, read_rows, refuse
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.sample.sql.search import LARGEST

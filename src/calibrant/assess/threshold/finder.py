@@ -39,7 +39,7 @@ from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.limits.binomial import sidak_level
 from calibrant.limits.group_sums import GroupDesign
 from calibrant.sample.groups import PILOT_SHARE, fewest_pilot_groups
-from calibrant.sample.kinds import in_memory
+from calibrant.sample.reader import in_memory
 from calibrant.sample.rows import Rows
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.numbers import counted as number_of

@@ -23,8 +23,7 @@ from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.params.arrays import as_scores, check_rows
 from calibrant.params.frames import predicts
 from calibrant.params.labels import Classes
-from calibrant.sample.facts import RowFacts
-from calibrant.sample.reach import Reach
+from calibrant.sample.facts import Reach, RowFacts
 from calibrant.sample.reader import ONE_EACH, refuse
 from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample

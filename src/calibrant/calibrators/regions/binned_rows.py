@@ -21,10 +21,9 @@ from calibrant.limits.group_sums import GroupDesign
 from calibrant.params.labels import Classes
 from calibrant.params.random import seed_number
 from calibrant.sample.draw import repeated
-from calibrant.sample.facts import RowFacts
-from calibrant.sample.kinds import in_memory
+from calibrant.sample.facts import Reach, RowFacts
 from calibrant.sample.order_statistics import MovedRowsError
-from calibrant.sample.reach import Reach
+from calibrant.sample.reader import in_memory
 from calibrant.sample.rows import Rows, Split
 from calibrant.text.numbers import counted
 

@@ -28,10 +28,9 @@ from calibrant.errors import InvalidValueError
 from calibrant.limits.group_sums import GroupDesign
 from calibrant.params.random import seed_number
 from calibrant.sample.draw import Draw
-from calibrant.sample.facts import RowFacts
+from calibrant.sample.facts import Reach, RowFacts
 from calibrant.sample.groups import PILOT_SHARE, fewest_pilot_groups
-from calibrant.sample.kinds import in_memory
-from calibrant.sample.reach import Reach
+from calibrant.sample.reader import in_memory
 from calibrant.sample.rows import Rows, Split
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.numbers import counted

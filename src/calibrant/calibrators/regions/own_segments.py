@@ -8,7 +8,7 @@ from calibrant.calibrators.regions.parameters import CutParameters
 from calibrant.cells.bins import OTHER
 from calibrant.errors import InvalidValueError
 from calibrant.sample.draw import Draw
-from calibrant.sample.kinds import in_memory
+from calibrant.sample.reader import in_memory
 from calibrant.sample.rows import Rows
 from calibrant.text.sentences import shown
 

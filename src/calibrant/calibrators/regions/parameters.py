@@ -16,7 +16,7 @@ from calibrant.limits.methods import METHODS
 from calibrant.limits.shift.evidence import WEIGHT_FLOOR
 from calibrant.params import rules
 from calibrant.params.bounds import GROUP_SIZE, GROUP_TARGET, WEIGHT_BOUND
-from calibrant.sample.kinds import bound_of
+from calibrant.sample.reader import bound_of
 from calibrant.text.sentences import Setting, shown
 
 EXACT = "clopper-pearson"

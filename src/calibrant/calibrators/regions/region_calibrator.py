@@ -33,8 +33,7 @@ from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes
 from calibrant.params.rules import thread_count
 from calibrant.sample.batch import Columns
-from calibrant.sample.facts import RowFacts
-from calibrant.sample.reach import familiar_limits
+from calibrant.sample.facts import RowFacts, familiar_limits
 from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.device import entries_of, rows_on_gpu

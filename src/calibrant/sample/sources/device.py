@@ -27,8 +27,8 @@ from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.batch import BatchRows, Columns
 from calibrant.sample.counts import Counted, KindSums
 from calibrant.sample.draw import Draw, enough
+from calibrant.sample.facts import Limits, Reach
 from calibrant.sample.faults import Place
-from calibrant.sample.reach import Limits, Reach
 from calibrant.sample.rows import Rows, Split
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.sample.taken_rows import Sizes, Taken

@@ -33,9 +33,8 @@ from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.batch import Coded, Columns, Result, Work, grouped
 from calibrant.sample.bounds import NO_BOUNDS, DataBounds
 from calibrant.sample.draw import Draw, enough, position_keys, smallest
-from calibrant.sample.facts import RowFacts
+from calibrant.sample.facts import Reach, RowFacts, scores_of
 from calibrant.sample.groups import Groups
-from calibrant.sample.reach import Reach, scores_of
 from calibrant.sample.rows import Rows, Split
 from calibrant.sample.taken_rows import COLLECT_LIMIT
 from calibrant.text.sentences import Setting
