@@ -241,7 +241,9 @@ def test_draws_for_one_fit_are_unrelated() -> None:
         "set aside",
         "blocks of groups",
     )
-    assert len({rows.random_source(0, purpose).key for purpose in purposes}) == len(purposes)
+    assert len(
+        {RandomSource.of(0, purpose, rows=rows.fingerprint()).key for purpose in purposes}
+    ) == len(purposes)
     weighted = AnchoredCalibrator(n_bins=2).fit(
         SCORES, LABELS, importance_weight=SCORES, weight_bound=1.0
     )

@@ -19,6 +19,7 @@ from calibrant.params.arrays import (
     column_count,
 )
 from calibrant.params.labels import encode_labels
+from calibrant.params.random import RandomSource
 from calibrant.sample.facts import Reach
 from calibrant.sample.groups import Groups
 from calibrant.sample.rows import Rows
@@ -206,7 +207,8 @@ def one_row_each(data: Rows, random_state: Seed = 0) -> Rows:
     rows = data.collect()
     if rows.groups is None:
         return rows
-    drawn = rows.take(rows.groups.one_row_each(rows.random_source(random_state, ONE_ROW_EACH)))
+    source = RandomSource.of(random_state, ONE_ROW_EACH, rows=rows.fingerprint())
+    drawn = rows.take(rows.groups.one_row_each(source))
     return replace(drawn, groups=None, one_of_each=(len(drawn), len(rows) - len(drawn)))
 
 

@@ -20,7 +20,7 @@ from calibrant.limits.methods import get_method
 from calibrant.params.arrays import as_scores
 from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes
-from calibrant.params.random import seed_number
+from calibrant.params.random import RandomSource, seed_number
 from calibrant.params.rules import (
     Number,
     error_budget,
@@ -200,7 +200,8 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         elif stated.target_prior is None:
             own = data.scores if is_scored(scores) else as_scores(scores, positive_column=column)
             if data.groups is not None:
-                own = own[data.groups.one_row_each(data.random_source(seed, ONE_ROW_EACH))]
+                source = RandomSource.of(seed, ONE_ROW_EACH, rows=data.fingerprint())
+                own = own[data.groups.one_row_each(source)]
             moved = as_scores(target_scores, positive_column=column, name="target_scores")
             target = mixture_prior(own, rows.codes, moved, share)
             priors = _source(stated, rows.codes, share), target

@@ -38,6 +38,7 @@ from calibrant.assess.threshold.shares import (
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.limits.binomial import sidak_level
 from calibrant.limits.group_sums import GroupDesign
+from calibrant.params.random import RandomSource
 from calibrant.sample.groups import PILOT_SHARE, fewest_pilot_groups
 from calibrant.sample.reader import in_memory
 from calibrant.sample.rows import Rows
@@ -139,7 +140,7 @@ class Search:
         found = []
         rows = self.data.collect()
         for place, (name, (scores, codes)) in enumerate(rows_by_segment(rows, self.names).items()):
-            ties = rows.random_source(self.seed, "order of ties", place)
+            ties = RandomSource.of(self.seed, "order of ties", place, rows=rows.fingerprint())
             tested = {
                 target: ranked(scores, codes, target, level, self.alpha, start, ties)
                 for target, level in self.targets.items()

@@ -140,7 +140,7 @@ class RowsAtKnots:
 
 
 def _source(whole: Rows, random_state: Seed) -> RandomSource:
-    return whole.random_source(random_state, "knots and halves")
+    return RandomSource.of(random_state, "knots and halves", rows=whole.fingerprint())
 
 
 def _plain_rows(
