@@ -31,7 +31,7 @@ from calibrant.assess.compare_models.model_comparison import PairedDifference, _
 from calibrant.assess.monotone.runs import BandSteps, refutation
 from calibrant.assess.threshold.rank_tests import rows_needed, starts
 from calibrant.calibrators.anchored.curve_choice import chosen
-from calibrant.calibrators.curves.distinct_scores import DistinctScores
+from calibrant.calibrators.curves.curve_calibrator import DistinctScores
 from calibrant.cells.exact_sums import ExactSums
 from calibrant.cells.group_counts import GroupCounts, _added_up
 from calibrant.cells.score_partition import ScorePartition, _check_ranks

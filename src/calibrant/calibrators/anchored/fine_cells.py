@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
-from calibrant.calibrators.curves.distinct_scores import DistinctScores
+from calibrant.calibrators.curves.curve_calibrator import DistinctScores
 from calibrant.cells.bins import Bins
 from calibrant.cells.knots import first_inside
 from calibrant.cells.layout import next_double

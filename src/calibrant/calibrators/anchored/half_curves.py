@@ -20,7 +20,7 @@ from calibrant.calibrators.anchored.curve_choice import Curve, fit_curve
 from calibrant.calibrators.anchored.pilot_rows import LabelledPilot, has_pilot
 from calibrant.calibrators.anchored.plain_rows import PlainRows
 from calibrant.calibrators.anchored.units import CurveUnits
-from calibrant.calibrators.curves.distinct_scores import DistinctScores
+from calibrant.calibrators.curves.curve_calibrator import DistinctScores
 from calibrant.calibrators.regions.binned_rows import Binned, CutBins
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.cells.knots import Knots
