@@ -230,9 +230,8 @@ class CurveCalibrator(ScoreCalibrator):
         """The curve that fits counts of rows best, as a plain function of scores.
 
         It is learned as in `fit_distinct`, but this calibrator is not fitted afterwards: nothing is
-        stated or saved. The curve must be defined at the scores.
+        stated or saved. The parameters must be checked, and the curve be defined at the scores.
         """
-        self._check_parameters()
         with np.errstate(all="ignore"):
             for name, value in self._learn(rows).items():
                 setattr(self, f"{name}_", np.array(value) if isinstance(value, list) else value)
