@@ -37,11 +37,11 @@ from calibrant.cells.group_counts import GroupCounts, _added_up
 from calibrant.cells.score_partition import ScorePartition, _check_ranks
 from calibrant.cells.tally import WeightSums
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee.absorbed import absorbed_budget, region_limits
+from calibrant.guarantee.absorbed import region_limits
 from calibrant.intervals import clopper_pearson, get_method
-from calibrant.limits.binomial import lower_limit
+from calibrant.limits.binomial import lower_limit, mirror
 from calibrant.limits.block_bets import DealtBlocks, dealt_sizes
-from calibrant.limits.deviance import mirror
+from calibrant.limits.error_budget import absorbed_budget
 from calibrant.limits.interval import PairOfLimits
 from calibrant.limits.poisson_binomial import upper_tail
 from calibrant.limits.shift.evidence import Evidence

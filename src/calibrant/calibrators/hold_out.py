@@ -22,8 +22,9 @@ from calibrant.cells.tally import Tally, check_tally
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.statement import Claim, GroupFacts, Statement
+from calibrant.limits.error_budget import budgets
 from calibrant.limits.interval import PairOfLimits
-from calibrant.limits.mass import budgets, mass_limits
+from calibrant.limits.mass import mass_limits
 from calibrant.params.arrays import check_in_range
 from calibrant.params.declared_state import Record
 from calibrant.params.kind import Entry, EntryTable

@@ -36,7 +36,7 @@ from calibrant.assess.threshold.shares import (
     measured_in_groups,
 )
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.limits.binomial import sidak_level
+from calibrant.limits.error_budget import sidak_level
 from calibrant.limits.group_sums import GroupDesign
 from calibrant.params.random import RandomSource
 from calibrant.sample.groups import PILOT_SHARE, fewest_pilot_groups

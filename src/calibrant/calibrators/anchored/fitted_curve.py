@@ -12,7 +12,8 @@ from calibrant.calibrators.anchored.pieces import Pieces
 from calibrant.calibrators.regions.proof import Proof
 from calibrant.cells.partition import Partition
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee.absorbed import absorbed_budget, absorbed_shares, rows_between
+from calibrant.guarantee.absorbed import absorbed_shares, rows_between
+from calibrant.limits.error_budget import absorbed_budget
 from calibrant.limits.group_limits import group_distance
 from calibrant.limits.interval import Interval, PairOfLimits
 from calibrant.limits.kolmogorov import kolmogorov_distance, rank_distance

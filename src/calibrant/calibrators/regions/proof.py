@@ -21,9 +21,10 @@ from calibrant.guarantee.statement import (
     Claim,
     Statement,
 )
+from calibrant.limits.error_budget import budgets
 from calibrant.limits.group_sums import GroupDesign
 from calibrant.limits.interval import Interval
-from calibrant.limits.mass import budgets, mass_limits
+from calibrant.limits.mass import mass_limits
 from calibrant.limits.methods import get_method
 from calibrant.params.declared_state import Saved
 from calibrant.params.kind import Entry, EntryTable, Known
