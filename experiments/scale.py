@@ -27,7 +27,7 @@ from rich.table import Table
 
 from calibrant import Partition, scored
 from calibrant.sample.counts import Count
-from calibrant.sample.kinds import rows_of
+from calibrant.sample.reader import rows_of
 
 ROWS = 10**12
 BYTES_A_ROW = 5.0  # a float32 score and a uint8 label

@@ -31,22 +31,22 @@ from calibrant.assess.compare_models.model_comparison import PairedDifference, _
 from calibrant.assess.monotone.runs import BandSteps, refutation
 from calibrant.assess.threshold.rank_tests import rows_needed, starts
 from calibrant.calibrators.anchored.curve_choice import chosen
-from calibrant.calibrators.curves.distinct_scores import DistinctScores
+from calibrant.calibrators.curves.curve_calibrator import DistinctScores
 from calibrant.cells.exact_sums import ExactSums
 from calibrant.cells.group_counts import GroupCounts, _added_up
 from calibrant.cells.score_partition import ScorePartition, _check_ranks
 from calibrant.cells.tally import WeightSums
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee.absorbed import absorbed_budget, region_limits
+from calibrant.guarantee.absorbed import region_limits
 from calibrant.intervals import clopper_pearson, get_method
-from calibrant.limits.binomial import lower_limit
+from calibrant.limits.binomial import lower_limit, mirror
 from calibrant.limits.block_bets import DealtBlocks, dealt_sizes
-from calibrant.limits.deviance import mirror
+from calibrant.limits.error_budget import absorbed_budget
 from calibrant.limits.interval import PairOfLimits
 from calibrant.limits.poisson_binomial import upper_tail
 from calibrant.limits.shift.evidence import Evidence
 from calibrant.params.declared_state import NOTHING_KNOWN
-from calibrant.sample.kinds import rows_of
+from calibrant.sample.reader import rows_of
 from calibrant.sequences import SEQUENCES, get_sequence
 from calibrant.shift.ratios.density_ratio import share_outside
 from calibrant.shift.ratios.gaussian import PositiveNumbers

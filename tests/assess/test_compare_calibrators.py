@@ -19,7 +19,7 @@ from calibrant import (
     compare_calibrators,
 )
 from calibrant.intervals import clopper_pearson
-from calibrant.limits.mass import budgets
+from calibrant.limits.error_budget import budgets
 from calibrant.metrics import brier_score, ece, log_loss
 
 

@@ -8,7 +8,7 @@ import pytest
 from calibrant import check, scored
 from calibrant.assess.check.group_signs import group_signs
 from calibrant.errors import InvalidValueError
-from calibrant.sample.kinds import rows_of
+from calibrant.sample.reader import rows_of
 from calibrant.text.sentences import render
 
 pa = pytest.importorskip("pyarrow")

@@ -11,8 +11,8 @@ from calibrant import AnchoredCalibrator, BinningCalibrator, scored
 from calibrant.calibrators.anchored import units
 from calibrant.calibrators.anchored.units import _lower_share
 from calibrant.calibrators.anchored.unlabelled import other_population
+from calibrant.calibrators.regions.parameters import Stated
 from calibrant.calibrators.regions.region_calibrator import cut_rows
-from calibrant.calibrators.regions.stated import Stated
 from calibrant.errors import CalibrantWarning, InvalidValueError
 from calibrant.limits.goal_bets import unit_limits
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from calibrant import AnchoredCalibrator
 from calibrant.calibrators.anchored import pilot_rows
-from calibrant.calibrators.curves.distinct_scores import DistinctScores
+from calibrant.calibrators.curves.curve_calibrator import DistinctScores
 
 counts = st.lists(st.integers(1, 50), min_size=1, max_size=60)
 

@@ -17,7 +17,7 @@ from calibrant import (
 )
 from calibrant.calibrators import ScalingBinningCalibrator
 from calibrant.calibrators.regions.grouped_rows import _aside, groups_set_aside, groups_that_cut
-from calibrant.calibrators.regions.stated import Stated
+from calibrant.calibrators.regions.parameters import Stated
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
 from calibrant.intervals import MonotoneBand
 from calibrant.sample.reader import read_rows

@@ -24,7 +24,7 @@ from calibrant.calibrators.subgroups.features import Feature, score_column
 from calibrant.calibrators.subgroups.parts import TwoParts
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.export import to_onnx, to_python, to_sql
-from calibrant.limits.shared_tails import even_width_tails
+from calibrant.limits.error_budget import even_width_tails
 from calibrant.params.attributes import read_attributes
 from worlds.guarantees import assert_kept
 

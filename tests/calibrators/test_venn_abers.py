@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.isotonic import isotonic_regression
 
 from calibrant import VennAbersCalibrator
-from calibrant.calibrators.curves.distinct_scores import DistinctScores
+from calibrant.calibrators.curves.curve_calibrator import DistinctScores
 from calibrant.kernels import venn_abers
 
 POINTS = [0.0, 0.07, 0.3, 0.5, 0.62, 0.9, 1.0]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from calibrant import Sample, scored
 from calibrant.errors import InvalidValueError
 from calibrant.sample.fingerprint import Fingerprint, fingerprint
-from calibrant.sample.kinds import rows_of
+from calibrant.sample.reader import rows_of
 
 ROWS = st.lists(
     st.tuples(

@@ -9,7 +9,7 @@ from scipy import stats
 
 from calibrant import BinningCalibrator, Guarantee, Partition, Tally
 from calibrant.intervals import METHODS
-from calibrant.limits.mass import budgets
+from calibrant.limits.error_budget import budgets
 from guarantee.conftest import Limits
 from worlds.binary import WORLDS, World
 from worlds.guarantees import assert_kept

@@ -12,12 +12,8 @@ from scipy import stats
 
 from calibrant import BinningCalibrator, Partition, Tally
 from calibrant.cells.score_partition import ScorePartition
-from calibrant.limits.mass import (
-    _spacings_at_edges,
-    budgets,
-    mass_limits,
-    missing_mass_limit,
-)
+from calibrant.limits.error_budget import budgets
+from calibrant.limits.mass import _spacings_at_edges, mass_limits, missing_mass_limit
 from guarantee.conftest import Limits
 from worlds.binary import WORLDS
 from worlds.guarantees import assert_kept

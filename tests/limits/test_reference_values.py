@@ -20,7 +20,8 @@ from calibrant.intervals import (
     kl,
     umd,
 )
-from calibrant.limits.binomial import lower_limit, sidak_log_level, upper_limit
+from calibrant.limits.binomial import lower_limit, upper_limit
+from calibrant.limits.error_budget import sidak_log_level
 from calibrant.limits.kolmogorov import kolmogorov_distance, rank_distance
 
 ALPHA = 0.1

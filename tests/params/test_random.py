@@ -24,8 +24,7 @@ from calibrant import (
 from calibrant.classifier.task import features_fingerprint
 from calibrant.errors import CalibrantWarning
 from calibrant.params.random import RandomSource, RowSums, fingerprint_of, seed_number, text_keys
-from calibrant.sample.kinds import rows_of
-from calibrant.sample.reader import read_rows
+from calibrant.sample.reader import read_rows, rows_of
 
 RNG = np.random.default_rng(0)
 SCORES = RNG.uniform(size=500)
@@ -242,7 +241,9 @@ def test_draws_for_one_fit_are_unrelated() -> None:
         "set aside",
         "blocks of groups",
     )
-    assert len({rows.random_source(0, purpose).key for purpose in purposes}) == len(purposes)
+    assert len(
+        {RandomSource.of(0, purpose, rows=rows.fingerprint()).key for purpose in purposes}
+    ) == len(purposes)
     weighted = AnchoredCalibrator(n_bins=2).fit(
         SCORES, LABELS, importance_weight=SCORES, weight_bound=1.0
     )

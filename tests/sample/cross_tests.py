@@ -11,7 +11,7 @@ from calibrant.cells.attribute_levels import AttributeLevels
 from calibrant.params.attributes import read_attributes
 from calibrant.sample.cross_counts import CountCross, CrossCounts, joined_sums
 from calibrant.sample.cross_key import CrossKey
-from calibrant.sample.kinds import rows_of
+from calibrant.sample.reader import rows_of
 
 NAMES = ["sex", "smoker", "age", "gain", "grade"]
 

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from calibrant import AnchoredCalibrator, BinningCalibrator, Partition, Sample, scored
 from calibrant.errors import InvalidValueError
 from calibrant.sample.batch import Columns
-from calibrant.sample.kinds import rows_of
+from calibrant.sample.reader import rows_of
 
 PARTS = {"score": "p", "label": "y", "segment": "g", "weight": "w", "id": "key"}
 PLAIN = Columns("p", "y")

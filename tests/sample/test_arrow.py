@@ -12,7 +12,7 @@ from calibrant import BinningCalibrator, Partition, kernels, scored
 from calibrant.errors import InvalidValueError
 from calibrant.sample.batch import Columns
 from calibrant.sample.faults import Place
-from calibrant.sample.kinds import rows_of
+from calibrant.sample.reader import rows_of
 from calibrant.sample.sources import arrow
 from calibrant.sample.sources.arrow import ArrowData, Part
 from worlds.errors import about

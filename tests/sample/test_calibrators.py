@@ -20,8 +20,7 @@ from calibrant import (
     tripod,
 )
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.sample.kinds import rows_of
-from calibrant.sample.reader import read_rows
+from calibrant.sample.reader import read_rows, rows_of
 
 RNG = np.random.default_rng(5)
 ROWS = 600

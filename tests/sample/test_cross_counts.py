@@ -14,7 +14,7 @@ from calibrant.cells.score_kinds import N_KINDS, kinds_of
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.sample.cross_counts import CountCross, TakeDrawn
 from calibrant.sample.cross_key import CrossKey, PlaceDraw, score_sums, whole_scores
-from calibrant.sample.kinds import rows_of
+from calibrant.sample.reader import rows_of
 from calibrant.sample.rows import Rows
 from sample.cross_tests import NAMES, check_cross, key_of, mixed_rows
 

@@ -23,7 +23,7 @@ from calibrant.calibrators import CrossVennAbersCalibrator, ScalingBinningCalibr
 from calibrant.errors import NoTableError
 from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.batch import Columns
-from calibrant.sample.kinds import rows_of
+from calibrant.sample.reader import rows_of
 from sample.same_counts import check_anchored, made_rows
 
 EDGES = Partition.from_edges([0.2, 0.5, 0.9])

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from calibrant import BinningCalibrator, Partition, scored
 from calibrant.sample.draw import Draw
-from calibrant.sample.kinds import rows_of
+from calibrant.sample.reader import rows_of
 from calibrant.sample.sources import arrow
 
 NAMES = {"score": "p", "label": "y", "segment": "g", "weight": "w", "id": "key"}

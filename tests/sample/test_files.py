@@ -10,7 +10,7 @@ import pytest
 
 from calibrant import BinningCalibrator, Partition, scored
 from calibrant.sample.fingerprint import fingerprint
-from calibrant.sample.kinds import rows_of
+from calibrant.sample.reader import rows_of
 
 EDGES = Partition.from_edges([0.2, 0.5, 0.9])
 RNG = np.random.default_rng(2)

@@ -24,7 +24,7 @@ from calibrant import (
 from calibrant.calibrators import ScalingBinningCalibrator, VennBinningCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.sample.batch import Columns
-from calibrant.sample.kinds import rows_of
+from calibrant.sample.reader import rows_of
 from calibrant.sample.sources.arrow import ArrowData, Part
 from worlds.errors import about
 

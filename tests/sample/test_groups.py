@@ -17,8 +17,7 @@ from calibrant import BinningCalibrator, Partition, PlattCalibrator, scored
 from calibrant.errors import CalibrantError, InvalidValueError
 from calibrant.sample import group_rows
 from calibrant.sample.draw import Draw, id_keys
-from calibrant.sample.kinds import rows_of
-from calibrant.sample.reader import read_rows
+from calibrant.sample.reader import read_rows, rows_of
 
 N_ROWS = 3_000
 RNG = np.random.default_rng(0)

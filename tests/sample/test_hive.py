@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from calibrant import BinningCalibrator, scored
 from calibrant.cli._app import app
 from calibrant.errors import InvalidValueError
-from calibrant.sample.kinds import rows_of
+from calibrant.sample.reader import rows_of
 
 KEYS = pa.schema([("month", pa.int64()), ("region", pa.string())])
 

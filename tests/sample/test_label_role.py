@@ -10,7 +10,7 @@ import pytest
 
 from calibrant import check, scored
 from calibrant.errors import InvalidValueError
-from calibrant.sample.kinds import rows_of
+from calibrant.sample.reader import rows_of
 
 RNG = np.random.default_rng(0)
 TABLE = pa.table(

@@ -7,7 +7,7 @@ import zipfile
 import pytest
 
 from calibrant import Partition, scored
-from calibrant.sample.kinds import rows_of
+from calibrant.sample.reader import rows_of
 
 EDGES = Partition.from_edges([0.5])
 ROWS = ["0.1,0", "0.2,1", "0.8,1", "0.9,0"]

@@ -16,8 +16,7 @@ import pytest
 from calibrant import BinningCalibrator, scored
 from calibrant.params.random import seed_number
 from calibrant.sample.draw import Draw, SmallestHashes, position_keys
-from calibrant.sample.kinds import rows_of
-from calibrant.sample.reader import read_rows
+from calibrant.sample.reader import read_rows, rows_of
 from read_marks import unmarked
 
 ROWS = 2_000

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from calibrant import scored
 from calibrant.sample import order_statistics
-from calibrant.sample.kinds import rows_of
 from calibrant.sample.order_statistics import (
     BitCounts,
     Run,
@@ -16,6 +15,7 @@ from calibrant.sample.order_statistics import (
     from_ordered_bits,
     ordered_bits,
 )
+from calibrant.sample.reader import rows_of
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 

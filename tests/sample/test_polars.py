@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from calibrant import BinningCalibrator, Partition, scored
-from calibrant.sample.kinds import rows_of
+from calibrant.sample.reader import rows_of
 from sample.same_counts import check_anchored, made_rows
 
 EDGES = Partition.from_edges([0.2, 0.5, 0.9])

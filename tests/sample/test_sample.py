@@ -11,7 +11,7 @@ import pytest
 
 from calibrant import BinningCalibrator, PlattCalibrator, Sample, scored
 from calibrant.errors import InvalidTypeError
-from calibrant.sample.kinds import rows_of
+from calibrant.sample.reader import rows_of
 
 NAMES = {
     "collect",

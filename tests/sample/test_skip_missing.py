@@ -21,7 +21,7 @@ from calibrant import (
 )
 from calibrant.calibrators import ScalingBinningCalibrator, VennBinningCalibrator
 from calibrant.sample.fingerprint import fingerprint
-from calibrant.sample.kinds import rows_of
+from calibrant.sample.reader import rows_of
 from calibrant.tripod import ConformalSets
 from read_marks import unmarked
 

@@ -22,7 +22,7 @@ from calibrant import BinningCalibrator, Partition, scored
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.sample.batch import Columns
 from calibrant.sample.cross_counts import CountCross
-from calibrant.sample.kinds import rows_of
+from calibrant.sample.reader import rows_of
 from calibrant.sample.sources.spark import SparkData
 from calibrant.sample.sql.search import nested
 from calibrant.sample.sql.spark_search import SPARK, fast_bin_of, places_before

@@ -34,6 +34,7 @@ from calibrant.calibrators import ScalingBinningCalibrator, VennBinningCalibrato
 from calibrant.calibrators.regions.weighted_rows import checked_bound, kept_rows, rounded_rows
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.statement import Population
+from calibrant.params.random import RandomSource
 from calibrant.sample.reader import read_rows
 from calibrant.tripod import ConformalSets
 from read_marks import unmarked
@@ -287,12 +288,12 @@ def test_rows_are_kept_and_rounded_by_their_weights():
     rows = replace(read_rows(scores, y, classes=(0, 1)).collect(), weights=weights)
     kept = kept_rows(rows, 2.0, 1)
     places = np.arange(3000, dtype=np.uint64)
-    uniform = rows.random_source(1, "kept by weight").uniforms(places)
+    uniform = RandomSource.of(1, "kept by weight", rows=rows.fingerprint()).uniforms(places)
     assert np.array_equal(kept.scores, scores[uniform < weights / 2.0])
     assert 1250 - 100 < len(kept) < 1250 + 100
     assert kept.weights is None
     # 2,500 squared over 4,250 rows: a weight of 0.5 is 0.294 rows, and one of 2 is 1.176
-    uniform = rows.random_source(2, "rounded weights").uniforms(places)
+    uniform = RandomSource.of(2, "rounded weights", rows=rows.fingerprint()).uniforms(places)
     times = np.floor(weights * 2500 / 4250 + uniform).astype(int)
     rounded = rounded_rows(rows, 2)
     assert np.array_equal(rounded.scores, scores[times > 0])

@@ -24,5 +24,5 @@ def one_draw() -> Iterator[None]:
 
 def one_of_each(rows: MemoryRows, random_state: int = 0):
     """The rows that are drawn where one row of each group counts."""
-    source: RandomSource = rows.random_source(random_state, ONE_ROW_EACH)
+    source: RandomSource = RandomSource.of(random_state, ONE_ROW_EACH, rows=rows.fingerprint())
     return rows.groups.one_row_each(source)

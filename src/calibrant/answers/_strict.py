@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.limits.mass import MASS_SHARE
+from calibrant.limits.error_budget import MASS_SHARE
 from calibrant.params.rules import TEXT
 from calibrant.text.sentences import shown
 

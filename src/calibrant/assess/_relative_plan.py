@@ -4,8 +4,8 @@ import numpy as np
 
 from calibrant.cells.tally import Tally
 from calibrant.guarantee.relative import relative_limits
+from calibrant.limits.error_budget import budgets
 from calibrant.limits.interval import Interval
-from calibrant.limits.mass import budgets
 from calibrant.limits.methods import get_method
 from calibrant.params.rules import error_budget
 from calibrant.text.numbers import factor_limits, percent

@@ -17,7 +17,7 @@ from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.kinds import is_guarantee
 from calibrant.params.rules import Number
 from calibrant.sample.added_columns import LookUp
-from calibrant.sample.kinds import rows_in
+from calibrant.sample.reader import rows_in
 from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
 from calibrant.sample.taken_rows import CountSegments

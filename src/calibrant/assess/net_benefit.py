@@ -16,7 +16,7 @@ from calibrant.limits.kolmogorov import kolmogorov_distance
 from calibrant.params.arrays import as_numbers, as_scores, check_in_range, check_same_length
 from calibrant.params.labels import encode_labels
 from calibrant.params.rules import error_budget
-from calibrant.sample.kinds import bound_of, is_scored, rows_in
+from calibrant.sample.reader import bound_of, is_scored, rows_in
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.numbers import counted, nearest, percent, rows

@@ -9,8 +9,8 @@ import numpy as np
 from calibrant._typing import FloatArray, IntArray
 from calibrant.calibrators.anchored.fitted_curve import CurveProof, FittedCurve
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee.absorbed import ABSORBED_SHARE
 from calibrant.limits.binomial import upper_limit
+from calibrant.limits.error_budget import ABSORBED_SHARE
 from calibrant.limits.interval import Interval
 
 _ROUNDING = 1e-9  # how much limits may differ on another machine

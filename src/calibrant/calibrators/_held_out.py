@@ -20,9 +20,9 @@ from calibrant.calibrators._recentre import Moved
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.units import RowUnits, turns
 from calibrant.limits.binomial import lower_limit, upper_limit
+from calibrant.limits.error_budget import even_widths
 from calibrant.limits.goal_bets import BetUnits, unit_limits
 from calibrant.limits.interval import Interval
-from calibrant.limits.shared_tails import even_widths
 
 AVERAGE_SHARE = 0.02
 """Share of the error budget for limits on the average prediction of each region."""

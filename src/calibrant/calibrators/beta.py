@@ -14,10 +14,10 @@ from scipy.special import expit, logit
 from calibrant._typing import FloatArray
 from calibrant.calibrators.curves.curve_calibrator import (
     CurveCalibrator,
+    DistinctScores,
     check_probabilities,
     inner,
 )
-from calibrant.calibrators.curves.distinct_scores import DistinctScores
 from calibrant.calibrators.curves.logistic_fit import LogisticFit, fit_logistic
 from calibrant.calibrators.score_calibrator import FACTS
 from calibrant.calibrators.tables.steps import steps_of_probabilities

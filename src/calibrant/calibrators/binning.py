@@ -7,10 +7,9 @@ from typing import Any, Self
 
 from calibrant._typing import ArrayLike
 from calibrant.calibrators.regions.binned_rows import Binned
-from calibrant.calibrators.regions.parameters import RegionParameters
+from calibrant.calibrators.regions.parameters import RegionParameters, Stated
 from calibrant.calibrators.regions.proof import Proof
 from calibrant.calibrators.regions.region_calibrator import BinnedCalibrator
-from calibrant.calibrators.regions.stated import Stated
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally, check_tally
 from calibrant.errors import InvalidValueError

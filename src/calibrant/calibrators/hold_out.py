@@ -12,8 +12,7 @@ from calibrant._typing import ArrayLike, FloatArray, IndexArray, Seed
 from calibrant.calibrators._held_out import HeldOutLimits, Pilot, ProbabilityRows, held_out_limits
 from calibrant.calibrators._recentre import Moved, recentred
 from calibrant.calibrators.anchored.estimator import automatic_regions
-from calibrant.calibrators.anchored.pieces import Pieces
-from calibrant.calibrators.piecewise import PiecewiseCalibrator
+from calibrant.calibrators.anchored.pieces import Pieces, PiecewiseCalibrator
 from calibrant.calibrators.regions.parameters import N_BINS
 from calibrant.calibrators.regions.unit_rates import OF_GROUPS
 from calibrant.calibrators.regions.weakness import warn_if_weak, warn_of_cap
@@ -23,8 +22,9 @@ from calibrant.cells.tally import Tally, check_tally
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.statement import Claim, GroupFacts, Statement
+from calibrant.limits.error_budget import budgets
 from calibrant.limits.interval import PairOfLimits
-from calibrant.limits.mass import budgets, mass_limits
+from calibrant.limits.mass import mass_limits
 from calibrant.params.arrays import check_in_range
 from calibrant.params.declared_state import Record
 from calibrant.params.kind import Entry, EntryTable

@@ -15,10 +15,10 @@ from calibrant.calibrators.platt import PlattCalibrator
 from calibrant.calibrators.regions.parameters import (
     BinParameters,
     LabelParameters,
+    Stated,
     ValueParameters,
 )
 from calibrant.calibrators.regions.region_calibrator import PROVED, RegionCalibrator
-from calibrant.calibrators.regions.stated import Stated
 from calibrant.calibrators.regions.weakness import reported_by_caller
 from calibrant.calibrators.regions.weighted_rows import checked_bound
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
@@ -31,8 +31,7 @@ from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import CODED, Classes
 from calibrant.params.rules import FRACTION_OR_COUNT, Instance, Optional, RuleTable
 from calibrant.params.state_kinds import Nested
-from calibrant.sample.facts import RowFacts
-from calibrant.sample.reach import Reach
+from calibrant.sample.facts import Reach, RowFacts
 from calibrant.sample.reader import ONE_EACH, refuse
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.device import entries_of

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.former_files import current_form
-from calibrant.calibrators.regions.stated import NOTHING_STATED, Stated
+from calibrant.calibrators.regions.parameters import NOTHING_STATED, Stated
 from calibrant.calibrators.tables.table import StepFunction, Table, written_by
 from calibrant.errors import InvalidTypeError, InvalidValueError, no_table, warn_caller
 from calibrant.guarantee.guarantee import Guarantee
@@ -33,10 +33,15 @@ from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes
 from calibrant.params.rules import OPEN_UNIT, CheckedParameters, check_state, thread_count
 from calibrant.params.saved_state import check_schema, read_classes, read_numbers
-from calibrant.sample.facts import RowFacts
-from calibrant.sample.kinds import is_scored, rows_of, scored_rows
-from calibrant.sample.reach import CountBeyond, Limits, Reach, familiar_limits, rows_beyond
-from calibrant.sample.reader import read_rows
+from calibrant.sample.facts import (
+    CountBeyond,
+    Limits,
+    Reach,
+    RowFacts,
+    familiar_limits,
+    rows_beyond,
+)
+from calibrant.sample.reader import is_scored, read_rows, rows_of, scored_rows
 from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
 from calibrant.text.sentences import shown

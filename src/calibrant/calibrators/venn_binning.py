@@ -10,9 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.binning import BinningCalibrator
-from calibrant.calibrators.regions.parameters import BinParameters, LabelParameters
+from calibrant.calibrators.regions.parameters import BinParameters, LabelParameters, Stated
 from calibrant.calibrators.regions.region_calibrator import PROVED, RegionCalibrator
-from calibrant.calibrators.regions.stated import Stated
 from calibrant.calibrators.regions.weakness import reported_by_caller
 from calibrant.calibrators.venn_abers import LOSS, merged
 from calibrant.cells.bins import Bins

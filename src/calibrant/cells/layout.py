@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
-from calibrant.text.numbers import edge
+from calibrant.text.numbers import EDGE
 
 if TYPE_CHECKING:
     from calibrant.cells.score_partition import ScorePartition
@@ -196,9 +196,9 @@ class Layout:
         closed_right &= end < np.inf
         return [
             (
-                f"{{{edge(low)}}}"
+                f"{{{low:{EDGE}}}}"
                 if alone
-                else f"{'(' if opened else '['}{edge(low)}, {edge(high)}{']' if closed else ')'}"
+                else f"{'(' if opened else '['}{low:{EDGE}}, {high:{EDGE}}{']' if closed else ')'}"
             )
             for low, high, alone, opened, closed in zip(
                 *(column.tolist() for column in (begin, end, single, open_left, closed_right)),

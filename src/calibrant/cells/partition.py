@@ -7,7 +7,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import as_numbers, as_scores
 from calibrant.params.declared_state import NOTHING_KNOWN, Saved, restored, stored
 from calibrant.params.kind import Known
-from calibrant.params.rules import SCORE_RANGE, Integer, check_bins, check_state, check_type
+from calibrant.params.rules import SCORE_RANGE, Integer, check_bins, check_state
 from calibrant.text.sentences import Setting, shown
 
 if TYPE_CHECKING:
@@ -36,11 +36,6 @@ def is_partition(value: object) -> TypeIs[Partition]:
     return isinstance(value, Partition)
 
 
-def check_partition(partition: Any) -> None:
-    """Raise an error for anything that is not a partition."""
-    check_type("partition", partition, Partition, "a Partition")
-
-
 class Partition(Saved, ABC):
     """A finite partition of the inputs, compared by content.
 
@@ -52,6 +47,9 @@ class Partition(Saved, ABC):
     Inputs are passed to `prepare` once, which checks them; methods with a parameter `prepared` take
     what it returned.
     """
+
+    has_segments: ClassVar[bool] = False
+    """Whether a segment is needed to find a row's region."""
 
     def __getstate__(self) -> Any:
         """What is pickled."""
@@ -84,11 +82,6 @@ class Partition(Saved, ABC):
     def as_bins(self) -> Bins:
         """Return this partition as bins of the score; raise an error for regions of other inputs."""
         raise InvalidTypeError("partition", "be bins of a score", got=type(self).__name__)
-
-    @property
-    def has_segments(self) -> bool:
-        """Whether a segment is needed to find a row's region."""
-        return False
 
     @property
     def cuts_own_sample(self) -> bool:

@@ -27,6 +27,8 @@ class SegmentedPartition(Bins):
     See `Partition.by_segment`.
     """
 
+    has_segments: ClassVar[bool] = True
+
     _entries: ClassVar[EntryTable] = {
         "kind": Constant("segments"),
         "segments": Entry(Lists(Label()), of="_named"),
@@ -62,11 +64,6 @@ class SegmentedPartition(Bins):
     def offsets(self) -> IndexArray:
         """The first region of each segment, and the total number of regions."""
         return self.layout.cells.first
-
-    @property
-    def has_segments(self) -> bool:
-        """Always True."""
-        return True
 
     @property
     def cuts_own_sample(self) -> bool:

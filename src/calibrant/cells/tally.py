@@ -15,7 +15,7 @@ from calibrant._optional import pandas
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, Frame, IndexArray, IntArray, Keys
 from calibrant.cells.exact_sums import ExactSums
 from calibrant.cells.group_counts import GroupCounts
-from calibrant.cells.partition import Partition, check_partition
+from calibrant.cells.partition import Partition
 from calibrant.errors import InvalidValueError
 from calibrant.params.arrays import as_weights, as_whole, check_same_length
 from calibrant.params.declared_state import Saved
@@ -208,7 +208,7 @@ class Tally(Saved):
     ) -> Self:
         """Make a tally from counts taken elsewhere, for example by a GROUP BY."""
         if partition is not None:
-            check_partition(partition)
+            check_type("partition", partition, Partition, "a Partition")
         tally = cls(
             as_whole(counts, "counts", _COUNTS),
             as_whole(positives, "positives", _COUNTS),
@@ -232,7 +232,7 @@ class Tally(Saved):
         """Tally labels 0 and 1, or -1 and 1, over the regions of `partition`."""
         from calibrant.params.labels import classes_of, encode_labels, name_classes
 
-        check_partition(partition)
+        check_type("partition", partition, Partition, "a Partition")
         classes = classes_of(y, name_classes((0, 1), pos_label=1))
         codes, _ = encode_labels(y, classes=classes, pos_label=1, score_columns=1)
         prepared = partition.prepare(inputs, segments)
@@ -405,7 +405,7 @@ def _extremes(
 
 def check_tally(partition: Partition, tally: Tally) -> None:
     """Check that a tally was made with this partition."""
-    check_partition(partition)
+    check_type("partition", partition, Partition, "a Partition")
     check_type("tally", tally, Tally, "a Tally")
     if tally.n_regions != partition.n_regions:
         rule = f"have one entry per region, {partition.n_regions}"

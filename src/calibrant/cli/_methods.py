@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 BINS = Declared("calibrators.regions.parameters", "BinParameters")
 VALUE = Declared("calibrators.regions.parameters", "ValueParameters")
 WORK = Declared("calibrators.regions.parameters", "LabelParameters")
-STATED = Declared("calibrators.regions.stated", "Stated")
+STATED = Declared("calibrators.regions.parameters", "Stated")
 """What every calibrator with regions takes, and what its `fit` is told about the data."""
 
 

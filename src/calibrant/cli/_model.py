@@ -111,7 +111,7 @@ def check_classes(model: "Model", classes: "Classes") -> None:
 
 def check_scale(calibrator: Any, data: Any) -> None:
     """Reject scores on another scale than those that the model was fitted on."""
-    from calibrant.sample.reach import Reach, familiar_limits
+    from calibrant.sample.facts import Reach, familiar_limits
 
     if beyond := calibrator.count_out_of_range(data):
         low, high = (nearest(limit) for limit in familiar_limits(calibrator.score_range_seen_))

@@ -348,7 +348,7 @@ def _made(settings: Settings, model: Any) -> Any:
 
 def _as_made(told: Any, made: Any, facts: dict[str, Any], model: Any, data: Any) -> Check:
     """Compare a calibrator made from the settings with the one in the file, parameter by parameter."""
-    from calibrant.calibrators.regions.stated import Stated
+    from calibrant.calibrators.regions.parameters import Stated
 
     calibrator = model.calibrator
     if type(made) is not type(calibrator):

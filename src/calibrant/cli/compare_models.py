@@ -187,7 +187,7 @@ def _show(found: Any, read: _Rows, options: dict[str, Any]) -> None:
 
 def _check_probabilities(column: str, scores: Any) -> None:
     from calibrant.errors import InvalidValueError
-    from calibrant.sample.reach import Reach
+    from calibrant.sample.facts import Reach
 
     reach = Reach.of(scores)
     if not reach.is_probability:

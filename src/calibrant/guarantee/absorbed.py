@@ -8,10 +8,10 @@ from calibrant._typing import FloatArray, IntArray
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidValueError
-from calibrant.limits.binomial import lower_limit, sidak_levels, upper_limit
+from calibrant.limits.binomial import lower_limit, upper_limit
+from calibrant.limits.error_budget import absorbed_budget, n_fixed_ranks, sidak_levels
 from calibrant.limits.interval import Interval, Method
 
-ABSORBED_SHARE = 0.01  # share of alpha for the limits on absorbed shares
 _ENOUGH = 20  # rows at an edge from which on their labels justify one more interval
 
 
@@ -122,21 +122,11 @@ def absorbed_shares(partition: Partition, alpha: float) -> FloatArray:
     if partition.has_absorbed:
         bins = partition.as_bins()
         at_edge, between = _at_edges(partition)
-        tail = absorbed_budget(partition, alpha) / _n_ranks(partition)
+        tail = absorbed_budget(partition, alpha) / n_fixed_ranks(partition)
         shares[bins.count_regions[bins.absorbed_cells]] = upper_limit(
             at_edge, at_edge + between, tail
         )
     return shares
-
-
-def _n_ranks(partition: Partition) -> int:
-    """Number of ranks, fixed beforehand, whose values are absorbed by a bin if they are tied."""
-    return sum(part.absorbing or 0 for part in partition.bins_by_segment.values())
-
-
-def absorbed_budget(partition: Partition, alpha: float) -> float:
-    """The share of alpha for all limits on absorbed shares together."""
-    return ABSORBED_SHARE * alpha if _n_ranks(partition) else 0.0
 
 
 def _mixed(one: FloatArray, other: FloatArray, share: FloatArray) -> FloatArray:

@@ -17,8 +17,9 @@ from calibrant.guarantee.relative import RARE, relative_limits
 from calibrant.guarantee.short import short_sentence
 from calibrant.guarantee.statement import NO_DIFFERENCE, Caveat, Claim, Edges, Statement
 from calibrant.guarantee.values import region_values
+from calibrant.limits.error_budget import budgets
 from calibrant.limits.interval import Interval
-from calibrant.limits.mass import MassLimits, budgets, mass_limits
+from calibrant.limits.mass import MassLimits, mass_limits
 from calibrant.limits.methods import get_method
 from calibrant.params.rules import Number, error_budget
 from calibrant.sample.facts import RowFacts

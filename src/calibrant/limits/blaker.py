@@ -10,8 +10,8 @@ from scipy import special
 
 from calibrant._typing import FloatArray, IndexArray
 from calibrant.cells.tally import Tally
-from calibrant.limits.binomial import both_limits, log_tail, sidak_log_level, solve_tail
-from calibrant.limits.deviance import neg_log_ratio, split
+from calibrant.limits.binomial import both_limits, log_tail, neg_log_ratio, solve_tail, split
+from calibrant.limits.error_budget import sidak_log_level
 from calibrant.limits.interval import Interval
 from calibrant.params.rules import OPEN_UNIT
 

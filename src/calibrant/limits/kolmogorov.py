@@ -4,7 +4,8 @@ import numpy as np
 from scipy.special import smirnovi
 
 from calibrant._typing import FloatArray, IndexArray, IntArray
-from calibrant.limits.binomial import sidak_level, sidak_levels, upper_limit
+from calibrant.limits.binomial import upper_limit
+from calibrant.limits.error_budget import sidak_level, sidak_levels
 
 # rows beyond which the closed form is within 0.3% of the exact limit, which is slow to compute
 _MOST_EXACT = 2_000

@@ -13,7 +13,6 @@ from calibrant.cells.score_partition import ScorePartition, edge_ranks
 from calibrant.cells.tally import Tally
 from calibrant.limits.binomial import upper_limit
 
-MASS_SHARE = 0.05  # share of alpha for the limits on mass
 _MOST_TRIES = 256  # numbers of bins tried when searching for the ranks of the edges
 # shares of rows set aside, and bases of the bets on how many of them are new; `missing_mass_limit`
 # averages over both
@@ -38,17 +37,6 @@ class MassLimits:
 
     regions: FloatArray
     outside: float
-
-
-def budgets(alpha: float) -> tuple[float, float]:
-    """Return the probabilities with which the limits on rates and the limits on mass may miss; they
-    add up to alpha.
-
-    >>> [round(share, 6) for share in budgets(0.1)]
-    [0.095, 0.005]
-    """
-    mass = MASS_SHARE * alpha
-    return alpha - mass, mass
 
 
 def mass_limits(partition: Partition, tally: Tally, alpha: float) -> MassLimits:

@@ -16,8 +16,7 @@ from calibrant._typing import ArrayLike, FloatArray, IndexArray
 from calibrant.calibrators.anchored.estimator import AnchoredCalibrator
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.calibrators.former_files import current_columns
-from calibrant.calibrators.regions.parameters import INTERVAL, N_BINS, VALUE
-from calibrant.calibrators.regions.stated import NOTHING_STATED, Stated
+from calibrant.calibrators.regions.parameters import INTERVAL, N_BINS, NOTHING_STATED, VALUE, Stated
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import (
     FIX_ROWS,
@@ -31,7 +30,7 @@ from calibrant.params.frames import FrameOutput
 from calibrant.params.labels import of_one_kind
 from calibrant.params.rules import CheckedParameters, Choice, RuleTable, check_state
 from calibrant.params.saved_state import check_schema, read_labels
-from calibrant.sample.kinds import is_scored
+from calibrant.sample.reader import is_scored
 from calibrant.text.sentences import Setting, shown
 
 OneClass: TypeAlias = AnchoredCalibrator | BinningCalibrator

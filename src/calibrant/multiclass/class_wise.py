@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._typing import ArrayLike, FloatArray, IndexArray
-from calibrant.calibrators.regions.stated import Stated
+from calibrant.calibrators.regions.parameters import Stated
 from calibrant.calibrators.regions.weakness import (
     reported_by_caller,
     warn_if_weak,

@@ -12,9 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._typing import ArrayLike, FloatArray, IndexArray
 from calibrant.calibrators.anchored.estimator import automatic_regions
 from calibrant.calibrators.regions.binned_rows import Binned
-from calibrant.calibrators.regions.parameters import CutParameters, automatic_bins
+from calibrant.calibrators.regions.parameters import CutParameters, Stated, automatic_bins
 from calibrant.calibrators.regions.region_calibrator import cut_rows
-from calibrant.calibrators.regions.stated import Stated
 from calibrant.calibrators.regions.weakness import warn_if_weak, warn_of_cap
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition

@@ -8,7 +8,7 @@ from typing import Any
 from calibrant.errors import InvalidTypeError
 from calibrant.params.attributes import AttributeColumn, read_attributes
 from calibrant.sample.columns import column_of
-from calibrant.sample.kinds import rows_in
+from calibrant.sample.reader import rows_in
 from calibrant.text.sentences import shown
 
 

@@ -13,8 +13,8 @@ from calibrant.cells.tally import WeightSums
 from calibrant.params.random import RandomSource
 from calibrant.sample.batch import BatchRows, Coded, Columns, Work, missing_column, read_batch
 from calibrant.sample.draw import Draw
+from calibrant.sample.facts import Reach
 from calibrant.sample.faults import Fault, Faults, Place
-from calibrant.sample.reach import Reach
 from calibrant.sample.taken_rows import Seal
 
 MOST_KINDS = 20

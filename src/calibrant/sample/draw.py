@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._optional import pa
-from calibrant._typing import Keys
+from calibrant._typing import Keys, Seed
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.kernels.hash import mixed
 from calibrant.params.random import RandomSource
@@ -122,6 +122,15 @@ class SmallestHashes:
     def limit(self) -> int:
         """The limit that draws these rows."""
         return int(self.found.max()) + 1 if self.found.size else 0
+
+
+def draw_key(random_state: Seed, rows: int) -> int:
+    """Return the key of draws that set rows aside: the same for all of them, so that larger draws
+    contain smaller ones.
+
+    `rows` is the fingerprint of all rows.
+    """
+    return RandomSource.of(random_state, "set aside", rows=rows).key
 
 
 def smallest(hashes: Keys, most: int) -> Keys:

@@ -14,8 +14,8 @@ from calibrant._typing import Keys
 from calibrant.kernels.hash import mixed
 from calibrant.params.random import RowSums
 from calibrant.sample.batch import BatchRows, Coded, Work, read_batch
+from calibrant.sample.facts import Reach
 from calibrant.sample.faults import Faults, Place
-from calibrant.sample.reach import Reach
 from calibrant.sample.rows import Rows
 from calibrant.sample.taken_rows import row_sums
 
@@ -109,7 +109,7 @@ def fingerprint(data: Rows, *, ordered: bool = False) -> Fingerprint:
 
     >>> import pyarrow as pa
     >>> from calibrant import scored
-    >>> from calibrant.sample.kinds import rows_of
+    >>> from calibrant.sample.reader import rows_of
     >>> one = scored(pa.table({"p": [0.1, 0.9], "y": [0, 1]}), score="p", label="y")
     >>> other = scored(pa.table({"q": [0.9, 0.1], "z": [True, False]}), score="q", label="z")
     >>> found = fingerprint(rows_of(one))

@@ -1,8 +1,10 @@
-"""One reader for scores and labels, from arrays or scored data."""
+"""One reader for scores and labels, from arrays or scored data; and the only place that asks which
+of them an object is.
+"""
 
 from collections.abc import Hashable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calibrant._typing import ArrayLike, Seed
 from calibrant.cells.partition import Partition
@@ -17,17 +19,61 @@ from calibrant.params.arrays import (
     column_count,
 )
 from calibrant.params.labels import encode_labels
+from calibrant.params.random import RandomSource
+from calibrant.sample.facts import Reach
 from calibrant.sample.groups import Groups
-from calibrant.sample.kinds import is_scored, rows_in, rows_of
-from calibrant.sample.reach import Reach
 from calibrant.sample.rows import Rows
-from calibrant.sample.sample import Sample
+from calibrant.sample.sample import Sample, held_rows
 from calibrant.sample.sources.memory import MemoryRows
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 ONE_EACH = "fit one for each segment, or use BinningCalibrator"
 """Advice for segments where one object is fitted to all rows."""
 ONE_ROW_EACH = "one row of each group"
 """The purpose of a draw; see `RandomSource`."""
+_PREDICT = "use predict for arrays"
+
+
+def is_scored(data: object) -> "TypeIs[Sample | Rows]":
+    """Whether this is scored data, from `calibrant.scored`, rather than an array."""
+    return isinstance(data, Sample | Rows)
+
+
+def rows_of(data: Sample | Rows) -> Rows:
+    """The rows that a sample holds, or the rows themselves."""
+    return held_rows(data) if isinstance(data, Sample) else data
+
+
+def rows_in(data: object) -> Rows | None:
+    """The rows of scored data; None for anything else, such as an array."""
+    return rows_of(data) if is_scored(data) else None
+
+
+def scored_rows(data: object) -> Rows:
+    """The rows of a `Sample`; raise an error for anything else."""
+    rows = rows_in(data)
+    if rows is None:
+        got = type(data).__name__
+        raise InvalidTypeError("data", "be scored(...) data", got=got, advice=_PREDICT)
+    return rows
+
+
+def bound_of(data: object, name: str, given: Any) -> Any:
+    """Return a bound that describes the data: the given one, or that of `scored(...)`.
+
+    Two different bounds raise an error.
+    """
+    rows = rows_in(data)
+    if rows is None:
+        return given
+    return rows.bounds.merged(name, given, rows.columns)
+
+
+def in_memory(rows: Rows) -> "TypeIs[MemoryRows]":
+    """Whether these rows are in memory."""
+    return rows.in_memory
 
 
 def read_rows(
@@ -161,7 +207,8 @@ def one_row_each(data: Rows, random_state: Seed = 0) -> Rows:
     rows = data.collect()
     if rows.groups is None:
         return rows
-    drawn = rows.take(rows.groups.one_row_each(rows.random_source(random_state, ONE_ROW_EACH)))
+    source = RandomSource.of(random_state, ONE_ROW_EACH, rows=rows.fingerprint())
+    drawn = rows.take(rows.groups.one_row_each(source))
     return replace(drawn, groups=None, one_of_each=(len(drawn), len(rows) - len(drawn)))
 
 

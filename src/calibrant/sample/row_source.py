@@ -13,9 +13,9 @@ from copy import copy
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
-from calibrant._typing import ArrayLike, Seed
+from calibrant._typing import ArrayLike
 from calibrant.params.labels import Classes, settle_classes
-from calibrant.params.random import RandomSource, RowSums
+from calibrant.params.random import RowSums
 from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.batch import Columns, Result, Work
 from calibrant.sample.bounds import NO_BOUNDS, DataBounds
@@ -218,18 +218,6 @@ class RowSource(ABC):
         """Return the two classes, from the labels of all rows; no row needs to be counted for it."""
         seen = {kind: rows for kind, (rows, _) in self.row_sums().kinds.items()}
         return settle_classes(seen, classes=self._classes, pos_label=self._pos_label)
-
-    def random_source(self, random_state: Seed, purpose: str, *settings: Hashable) -> RandomSource:
-        """Return the random source for these rows; other rows, seeds and purposes have other
-        sources.
-        """
-        return RandomSource.of(random_state, purpose, *settings, rows=self.fingerprint())
-
-    def draw_key(self, random_state: Seed) -> int:
-        """Return the key of draws that set rows aside: the same for all of them, so that larger
-        draws contain smaller ones.
-        """
-        return self.random_source(random_state, "set aside").key
 
     def _checked_sizes(self, found: Sizes) -> dict[Hashable, int]:
         found.faults.check()

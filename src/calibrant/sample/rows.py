@@ -36,7 +36,8 @@ from calibrant.params.random import RandomSource
 from calibrant.sample.batch import missing_column
 from calibrant.sample.counts import Count, Counted, CountKnots, KindSums
 from calibrant.sample.cross_counts import CountCross, CrossCounts, TakeDrawn
-from calibrant.sample.draw import Draw, check_ids, enough
+from calibrant.sample.draw import Draw, check_ids, draw_key, enough
+from calibrant.sample.facts import Reach
 from calibrant.sample.faults import Faults, Place
 from calibrant.sample.group_rows import MOST_PASSES, CountGroups, ManyGroupsError
 from calibrant.sample.groups import Groups
@@ -46,7 +47,6 @@ from calibrant.sample.order_statistics import (
     everything,
     refine,
 )
-from calibrant.sample.reach import Reach
 from calibrant.sample.row_source import RowSource
 from calibrant.sample.settled import check_same_rows, settle
 from calibrant.sample.taken_rows import (
@@ -93,7 +93,7 @@ class Rows(RowSource):
         """Return the draw of a fraction, which keeps each row with that probability, or of an exact
         number of rows.
         """
-        key = self.draw_key(random_state)
+        key = draw_key(random_state, self.fingerprint())
         if isinstance(split, float | np.floating):
             return Draw.of_share(key, float(split))
         return Draw(key, self.hash_limit(key, int(split)))
@@ -113,7 +113,7 @@ class Rows(RowSource):
 
         They contain any smaller draw.
         """
-        key = self.draw_key(random_state)
+        key = draw_key(random_state, self.fingerprint())
         limits = {name: enough(rows, sizes[name]) for name, rows in most.items()}
         return self._split(*self.sample(Draw(key, limits=limits)).first(key, most))
 
@@ -264,7 +264,7 @@ class Rows(RowSource):
         """Return the random source that assigns groups to blocks, which are bet on one after
         another.
         """
-        return self.random_source(random_state, "blocks of groups")
+        return RandomSource.of(random_state, "blocks of groups", rows=self.fingerprint())
 
     def group_counts(
         self,

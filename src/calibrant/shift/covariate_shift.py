@@ -10,9 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, FeatureRows, FloatArray
 from calibrant.calibrators.regions.binned_rows import Binned, cut_and_count
-from calibrant.calibrators.regions.parameters import RegionParameters
+from calibrant.calibrators.regions.parameters import WEIGHT_ERROR, RegionParameters, Stated
 from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
-from calibrant.calibrators.regions.stated import WEIGHT_ERROR, Stated
 from calibrant.calibrators.regions.unit_rates import UNBOUNDED
 from calibrant.calibrators.regions.weighted_rows import shuffled
 from calibrant.calibrators.score_calibrator import FACTS
@@ -29,8 +28,7 @@ from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes, name_classes
 from calibrant.params.rules import Choice, Having, Optional, RuleTable, error_budget
 from calibrant.sample.facts import RowFacts
-from calibrant.sample.kinds import bound_of, is_scored
-from calibrant.sample.reader import check_nothing_beside, one_row_each
+from calibrant.sample.reader import bound_of, check_nothing_beside, is_scored, one_row_each
 from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
 from calibrant.shift.known_weights import (

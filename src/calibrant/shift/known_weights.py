@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.regions.binned_rows import Binned
-from calibrant.calibrators.regions.stated import Stated
+from calibrant.calibrators.regions.parameters import Stated
 from calibrant.calibrators.regions.weighted_rows import at_most, checked_bound, weights_of
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
@@ -19,7 +19,7 @@ from calibrant.limits.interval import Interval
 from calibrant.limits.shift.evidence import Evidence, weight_sums, weighted_rates
 from calibrant.limits.shift.oracle import as_relative_mass, known_mass_rates
 from calibrant.params.arrays import as_weights, check_rows
-from calibrant.sample.kinds import in_memory
+from calibrant.sample.reader import in_memory
 from calibrant.sample.rows import Rows
 from calibrant.shift.ratios.density_ratio import DensityRatio
 from calibrant.shift.weights import Features, Weights, estimated_weights

@@ -7,9 +7,8 @@ from typing import Any, ClassVar, Self
 
 from calibrant._typing import ArrayLike, CodeArray
 from calibrant.calibrators.regions.binned_rows import cut_and_count
-from calibrant.calibrators.regions.parameters import RegionParameters
+from calibrant.calibrators.regions.parameters import RegionParameters, Stated
 from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
-from calibrant.calibrators.regions.stated import Stated
 from calibrant.calibrators.score_calibrator import FACTS
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally
@@ -21,15 +20,14 @@ from calibrant.limits.methods import get_method
 from calibrant.params.arrays import as_scores
 from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes
-from calibrant.params.random import seed_number
+from calibrant.params.random import RandomSource, seed_number
 from calibrant.params.rules import (
     Number,
     error_budget,
 )
 from calibrant.params.state_kinds import Maybe, Nested
 from calibrant.sample.facts import RowFacts
-from calibrant.sample.kinds import is_scored
-from calibrant.sample.reader import ONE_ROW_EACH, check_no_weights, one_row_each
+from calibrant.sample.reader import ONE_ROW_EACH, check_no_weights, is_scored, one_row_each
 from calibrant.sample.sample import Sample
 from calibrant.shift.prior import Prior, Priors, mixture_prior, moved_odds, odds_ratio
 from calibrant.text.sentences import Setting, shown
@@ -202,7 +200,8 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         elif stated.target_prior is None:
             own = data.scores if is_scored(scores) else as_scores(scores, positive_column=column)
             if data.groups is not None:
-                own = own[data.groups.one_row_each(data.random_source(seed, ONE_ROW_EACH))]
+                source = RandomSource.of(seed, ONE_ROW_EACH, rows=data.fingerprint())
+                own = own[data.groups.one_row_each(source)]
             moved = as_scores(target_scores, positive_column=column, name="target_scores")
             target = mixture_prior(own, rows.codes, moved, share)
             priors = _source(stated, rows.codes, share), target

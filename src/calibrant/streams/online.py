@@ -26,7 +26,6 @@ from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes
 from calibrant.params.rules import OPEN_UNIT, Integer, RuleTable, check_type
 from calibrant.sample.facts import ONE_OF_EACH
-from calibrant.sample.kinds import rows_in
 from calibrant.sample.reader import (
     check_no_weights,
     check_nothing_beside,
@@ -34,6 +33,7 @@ from calibrant.sample.reader import (
     read_rows,
     refuse,
     refuse_segments,
+    rows_in,
 )
 from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample

@@ -73,13 +73,17 @@ def span(low: float, high: float) -> str:
     return f"{nearest(low)} to {nearest(high)}"
 
 
+EDGE = ".6g"
+"""The format of an edge of bins or a threshold: six digits, so that neighbours differ."""
+
+
 def edge(value: float) -> str:
-    """An edge of bins or a threshold: six digits, so that neighbours differ.
+    """An edge of bins or a threshold.
 
     >>> edge(0.1234567), edge(1.0), edge(-math.inf)
     ('0.123457', '1', '-inf')
     """
-    return f"{value:.6g}"
+    return format(value, EDGE)
 
 
 def percent(share: float) -> str:

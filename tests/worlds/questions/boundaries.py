@@ -26,15 +26,15 @@ from calibrant.assess.threshold.candidates import (
 from calibrant.assess.threshold.cut import compared
 from calibrant.assess.validation.kuiper import kuiper_test
 from calibrant.limits.empirical_bernstein import largest_bernstein
+from calibrant.limits.error_budget import budgets, even_width_tails, even_widths
 from calibrant.limits.interval import Interval
 from calibrant.limits.kolmogorov import kolmogorov_distance
 from calibrant.limits.label_noise import largest_variance, noise_bound, signed_noise_bound
-from calibrant.limits.mass import budgets, mass_limits, missing_mass_limit
+from calibrant.limits.mass import mass_limits, missing_mass_limit
 from calibrant.limits.methods import METHODS
 from calibrant.limits.non_identical import gap_limits, non_identical
 from calibrant.limits.sequences.betting import Gamblers
 from calibrant.limits.sequences.centred import log_evidence
-from calibrant.limits.shared_tails import even_width_tails, even_widths
 from calibrant.limits.shift.evidence import effective_rows
 from calibrant.ratios import LogisticRatio
 from calibrant.sequences import get_sequence

@@ -8,7 +8,7 @@ import numpy as np
 import calibrant
 from calibrant import Partition, Tally, load_model
 from calibrant.assess.threshold.columns import SelectRows
-from calibrant.calibrators.anchored.fine_cells import Grid
+from calibrant.calibrators.anchored.fine_cells import Averages, Grid
 from calibrant.calibrators.anchored.pieces import Pieces, interpolate, simplified, with_jumps
 from calibrant.cells.group_counts import GroupCounts
 from calibrant.cells.score_partition import ScorePartition
@@ -41,7 +41,7 @@ def _jumping(values: Any, jump: float) -> Pieces:
 
 def _of_pieces(curve: Pieces) -> list[Any]:
     grid = Grid(CELLS, ROWS, ROWS // 2)
-    averages = curve.averages(grid, REGIONS)
+    averages = Averages.over(curve, grid, REGIONS)
     mirrored = curve.mirrored(np.array([True]))
     return [
         curve.left,

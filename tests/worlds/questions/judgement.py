@@ -12,7 +12,7 @@ from calibrant import (
 )
 from calibrant.assess.check.group_signs import group_signs
 from calibrant.intervals import MonotoneBand
-from calibrant.sample.kinds import rows_of
+from calibrant.sample.reader import rows_of
 from worlds.questions.base import (
     GRID,
     MORE,

@@ -21,8 +21,7 @@ from calibrant.assess.subgroups.read import checked_question, read_and_audit_sub
 from calibrant.errors import InvalidValueError
 from calibrant.params.labels import CODED
 from calibrant.params.rules import Flag, Integer, Number, Only, error_budget
-from calibrant.sample.kinds import bound_of, in_memory, rows_in
-from calibrant.sample.reader import check_nothing_beside
+from calibrant.sample.reader import bound_of, check_nothing_beside, in_memory, rows_in
 from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows

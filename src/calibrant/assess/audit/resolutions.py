@@ -15,8 +15,8 @@ from calibrant.assess.audit.cell_sums import CellSums, finest_bins
 from calibrant.assess.audit.findings import AuditTable
 from calibrant.cells.score_partition import equal_mass
 from calibrant.guarantee.relative import relative_limits
-from calibrant.limits.binomial import sidak_level
 from calibrant.limits.bounded_mean import lower_mean
+from calibrant.limits.error_budget import sidak_level
 from calibrant.limits.interval import Interval
 from calibrant.limits.non_identical import gap_limits, non_identical
 

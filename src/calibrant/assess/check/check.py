@@ -31,13 +31,12 @@ from calibrant.assess.check.group_signs import group_signs
 from calibrant.assess.check.p_values import label_p_values, rank_p_values
 from calibrant.cells.score_partition import middle_ranks
 from calibrant.errors import InvalidTypeError
-from calibrant.params.random import seed_number
+from calibrant.params.random import RandomSource, seed_number
 from calibrant.params.rules import Integer, error_budget
 from calibrant.sample.columns import column_of, drawn_rows
 from calibrant.sample.groups import Groups
-from calibrant.sample.kinds import rows_in
 from calibrant.sample.label_runs import is_sorted, long_run
-from calibrant.sample.reader import ONE_ROW_EACH, check_nothing_beside, read_judged
+from calibrant.sample.reader import ONE_ROW_EACH, check_nothing_beside, read_judged, rows_in
 from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
@@ -204,7 +203,8 @@ def check(
 def _one_row_each(rows: MemoryRows, together: Groups, seed: int) -> BoolArray:
     """Which rows are tested: one row of each group, drawn at random."""
     picked = np.zeros(len(rows), dtype=bool)
-    picked[together.one_row_each(rows.random_source(seed, ONE_ROW_EACH))] = True
+    source = RandomSource.of(seed, ONE_ROW_EACH, rows=rows.fingerprint())
+    picked[together.one_row_each(source)] = True
     return picked
 
 

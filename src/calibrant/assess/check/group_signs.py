@@ -94,7 +94,7 @@ def group_signs(
     >>> import pyarrow as pa
     >>> from calibrant import scored
     >>> from calibrant.assess.check.group_signs import group_signs
-    >>> from calibrant.sample.kinds import rows_of
+    >>> from calibrant.sample.reader import rows_of
     >>> rng = np.random.default_rng(0)
     >>> p, customer = rng.uniform(size=2_000), rng.integers(0, 400, size=2_000)
     >>> table = pa.table({"p": p, "y": rng.uniform(size=2_000) < p, "customer_id": customer})

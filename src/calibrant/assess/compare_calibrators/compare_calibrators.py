@@ -33,11 +33,10 @@ from calibrant.calibrators.regions.weakness import reported_by_caller
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee.kinds import is_guarantee
 from calibrant.guarantee.statement import UNGROUPED, UNWEIGHTED
-from calibrant.params.random import seed_number
+from calibrant.params.random import RandomSource, seed_number
 from calibrant.params.rules import Integer, error_budget
 from calibrant.sample.draw import folds_of, position_keys
-from calibrant.sample.kinds import bound_of
-from calibrant.sample.reader import read_judged, refuse
+from calibrant.sample.reader import bound_of, read_judged, refuse
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.sentences import shown
@@ -192,7 +191,7 @@ def _differences(
         entry["method"]: losses_of(codes, np.clip(entry["prediction"], 0.0, 1.0), _CLIP)
         for entry in entries
     }
-    order = read.random_source(seed, "order of bets").order(
+    order = RandomSource.of(seed, "order of bets", rows=read.fingerprint()).order(
         codes.size
     )  # bets need rows in random order
     fold_rows = [order[np.isin(order, test)] for _, test in folds]
@@ -202,7 +201,9 @@ def _differences(
         (
             np.arange(rows.size)
             if part.unit is None
-            else read.random_source(seed, "order of groups", fold).order(part.n_units)
+            else RandomSource.of(seed, "order of groups", fold, rows=read.fingerprint()).order(
+                part.n_units
+            )
         )
         for fold, (part, rows) in enumerate(zip(parts, fold_rows, strict=True))
     ]
@@ -286,7 +287,7 @@ def _folds(cv: Any, read: MemoryRows, seed: int) -> _Folds:
                 "groups", f"be at least {n_folds}, the number of folds", got=f"{n_groups:,}"
             )
         keys = position_keys(0, codes.size) if groups is None else groups
-        cv = folds_of(keys, read.random_source(seed, "folds"), n_folds)
+        cv = folds_of(keys, RandomSource.of(seed, "folds", rows=read.fingerprint()), n_folds)
     folds: _Folds = list(check_cv(cv).split(scores[:, None], codes, groups))
     if groups is not None and any(
         np.isin(groups[train], groups[test]).any() for train, test in folds

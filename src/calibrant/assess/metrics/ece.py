@@ -16,7 +16,7 @@ from calibrant.assess.metrics.bin_sums import (
     sweep_binned,
 )
 from calibrant.assess.metrics.estimate import Estimate
-from calibrant.limits.binomial import sidak_level
+from calibrant.limits.error_budget import sidak_level
 from calibrant.limits.interval import Interval
 from calibrant.limits.label_noise import largest_variance, signed_noise_bound
 from calibrant.limits.non_identical import gap_limits, non_identical

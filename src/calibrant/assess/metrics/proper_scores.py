@@ -14,7 +14,7 @@ from calibrant.assess.metrics.ece import debiased_square
 from calibrant.assess.metrics.estimate import Estimate
 from calibrant.assess.metrics.independent_units import Units
 from calibrant.params.rules import Number, error_budget
-from calibrant.sample.kinds import bound_of
+from calibrant.sample.reader import bound_of
 from calibrant.sample.sample import Sample
 
 _CLIP = Number(

@@ -12,7 +12,7 @@ from calibrant.cells.units import turns
 from calibrant.limits.bet_walk import FEW_STEPS
 from calibrant.limits.goal_bets import BetUnits, unit_limits
 from calibrant.limits.interval import Interval
-from calibrant.params.random import seed_number
+from calibrant.params.random import RandomSource, seed_number
 from calibrant.sample.sources.memory import MemoryRows
 
 _MORE_GROUPS = "use more groups"
@@ -59,7 +59,8 @@ class GroupScores:
             raise too_few_groups(n_groups, _MORE_GROUPS)
         seed = seed_number(random_state)
         is_pilot = rows.chosen(rows.draw(groups_set_aside(n_groups, 1), seed))
-        order = rows.random_source(random_state, "order of bets").order(len(groups.keys))
+        source = RandomSource.of(random_state, "order of bets", rows=rows.fingerprint())
+        order = source.order(len(groups.keys))
         turn = turns(order)[groups.codes]
         weights = rows.units.weights / (groups.sizes[groups.codes] * (bound or 1.0))
         return cls._of(rows, weights, turn, is_pilot), cls._of(rows, weights, turn, ~is_pilot)

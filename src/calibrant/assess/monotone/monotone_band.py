@@ -30,11 +30,11 @@ from calibrant.params.declared_state import Inline, LabelEntries, Saved
 from calibrant.params.frames import FrameOutput, predicts
 from calibrant.params.kind import Entry, EntryTable, Known
 from calibrant.params.labels import Classes
+from calibrant.params.random import RandomSource
 from calibrant.params.rules import OPEN_UNIT, CheckedParameters, Integer, Only, RuleTable
 from calibrant.params.state_kinds import Listed, Lists, Maybe, Numbers, OneCount
 from calibrant.sample.facts import ONE_OF_EACH, RowFacts
-from calibrant.sample.kinds import bound_of
-from calibrant.sample.reader import ONE_EACH, check_group_target, read_rows, refuse
+from calibrant.sample.reader import ONE_EACH, bound_of, check_group_target, read_rows, refuse
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.sample.sql.search import LARGEST
@@ -278,8 +278,9 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
             return BandSteps.of_groups(pilot, counted, self.n_cells, alpha)
         scores = np.asarray(rows.scores, dtype=np.float64)
         if bound is not None:
-            drawn = rows.random_source(self.random_state, "order of bets").order(len(rows))
-            place = turns(drawn)
+            found = rows.fingerprint()
+            source = RandomSource.of(self.random_state, "order of bets", rows=found)
+            place = turns(source.order(len(rows)))
             weights = weights_of(rows) / bound
             return BandSteps.of_weighted(scores, rows.codes, weights, place, self.n_cells, alpha)
         values, inverse = np.unique(scores, return_inverse=True)

@@ -27,8 +27,7 @@ from calibrant.assess.plan.result import CURVE_NAMED, Plan
 from calibrant.calibrators.anchored.curve_bounds import CURVE_SHARE, MOVED_SHARE
 from calibrant.calibrators.regions.binned_rows import look_size
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee.absorbed import ABSORBED_SHARE
-from calibrant.limits.mass import budgets
+from calibrant.limits.error_budget import ABSORBED_SHARE, budgets
 from calibrant.params.rules import error_budget
 from calibrant.text.sentences import words
 

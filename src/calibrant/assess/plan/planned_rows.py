@@ -15,8 +15,7 @@ from calibrant.calibrators.regions.grouped_rows import groups_set_aside
 from calibrant.cells.score_partition import edge_ranks
 from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee.absorbed import ABSORBED_SHARE
-from calibrant.limits.mass import budgets
+from calibrant.limits.error_budget import ABSORBED_SHARE, budgets
 from calibrant.limits.methods import METHODS, get_method
 from calibrant.params.rules import (
     Number,

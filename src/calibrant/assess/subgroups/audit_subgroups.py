@@ -21,6 +21,7 @@ from calibrant.cells.subgroup_family import SubgroupFamily, most_subgroups
 from calibrant.guarantee.relative import RARE, relative_limits
 from calibrant.limits.interval import Interval
 from calibrant.params.attributes import AttributeColumn
+from calibrant.params.random import RandomSource
 from calibrant.sample.draw import position_keys
 from calibrant.sample.sources.memory import MemoryRows
 
@@ -227,7 +228,7 @@ class _Search:
 
     def first_half(self) -> BoolArray:
         """A random half of the rows, or of whole groups, by position."""
-        source = self.rows.random_source(0, "halves of subgroups")
+        source = RandomSource.of(0, "halves of subgroups", rows=self.rows.fingerprint())
         unit = np.arange(len(self.rows)) if self.unit is None else self.unit
         bits = source.hashes(position_keys(0, int(unit.max()) + 1)) >> np.uint64(63)
         return np.asarray(bits[unit] == 1)
@@ -250,7 +251,7 @@ def _gated(search: _Search, observed: Observed, question: Question) -> SubgroupA
     family = search.family
     rows = search.rows
     n_draws = question.draws_for(len(rows))
-    source = rows.random_source(0, "labels from scores")
+    source = RandomSource.of(0, "labels from scores", rows=rows.fingerprint())
     p_value = largest_surprise_p_value(family, rows.scores, rows.codes, n_draws, source)
     findings: tuple[SubgroupFinding, ...] = ()
     if p_value <= question.alpha + _ROUNDING:
@@ -267,7 +268,7 @@ def any_off(rows: MemoryRows, columns: list[AttributeColumn], question: Question
     levels = [AttributeLevels.of(column) for column in columns]
     family = _family(levels, columns, question)
     n_draws = question.draws_for(len(rows))
-    source = rows.random_source(0, "labels from scores")
+    source = RandomSource.of(0, "labels from scores", rows=rows.fingerprint())
     p_value = largest_surprise_p_value(family, rows.scores, rows.codes, n_draws, source)
     found = _result(len(rows), question, (), p_value=p_value, n_draws=n_draws)
     return replace(found, assumptions=(_INDEPENDENT,))

@@ -36,7 +36,7 @@ from calibrant.params.random import RandomSource
 from calibrant.sample.arrow_columns import absent_rows, plain_column
 from calibrant.sample.cross_counts import CountCross, CrossCounts, CrossSums, TakeDrawn, joined_sums
 from calibrant.sample.cross_key import CrossKey, PlaceDraw
-from calibrant.sample.kinds import in_memory, rows_in
+from calibrant.sample.reader import in_memory, rows_in
 from calibrant.sample.rows import Rows
 from calibrant.sample.sources.memory import MemoryRows
 

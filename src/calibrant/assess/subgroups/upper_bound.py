@@ -5,9 +5,9 @@ import numpy as np
 from calibrant._typing import CodeArray, FloatArray
 from calibrant.assess.subgroups.evidence import Expected, positives_of
 from calibrant.cells.subgroup_family import SubgroupFamily
+from calibrant.limits.error_budget import even_width_tails
 from calibrant.limits.interval import Interval
 from calibrant.limits.non_identical import non_identical
-from calibrant.limits.shared_tails import even_width_tails
 
 
 def subgroup_tails(family: SubgroupFamily, expected: Expected, alpha: float) -> FloatArray:

@@ -36,10 +36,11 @@ from calibrant.assess.threshold.shares import (
     measured_in_groups,
 )
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.limits.binomial import sidak_level
+from calibrant.limits.error_budget import sidak_level
 from calibrant.limits.group_sums import GroupDesign
+from calibrant.params.random import RandomSource
 from calibrant.sample.groups import PILOT_SHARE, fewest_pilot_groups
-from calibrant.sample.kinds import in_memory
+from calibrant.sample.reader import in_memory
 from calibrant.sample.rows import Rows
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.numbers import counted as number_of
@@ -139,7 +140,7 @@ class Search:
         found = []
         rows = self.data.collect()
         for place, (name, (scores, codes)) in enumerate(rows_by_segment(rows, self.names).items()):
-            ties = rows.random_source(self.seed, "order of ties", place)
+            ties = RandomSource.of(self.seed, "order of ties", place, rows=rows.fingerprint())
             tested = {
                 target: ranked(scores, codes, target, level, self.alpha, start, ties)
                 for target, level in self.targets.items()

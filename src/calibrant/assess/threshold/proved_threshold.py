@@ -13,7 +13,7 @@ from calibrant.assess.threshold.cut import NAMES, PARTS, SHOWN, Cut, Measured, R
 from calibrant.cells.segmented_partition import segment_kinds
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import as_scores
-from calibrant.sample.kinds import scored_rows
+from calibrant.sample.reader import scored_rows
 from calibrant.text.numbers import above_cap, percent, rows
 from calibrant.text.result import Result
 from calibrant.text.result_table import ResultTable

@@ -18,7 +18,8 @@ from calibrant.assess.threshold.shares import (
     measured_in_groups,
 )
 from calibrant.errors import InvalidValueError
-from calibrant.limits.binomial import lower_limit, sidak_level
+from calibrant.limits.binomial import lower_limit
+from calibrant.limits.error_budget import sidak_level
 from calibrant.params.declared_state import Record, declared, read_entries, written
 from calibrant.params.kind import Entry
 from calibrant.params.rules import OPEN_UNIT, TEXT, Choice, Integer, Number, error_budget

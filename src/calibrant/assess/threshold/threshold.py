@@ -25,8 +25,7 @@ from calibrant.params.rules import (
     Only,
     error_budget,
 )
-from calibrant.sample.kinds import bound_of
-from calibrant.sample.reader import read_judged
+from calibrant.sample.reader import bound_of, read_judged
 from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
 from calibrant.text.numbers import nearest

@@ -17,7 +17,7 @@ from calibrant.assess.validation.isotonic import isotonic_rates
 from calibrant.assess.validation.result import ASYMPTOTIC, PROVED, GradeTable, Measure
 from calibrant.calibrators.curves.logistic_fit import fit_logistic
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.limits.binomial import sidak_level
+from calibrant.limits.error_budget import sidak_level
 from calibrant.limits.interval import Interval
 from calibrant.limits.non_identical import non_identical
 from calibrant.sample.sources.memory import MemoryRows

@@ -19,7 +19,7 @@ from calibrant.assess.validation.kuiper import kuiper_test
 from calibrant.assess.validation.result import ASYMPTOTIC, EXACT_TEST, PROVED, Measure, Validation
 from calibrant.errors import InvalidTypeError
 from calibrant.params.rules import Integer, Only, error_budget
-from calibrant.sample.kinds import bound_of
+from calibrant.sample.reader import bound_of
 from calibrant.sample.sample import Sample
 
 _DRAWS = 999

@@ -11,8 +11,7 @@ from sklearn.base import clone
 from calibrant._typing import FloatArray, IntArray
 from calibrant.calibrators.anchored.pieces import interpolate
 from calibrant.calibrators.beta import BetaCalibrator
-from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator, inner
-from calibrant.calibrators.curves.distinct_scores import DistinctScores
+from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator, DistinctScores, inner
 from calibrant.calibrators.isotonic import IsotonicCalibrator
 from calibrant.calibrators.platt import PlattCalibrator
 from calibrant.calibrators.regions.weakness import reported_by_caller
@@ -48,7 +47,9 @@ _CLEARLY = 3.0  # by which its log loss over all these rows must be below that o
 def fit_curve(curve: str | ScoreCalibrator, rows: DistinctScores) -> tuple[str, Curve]:
     """Fit a curve to counts of rows; also return its name, because "auto" chooses one."""
     if not isinstance(curve, str):
-        return type(curve).__name__, _fitted(clone(curve).set_params(pos_label=1), rows)
+        given = clone(curve).set_params(pos_label=1)
+        given._check_parameters()
+        return type(curve).__name__, _fitted(given, rows)
     if is_falling(rows):
         name, rising = _fit_rising(
             curve, DistinctScores(rows.scores, rows.counts, rows.counts - rows.positives)

@@ -35,18 +35,17 @@ from calibrant.calibrators.anchored.fitted_curve import (
 )
 from calibrant.calibrators.anchored.half_curves import HalfCurves, RowsAtKnots
 from calibrant.calibrators.anchored.one_curve import fit_to_all_rows
+from calibrant.calibrators.anchored.pieces import PiecewiseCalibrator
 from calibrant.calibrators.anchored.unlabelled import (
     check_unlabelled,
     other_population,
     read_unlabelled,
 )
-from calibrant.calibrators.piecewise import PiecewiseCalibrator
 from calibrant.calibrators.regions.binned_rows import Binned, CutBins, cut_bins
 from calibrant.calibrators.regions.grouped_rows import cut_units
-from calibrant.calibrators.regions.parameters import EXACT, automatic_bins
+from calibrant.calibrators.regions.parameters import EXACT, Stated, automatic_bins
 from calibrant.calibrators.regions.proof import CurveClaim
 from calibrant.calibrators.regions.region_calibrator import BinnedCalibrator, is_plain
-from calibrant.calibrators.regions.stated import Stated
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.cells.units import Counting
 from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller

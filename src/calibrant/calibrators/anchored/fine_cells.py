@@ -1,6 +1,6 @@
-"""Rows counted in fine cells of the score."""
+"""Rows counted in fine cells of the score, and averages of a curve over them."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -8,7 +8,8 @@ from typing import Self
 import numpy as np
 
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
-from calibrant.calibrators.curves.distinct_scores import DistinctScores
+from calibrant.calibrators.anchored.pieces import ROUNDING, Pieces
+from calibrant.calibrators.curves.curve_calibrator import DistinctScores
 from calibrant.cells.bins import Bins
 from calibrant.cells.knots import first_inside
 from calibrant.cells.layout import next_double
@@ -141,6 +142,120 @@ class Grid:
         return DistinctScores(
             distinct, *(np.bincount(place, values).astype(np.int64) for values in (counts, hits))
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Averages:
+    """Where counted rows lie on a curve, up to their fine cell, which gives its average over each
+    region.
+
+    Attributes
+    ----------
+    piece : int array
+        The piece of the curve that each fine cell lies in.
+    middle, half : float arrays
+        The position of its middle in the piece, and half of its width, as shares of the piece.
+    region : int array
+        The region that each fine cell counts in; -1 for none.
+    n_regions : int
+        The number of regions.
+    rows : int array
+        Rows of each fine cell.
+    """
+
+    piece: IndexArray
+    middle: FloatArray
+    half: FloatArray
+    region: IndexArray
+    n_regions: int
+    rows: IntArray
+
+    @classmethod
+    def over(cls, curve: Pieces, grid: Grid, regions: Bins) -> Self:
+        """Where the counts of a grid lie on a curve, for its averages in each region."""
+        begin, end = curve.cells.layout.ends
+        inside = np.where(np.isfinite(grid.begin), grid.begin, grid.middle)
+        piece = curve.cells.layout.cells.find(inside, grid.segment)
+        with np.errstate(all="ignore"):
+            width = end - begin
+            shares = [(at - begin[piece]) / width[piece] for at in (inside, grid.end)]
+        first, last = (
+            np.clip(np.where(np.isfinite(share), share, 0.0), 0.0, 1.0) for share in shares
+        )
+        place = (first + last) / 2, (last - first) / 2
+        return cls(piece, *place, grid.regions(regions), regions.n_regions, grid.rows)
+
+    def ends(self, curve: Pieces) -> tuple[FloatArray, FloatArray]:
+        """The values of the curve at the start and at the end of each fine cell."""
+        low = curve.left[self.piece]
+        rise = (curve.right - curve.left)[self.piece]
+        return low + rise * (self.middle - self.half), low + rise * (self.middle + self.half)
+
+    def steps(self, begin: FloatArray, end: FloatArray) -> FloatArray:
+        """How much a function with these end values changes in each fine cell, and from the one
+        before it.
+        """
+        jumps = np.where(self.region[1:] == self.region[:-1], np.abs(begin[1:] - end[:-1]), 0.0)
+        return np.asarray(np.abs(end - begin) + np.append(0.0, jumps))
+
+    def sums(self, values: FloatArray | IntArray) -> FloatArray:
+        """Sums over regions of a value per fine cell."""
+        counted = self.region >= 0
+        return _sums(self.region[counted], values[counted], self.n_regions)
+
+    def of(self, curve: Pieces) -> tuple[FloatArray, FloatArray]:
+        """The average over the rows of each region, and its possible error, because rows are known
+        only up to their cell.
+
+        A region without rows gets the middle of the curve's range in it.
+        """
+        cells, where, share, has_rows = self._shares
+        piece = self.piece[cells]
+        low = curve.left[piece]
+        rise = (curve.right - curve.left)[piece]
+        found = _sums(where, share * (low + rise * self.middle[cells]), self.n_regions)
+        off = _sums(where, share * np.abs(rise) * self.half[cells], self.n_regions)
+        return np.clip(found, 0.0, 1.0), np.where(
+            has_rows, off + ROUNDING, 0.0
+        )  # after rounding, a sum may exceed 1
+
+    def mean(self) -> Callable[[FloatArray, FloatArray], FloatArray]:
+        """The average over the rows of each region as a function of the values at the ends of each
+        piece.
+        """
+        cells, where, share, _ = self._shares
+        n_pieces = int(self.piece.max(initial=0)) + 1
+        pairs, number = np.unique(where * n_pieces + self.piece[cells], return_inverse=True)
+        region = pairs // n_pieces
+        piece = pairs % n_pieces
+        end = np.bincount(number, share * self.middle[cells])
+        begin = np.bincount(number, share) - end
+        return lambda left, right: _sums(
+            region, begin * left[piece] + end * right[piece], self.n_regions
+        )
+
+    @cached_property
+    def _shares(self) -> tuple[IndexArray, IndexArray, FloatArray, BoolArray]:
+        """The fine cells that count, their region and their share of it, and which regions have
+        rows.
+
+        In a region without rows all cells count equally.
+        """
+        cells = np.flatnonzero(self.region >= 0)
+        where = self.region[cells]
+        rows = self.rows[cells].astype(np.float64)
+        total, size = (np.bincount(where, of, self.n_regions) for of in (rows, None))
+        has_rows = total > 0
+        return (
+            cells,
+            where,
+            np.where(has_rows[where], rows, 1.0) / np.where(has_rows, total, size)[where],
+            has_rows,
+        )
+
+
+def _sums(where: IndexArray, values: FloatArray | IntArray, size: int) -> FloatArray:
+    return np.asarray(np.bincount(where, values, size), dtype=np.float64)
 
 
 def _cells(regions: Bins, cuts: Sequence[FloatArray]) -> Bins:

@@ -7,12 +7,13 @@ import numpy as np
 
 from calibrant._typing import FloatArray, IntArray
 from calibrant.calibrators.anchored.curve_bounds import CurveBounds
-from calibrant.calibrators.anchored.fine_cells import Grid
+from calibrant.calibrators.anchored.fine_cells import Averages, Grid
 from calibrant.calibrators.anchored.pieces import Pieces
 from calibrant.calibrators.regions.proof import Proof
 from calibrant.cells.partition import Partition
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee.absorbed import absorbed_budget, absorbed_shares, rows_between
+from calibrant.guarantee.absorbed import absorbed_shares, rows_between
+from calibrant.limits.error_budget import absorbed_budget
 from calibrant.limits.group_limits import group_distance
 from calibrant.limits.interval import Interval, PairOfLimits
 from calibrant.limits.kolmogorov import kolmogorov_distance, rank_distance
@@ -270,7 +271,7 @@ class CurveProof(Proof):
         their possible errors.
         """
         regions = self.partition.as_bins()
-        on_curve = curve.averages(grid, regions)
+        on_curve = Averages.over(curve, grid, regions)
         near = self._cell_distances(grid, curve.variation(regions), limits)
         far = on_curve.sums(on_curve.steps(*on_curve.ends(curve)) * near)
         margin = np.where(far > 0.0, far + 1e-12, 0.0) + averages[1]

@@ -20,7 +20,7 @@ from calibrant.calibrators.anchored.curve_choice import Curve, fit_curve
 from calibrant.calibrators.anchored.pilot_rows import LabelledPilot, has_pilot
 from calibrant.calibrators.anchored.plain_rows import PlainRows
 from calibrant.calibrators.anchored.units import CurveUnits
-from calibrant.calibrators.curves.distinct_scores import DistinctScores
+from calibrant.calibrators.curves.curve_calibrator import DistinctScores
 from calibrant.calibrators.regions.binned_rows import Binned, CutBins
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.cells.knots import Knots
@@ -140,7 +140,7 @@ class RowsAtKnots:
 
 
 def _source(whole: Rows, random_state: Seed) -> RandomSource:
-    return whole.random_source(random_state, "knots and halves")
+    return RandomSource.of(random_state, "knots and halves", rows=whole.fingerprint())
 
 
 def _plain_rows(

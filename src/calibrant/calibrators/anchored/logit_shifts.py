@@ -5,7 +5,8 @@ from scipy.special import expit, logit
 from sklearn.isotonic import isotonic_regression
 
 from calibrant._typing import FloatArray, IntArray
-from calibrant.calibrators.anchored.pieces import Averages, Pieces
+from calibrant.calibrators.anchored.fine_cells import Averages
+from calibrant.calibrators.anchored.pieces import Pieces
 from calibrant.cells.bins import Bins
 from calibrant.limits.interval import Interval
 

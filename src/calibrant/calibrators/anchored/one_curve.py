@@ -17,7 +17,7 @@ import numpy as np
 
 from calibrant._typing import FloatArray, IntArray
 from calibrant.calibrators.anchored.curve_choice import fit_curve
-from calibrant.calibrators.anchored.fine_cells import Grid
+from calibrant.calibrators.anchored.fine_cells import Averages, Grid
 from calibrant.calibrators.anchored.fitted_curve import (
     USUAL_LEVEL,
     CurveProof,
@@ -56,8 +56,8 @@ def fit_to_all_rows(
             if proof.confidence_level != USUAL_LEVEL:
                 near = replace(proof, confidence_level=USUAL_LEVEL).rates()
             curve = _in_order(curve, grid, regions, tally.counts, tally.rates, near)
-        moved = anchored(curve, curve.averages(grid, regions), regions, limits)
-        averages = moved.averages(grid, regions).of(moved)
+        moved = anchored(curve, Averages.over(curve, grid, regions), regions, limits)
+        averages = Averages.over(moved, grid, regions).of(moved)
         parts = Parts.without_guess(proof.margin(moved, grid, averages, limits))
     shifted = (moved.left != curve.left) | (moved.right != curve.right)
     n_anchored = np.unique(curve.regions(regions)[shifted]).size
@@ -103,13 +103,13 @@ def _in_order(
     """
     falling = curve.falling_segments
     if not falling.any():
-        return bent(curve, curve.averages(grid, regions), regions, counts, rates, near)
+        return bent(curve, Averages.over(curve, grid, regions), regions, counts, rates, near)
     here = falling[regions.layout.cells.segment]
     opposite = Interval(
         np.where(here, 1.0 - near.upper, near.lower), np.where(here, 1.0 - near.lower, near.upper)
     )
     mirrored = curve.mirrored(falling)
-    averages = mirrored.averages(grid, regions)
+    averages = Averages.over(mirrored, grid, regions)
     return bent(
         mirrored, averages, regions, counts, np.where(here, 1.0 - rates, rates), opposite
     ).mirrored(falling)

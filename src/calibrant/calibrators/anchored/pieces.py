@@ -1,27 +1,35 @@
-"""A piecewise linear curve of the score, and its averages over counts of rows."""
+"""A piecewise linear curve of the score, and calibrators that predict with one."""
 
-from collections.abc import Callable
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import logit
+from sklearn.utils.validation import check_is_fitted
 
-from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
-from calibrant.calibrators.anchored.fine_cells import Grid
+from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray
+from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
+from calibrant.calibrators.tables.steps import steps_of_bins
+from calibrant.calibrators.tables.table import Table
 from calibrant.cells.bins import Bins
 from calibrant.cells.knots import first_inside, straight_cells
 from calibrant.cells.layout import next_double
+from calibrant.cells.lines import Lines
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.errors import InvalidValueError
+from calibrant.limits.interval import Interval
 from calibrant.params.declared_state import Saved, stored
+from calibrant.params.frames import framed
 from calibrant.params.kind import Entry, EntryTable, Known
 from calibrant.params.state_kinds import Lists, Numbers
 from calibrant.text.sentences import shown
 
 _ACCURACY = 0.002  # of the curve between the kept knots, on the logit scale
-_ROUNDING = 1e-12  # added to results computed from sums over rows
+ROUNDING = 1e-12
+"""Added to results computed from sums over rows."""
 _JUMP = 0.01  # a rise between neighbouring knots from which on the curve jumps where regions meet
 
 
@@ -109,7 +117,7 @@ class Pieces(Saved):
         """Whether the curve decreases in every segment."""
         return bool(self.falling_segments.all())
 
-    def mirrored(self, segments: BoolArray) -> "Pieces":
+    def mirrored(self, segments: BoolArray) -> Pieces:
         """One minus the curve, in some of the segments."""
         here = segments[self.cells.layout.cells.segment]
         left = np.where(here, 1.0 - self.left, self.left)
@@ -129,21 +137,7 @@ class Pieces(Saved):
         same = region[1:] == region[:-1]
         jumps = np.abs(self.left[1:] - self.right[:-1])
         total += np.bincount(region[1:], np.where(same, jumps, 0.0), minlength=partition.n_regions)
-        return np.where(total > 0.0, total + _ROUNDING, 0.0)
-
-    def averages(self, grid: Grid, regions: Bins) -> "Averages":
-        """Return what the counts of a grid say about the averages of the curve in each region."""
-        begin, end = self.cells.layout.ends
-        inside = np.where(np.isfinite(grid.begin), grid.begin, grid.middle)
-        piece = self.cells.layout.cells.find(inside, grid.segment)
-        with np.errstate(all="ignore"):
-            width = end - begin
-            shares = [(at - begin[piece]) / width[piece] for at in (inside, grid.end)]
-        first, last = (
-            np.clip(np.where(np.isfinite(share), share, 0.0), 0.0, 1.0) for share in shares
-        )
-        place = (first + last) / 2, (last - first) / 2
-        return Averages(piece, *place, grid.regions(regions), regions.n_regions, grid.rows)
+        return np.where(total > 0.0, total + ROUNDING, 0.0)
 
     def range(self, partition: Bins) -> tuple[FloatArray, FloatArray]:
         """The smallest and the largest value in each region."""
@@ -184,103 +178,79 @@ class Pieces(Saved):
         return cls(cells, left, right)
 
 
-@dataclass(frozen=True, eq=False)
-class Averages:
-    """Where counted rows lie on a curve, up to their fine cell, which gives its average over each
-    region.
+class PiecewiseCalibrator(RegionCalibrator):
+    """A calibrator that follows a curve; limits and sets are those of the region."""
 
-    Attributes
-    ----------
-    piece : int array
-        The piece of the curve that each fine cell lies in.
-    middle, half : float arrays
-        The position of its middle in the piece, and half of its width, as shares of the piece.
-    region : int array
-        The region that each fine cell counts in; -1 for none.
-    n_regions : int
-        The number of regions.
-    rows : int array
-        Rows of each fine cell.
+    pieces_: Pieces
+    """The curve."""
+    table_: FloatArray
+    """For each piece: where it begins, the value there, the slope, and what is added to the value
+    for the limits.
     """
+    _lines: FloatArray
 
-    piece: IndexArray
-    middle: FloatArray
-    half: FloatArray
-    region: IndexArray
-    n_regions: int
-    rows: IntArray
-
-    def ends(self, curve: Pieces) -> tuple[FloatArray, FloatArray]:
-        """The values of the curve at the start and at the end of each fine cell."""
-        low = curve.left[self.piece]
-        rise = (curve.right - curve.left)[self.piece]
-        return low + rise * (self.middle - self.half), low + rise * (self.middle + self.half)
-
-    def steps(self, begin: FloatArray, end: FloatArray) -> FloatArray:
-        """How much a function with these end values changes in each fine cell, and from the one
-        before it.
-        """
-        jumps = np.where(self.region[1:] == self.region[:-1], np.abs(begin[1:] - end[:-1]), 0.0)
-        return np.asarray(np.abs(end - begin) + np.append(0.0, jumps))
-
-    def sums(self, values: FloatArray | IntArray) -> FloatArray:
-        """Sums over regions of a value per fine cell."""
-        counted = self.region >= 0
-        return _sums(self.region[counted], values[counted], self.n_regions)
-
-    def of(self, curve: Pieces) -> tuple[FloatArray, FloatArray]:
-        """The average over the rows of each region, and its possible error, because rows are known
-        only up to their cell.
-
-        A region without rows gets the middle of the curve's range in it.
-        """
-        cells, where, share, has_rows = self._shares
-        piece = self.piece[cells]
-        low = curve.left[piece]
-        rise = (curve.right - curve.left)[piece]
-        found = _sums(where, share * (low + rise * self.middle[cells]), self.n_regions)
-        off = _sums(where, share * np.abs(rise) * self.half[cells], self.n_regions)
-        return np.clip(found, 0.0, 1.0), np.where(
-            has_rows, off + _ROUNDING, 0.0
-        )  # after rounding, a sum may exceed 1
-
-    def mean(self) -> Callable[[FloatArray, FloatArray], FloatArray]:
-        """The average over the rows of each region as a function of the values at the ends of each
-        piece.
-        """
-        cells, where, share, _ = self._shares
-        n_pieces = int(self.piece.max(initial=0)) + 1
-        pairs, number = np.unique(where * n_pieces + self.piece[cells], return_inverse=True)
-        region = pairs // n_pieces
-        piece = pairs % n_pieces
-        end = np.bincount(number, share * self.middle[cells])
-        begin = np.bincount(number, share) - end
-        return lambda left, right: _sums(
-            region, begin * left[piece] + end * right[piece], self.n_regions
+    def _set_pieces(self, pieces: Pieces, errors: Interval) -> None:
+        """Store the curve, and limits on the rate minus its average in each region."""
+        offsets = np.column_stack([errors.lower, errors.upper])
+        self.pieces_ = pieces
+        self._lines = pieces.table
+        self.table_ = np.column_stack(
+            [self._lines, offsets[pieces.regions(self.partition_.as_bins())]]
         )
 
-    @cached_property
-    def _shares(self) -> tuple[IndexArray, IndexArray, FloatArray, BoolArray]:
-        """The fine cells that count, their region and their share of it, and which regions have
-        rows.
+    def _follow(
+        self, scores: ArrayLike, lines: FloatArray, segments: ArrayLike | None
+    ) -> FloatArray:
+        """The value of the curve at each score, or limits around it."""
+        return self._entries(self.pieces_.cells, scores, lines, segments, on_curve=True)
 
-        In a region without rows all cells count equally.
+    @framed
+    def predict(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
+        """Return the calibrated probability of the positive label, shape (n,)."""
+        check_is_fitted(self)
+        return self._follow(scores, self._lines, segments)
+
+    @framed
+    def predict_proba(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
+        """Return the calibrated probabilities of both labels, shape (n, 2).
+
+        The columns follow `classes_`.
         """
-        cells = np.flatnonzero(self.region >= 0)
-        where = self.region[cells]
-        rows = self.rows[cells].astype(np.float64)
-        total, size = (np.bincount(where, of, self.n_regions) for of in (rows, None))
-        has_rows = total > 0
-        return (
-            cells,
-            where,
-            np.where(has_rows[where], rows, 1.0) / np.where(has_rows, total, size)[where],
-            has_rows,
+        return self._both_columns(self.predict(scores, segments=segments))
+
+    @framed
+    def predict_interval(
+        self, scores: ArrayLike, *, segments: ArrayLike | None = None
+    ) -> FloatArray:
+        """Return the predicted probability, shifted by the average errors that its region does not
+        rule out, (n, 2).
+
+        This is h(score) plus the region's limits on the rate minus the average prediction, clipped
+        to [0, 1]; see the notes. With probability `confidence_level`, in every region at once, some
+        shift of the predictions of the whole region, within these limits before they are clipped,
+        makes their average the true rate. It is not an interval for the rate at one score;
+        `predict_rate_interval` gives the interval for the region's rate.
+        """
+        check_is_fitted(self)
+        return self._follow(scores, self.table_, segments)
+
+    def value_ranges(self) -> tuple[FloatArray, FloatArray]:
+        """The smallest and largest values of the curve in each region."""
+        return self.pieces_.range(self.partition_.as_bins())
+
+    def _own_table(self, coverage: float) -> Table:
+        """The pieces of the curve, each with the limits and the set of its region."""
+        start, value, slope, lower, upper = self.table_.T
+        numbers = self.pieces_.regions(self.partition_.as_bins())
+        return replace(
+            self._region_table(steps_of_bins(self.pieces_.cells), coverage),
+            calibrated=value,
+            lower=lower,
+            upper=upper,
+            sets=self._sets(coverage)[numbers],
+            lines=Lines(start, slope),
+            numbers=numbers,
         )
-
-
-def _sums(where: IndexArray, values: FloatArray | IntArray, size: int) -> FloatArray:
-    return np.asarray(np.bincount(where, values, size), dtype=np.float64)
 
 
 def interpolate(scores: FloatArray, x: FloatArray, y: FloatArray) -> FloatArray:

@@ -13,7 +13,7 @@ import numpy as np
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.calibrators._held_out import Guess
 from calibrant.calibrators.anchored.curve_choice import Curve, first_curve, is_falling
-from calibrant.calibrators.curves.distinct_scores import DistinctScores
+from calibrant.calibrators.curves.curve_calibrator import DistinctScores
 from calibrant.cells.bins import Bins
 from calibrant.cells.knots import Knots, RowHashes
 from calibrant.cells.score_partition import ScorePartition

@@ -21,8 +21,9 @@ from calibrant.calibrators.anchored.curve_bounds import (
 )
 from calibrant.cells.knots import Knots, RowHashes
 from calibrant.limits.bet_walk import FEW_STEPS
-from calibrant.limits.binomial import lower_limit, sidak_levels, upper_limit
+from calibrant.limits.binomial import lower_limit, upper_limit
 from calibrant.limits.block_bets import BlockSamples, DealtBlocks, block_limits
+from calibrant.limits.error_budget import sidak_levels
 from calibrant.limits.interval import Interval
 from calibrant.params.random import RandomSource
 

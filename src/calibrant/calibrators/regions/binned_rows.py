@@ -11,8 +11,7 @@ from scipy.special import ndtri
 
 from calibrant._typing import FloatArray
 from calibrant.calibrators.regions.own_segments import ChosenSegments, chosen_segments, segment_draw
-from calibrant.calibrators.regions.parameters import CutParameters
-from calibrant.calibrators.regions.stated import NOTHING_STATED, Stated
+from calibrant.calibrators.regions.parameters import NOTHING_STATED, CutParameters, Stated
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition, check_enough_rows, edge_ranks
 from calibrant.cells.segmented_partition import SegmentedPartition
@@ -22,10 +21,9 @@ from calibrant.limits.group_sums import GroupDesign
 from calibrant.params.labels import Classes
 from calibrant.params.random import seed_number
 from calibrant.sample.draw import repeated
-from calibrant.sample.facts import RowFacts
-from calibrant.sample.kinds import in_memory
+from calibrant.sample.facts import Reach, RowFacts
 from calibrant.sample.order_statistics import MovedRowsError
-from calibrant.sample.reach import Reach
+from calibrant.sample.reader import in_memory
 from calibrant.sample.rows import Rows, Split
 from calibrant.text.numbers import counted
 

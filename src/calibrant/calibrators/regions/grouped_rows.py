@@ -15,8 +15,7 @@ from calibrant.calibrators.regions.binned_rows import (
     split_size,
 )
 from calibrant.calibrators.regions.own_segments import ChosenSegments, chosen_segments
-from calibrant.calibrators.regions.parameters import CutParameters, check_interval
-from calibrant.calibrators.regions.stated import Stated
+from calibrant.calibrators.regions.parameters import CutParameters, Stated, check_interval
 from calibrant.calibrators.regions.weighted_rows import (
     checked_bound,
     has_weights,
@@ -29,10 +28,9 @@ from calibrant.errors import InvalidValueError
 from calibrant.limits.group_sums import GroupDesign
 from calibrant.params.random import seed_number
 from calibrant.sample.draw import Draw
-from calibrant.sample.facts import RowFacts
+from calibrant.sample.facts import Reach, RowFacts
 from calibrant.sample.groups import PILOT_SHARE, fewest_pilot_groups
-from calibrant.sample.kinds import in_memory
-from calibrant.sample.reach import Reach
+from calibrant.sample.reader import in_memory
 from calibrant.sample.rows import Rows, Split
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.numbers import counted

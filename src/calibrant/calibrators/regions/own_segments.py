@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from calibrant.calibrators.regions.parameters import CutParameters
 from calibrant.cells.bins import OTHER
 from calibrant.errors import InvalidValueError
-from calibrant.sample.draw import Draw
-from calibrant.sample.kinds import in_memory
+from calibrant.sample.draw import Draw, draw_key
+from calibrant.sample.reader import in_memory
 from calibrant.sample.rows import Rows
 from calibrant.text.sentences import shown
 
@@ -120,6 +120,6 @@ def segment_draw(data: Rows, settings: CutParameters, seed: int) -> Draw:
         return data.draw(settings.pilot, seed)
     n_rows = sum(data.sizes().values())
     return Draw.of_share(
-        data.draw_key(seed),
+        draw_key(seed, data.fingerprint()),
         min(_DRAWN_ROWS / _fewest(settings, n_rows), _LARGEST_SHARE, _MOST_DRAWN / max(n_rows, 1)),
     )

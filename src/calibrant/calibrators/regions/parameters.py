@@ -1,19 +1,23 @@
-"""The parameters shared by calibrators with regions of the score, each declared once."""
+"""What a caller says: the parameters that calibrators with regions of the score share, each declared
+once, and what `fit` is told about the data.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, dataclass, fields
+from typing import Any, ClassVar, Self
 
 from calibrant._typing import Seed
-from calibrant.calibrators.regions.stated import Stated
 from calibrant.cells.partition import Partition
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.values import VALUES
 from calibrant.limits.methods import METHODS
+from calibrant.limits.shift.evidence import WEIGHT_FLOOR
 from calibrant.params import rules
-from calibrant.text.sentences import Setting
+from calibrant.params.bounds import GROUP_SIZE, GROUP_TARGET, WEIGHT_BOUND
+from calibrant.sample.reader import bound_of
+from calibrant.text.sentences import Setting, shown
 
 EXACT = "clopper-pearson"
 """What "auto" stands for, unless rows have weights or groups: these use the "betting" interval."""
@@ -25,6 +29,107 @@ PARTITION = rules.Choice(("quantile", "uniform")) | rules.Instance(Partition, "a
 PILOT = rules.Optional(rules.FRACTION_OR_COUNT | rules.Only("auto"))
 _SEGMENTS = rules.Names('a list of segments, such as ["north", "south"]')
 SEGMENT_RULE = rules.Optional(rules.Integer(1) | rules.Only("auto") | _SEGMENTS)
+WEIGHT_ERROR = rules.Number(
+    "a number in [0, 1): how far, relatively, the weights may be from the truth",
+    0.0,
+    1.0,
+    open_high=True,
+)
+_RATE = rules.Number("a number in (0, 1]", 0.0, 1.0, open_low=True)
+_SHARES = rules.Pair("a pair (low, high) of them", rules.OPEN_UNIT, increasing=True)
+_RATES = rules.Pair("a pair of numbers in (0, 1], of the negative and the positive class", _RATE)
+_STATED_RULES: dict[str, rules.Rule[Any]] = {
+    "weight_bound": rules.Optional(WEIGHT_BOUND),
+    "max_group_size": rules.Optional(GROUP_SIZE),
+    "group_target": GROUP_TARGET,
+    "score_range": rules.Optional(rules.SCORE_RANGE),
+    "weight_floor": WEIGHT_FLOOR,
+    "weight_error": WEIGHT_ERROR,
+    "target_prior": rules.Optional(rules.OPEN_UNIT | _SHARES),
+    "source_prior": rules.Optional(rules.OPEN_UNIT),
+    "sampling_rates": rules.Optional(_RATES),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What `fit` was told about the data.
+
+    Attributes
+    ----------
+    weight_bound : float or None
+        An upper bound on the importance weights.
+    max_group_size : int or None
+        The largest number of rows that a group counts as in a bin.
+    group_target : {"rows", "groups"}
+        With groups: whether the rate is that among rows, or that of a random row of a random group.
+    score_range : (float, float) or None
+        The range of the scores, for bins of equal width; None is (0, 1).
+    weight_floor : float
+        A lower bound on the importance weights.
+    weight_error : float
+        The largest relative error of the importance weights.
+    target_prior : float, (float, float) or None
+        The share of the positive class in the target population, or limits on it.
+    source_prior : float or None
+        The share of the positive class in the population of the calibration rows.
+    sampling_rates : (float, float) or None
+        The share of the negative and of the positive class that was kept.
+    """
+
+    weight_bound: float | None = None
+    max_group_size: int | None = None
+    group_target: str = "rows"
+    score_range: tuple[float, float] | None = None
+    weight_floor: float = 0.0
+    weight_error: float = 0.0
+    target_prior: float | tuple[float, float] | None = None
+    source_prior: float | None = None
+    sampling_rates: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        for name, rule in _STATED_RULES.items():
+            object.__setattr__(self, name, rule.check(name, getattr(self, name)))
+
+    @classmethod
+    def about(cls, data: object, **told: Any) -> Self:
+        """What `fit` was told, or what `scored(...)` says about the data; both must agree."""
+        for name in ("weight_bound", "max_group_size", "group_target"):
+            told[name] = bound_of(data, name, told[name])
+        if told["group_target"] is None:
+            told["group_target"] = "rows"
+        return cls(**told)
+
+    def arguments(self) -> dict[str, Any]:
+        """What was stated, as arguments of `fit`, without usual values."""
+        usual = type(self)()
+        values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        return {name: value for name, value in values.items() if value != getattr(usual, name)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """What was stated, as plain JSON values."""
+        told = self.arguments()
+        return {
+            name: list(value) if isinstance(value, tuple) else value for name, value in told.items()
+        }
+
+    @classmethod
+    def from_dict(cls, saved: Any) -> Self:
+        """Read back what `to_dict` wrote."""
+        rules.check_state(saved)
+        if unknown := [name for name in saved if name not in _STATED_RULES]:
+            raise InvalidValueError(
+                "stated", f"have entries among {list(_STATED_RULES)}", got=shown(unknown[0])
+            )
+        told: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in saved.items()
+        }
+        return cls(**told)
+
+
+NOTHING_STATED = Stated()
+"""The usual: no bounds, and scores in (0, 1)."""
 
 
 @dataclass(eq=False, repr=False)

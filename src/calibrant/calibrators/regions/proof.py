@@ -10,8 +10,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 from calibrant._typing import FloatArray
 from calibrant.calibrators.regions.binned_rows import Binned
-from calibrant.calibrators.regions.parameters import CutParameters
-from calibrant.calibrators.regions.stated import NOTHING_STATED, Stated
+from calibrant.calibrators.regions.parameters import NOTHING_STATED, CutParameters, Stated
 from calibrant.calibrators.regions.unit_rates import GroupRates, WeightedLimits, WeightedRates
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally, check_tally
@@ -22,9 +21,10 @@ from calibrant.guarantee.statement import (
     Claim,
     Statement,
 )
+from calibrant.limits.error_budget import budgets
 from calibrant.limits.group_sums import GroupDesign
 from calibrant.limits.interval import Interval
-from calibrant.limits.mass import budgets, mass_limits
+from calibrant.limits.mass import mass_limits
 from calibrant.limits.methods import get_method
 from calibrant.params.declared_state import Saved
 from calibrant.params.kind import Entry, EntryTable, Known

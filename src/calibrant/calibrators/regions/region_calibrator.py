@@ -14,9 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._typing import ArrayLike, BoolArray, FloatArray
 from calibrant.calibrators.regions.binned_rows import Binned, cut_and_count
 from calibrant.calibrators.regions.grouped_rows import cut_units
-from calibrant.calibrators.regions.parameters import CutParameters
+from calibrant.calibrators.regions.parameters import CutParameters, Stated
 from calibrant.calibrators.regions.proof import Proof
-from calibrant.calibrators.regions.stated import Stated
 from calibrant.calibrators.regions.weakness import warn_if_weak, warn_of_cap
 from calibrant.calibrators.score_calibrator import FACTS, ScoreCalibrator
 from calibrant.calibrators.tables.steps import steps_of_bins
@@ -34,8 +33,7 @@ from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes
 from calibrant.params.rules import thread_count
 from calibrant.sample.batch import Columns
-from calibrant.sample.facts import RowFacts
-from calibrant.sample.reach import familiar_limits
+from calibrant.sample.facts import RowFacts, familiar_limits
 from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.device import entries_of, rows_on_gpu
@@ -94,8 +92,10 @@ class RegionCalibrator(ScoreCalibrator):
 
         Not if calibrant itself called `fit`, and reports it or does not need it.
         """
-        warn_if_weak(self.guarantee_)
-        warn_of_cap(self, self.guarantee_)
+        if self.guarantee_.is_weak:
+            warn_if_weak(self.guarantee_)
+        if self.guarantee_.statement.groups is not None:
+            warn_of_cap(self, self.guarantee_)
 
     @property
     def _threads(self) -> int:
@@ -315,7 +315,9 @@ class BinnedCalibrator(CutParameters, RegionCalibrator):
         **beside: ArrayLike | None,
     ) -> Self:
         plain = all(extra is None for name, extra in beside.items() if name != "classes")
-        on_device = rows_on_gpu(scores, y) if plain and on_gpu(scores) else None
+        on_device = None
+        if plain and not isinstance(scores, np.ndarray) and on_gpu(scores):
+            on_device = rows_on_gpu(scores, y)
         if on_device is not None:
             # the host finds and reports again what is wrong with the rows
             with suppress(CalibrantError):

@@ -7,8 +7,7 @@ import numpy as np
 
 from calibrant._typing import FloatArray, IntArray
 from calibrant.calibrators.regions.binned_rows import Binned
-from calibrant.calibrators.regions.parameters import CutParameters
-from calibrant.calibrators.regions.stated import Stated
+from calibrant.calibrators.regions.parameters import CutParameters, Stated
 from calibrant.calibrators.regions.weighted_rows import (
     checked_bound,
     shuffled,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from calibrant.calibrators.regions.stated import NOTHING_STATED
+from calibrant.calibrators.regions.parameters import NOTHING_STATED
 from calibrant.errors import GroupCapWarning, WeakGuaranteeWarning, warn_caller
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.words import cap_matters, weakness

@@ -15,7 +15,7 @@ from calibrant.limits.shift.evidence import WeightedRows
 from calibrant.params.arrays import check_rows
 from calibrant.params.random import RandomSource
 from calibrant.sample.draw import position_keys
-from calibrant.sample.kinds import in_memory
+from calibrant.sample.reader import in_memory
 from calibrant.sample.rows import Rows
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.sentences import Setting, Text
@@ -65,7 +65,8 @@ def shuffled(binned: Binned, random_state: Seed) -> WeightedRows:
     """The counted rows in random order, because bets must not depend on how rows are sorted."""
     rows = binned.rows.collect()
     regions = binned.partition.membership(rows.prepared)
-    order: IndexArray = rows.random_source(random_state, "order of bets").order(len(rows))
+    source = RandomSource.of(random_state, "order of bets", rows=rows.fingerprint())
+    order: IndexArray = source.order(len(rows))
     order = order[regions[order] >= 0]
     return WeightedRows(
         regions[order], weights_of(rows)[order], rows.codes[order], binned.partition.n_regions
@@ -81,7 +82,8 @@ def kept_rows(rows: MemoryRows, bound: float, random_state: Seed) -> MemoryRows:
     stream of numbers, rows would not be kept at random.
     """
     keys = position_keys(0, len(rows)) if rows.groups is None else rows.groups.member_keys
-    uniform = rows.random_source(random_state, "kept by weight").uniforms(keys)
+    source = RandomSource.of(random_state, "kept by weight", rows=rows.fingerprint())
+    uniform = source.uniforms(keys)
     return replace(rows.take(uniform * bound < weights_of(rows)), weights=None)
 
 
@@ -93,9 +95,8 @@ def rounded_rows(rows: MemoryRows, random_state: Seed) -> MemoryRows:
     """
     weights = weights_of(rows)
     scaled = weights * (weights.sum() / np.square(weights).sum())
-    uniform = rows.random_source(random_state, "rounded weights").uniforms(
-        position_keys(0, len(rows))
-    )
+    source = RandomSource.of(random_state, "rounded weights", rows=rows.fingerprint())
+    uniform = source.uniforms(position_keys(0, len(rows)))
     times = np.floor(scaled * (1.0 + 1e-12) + uniform).astype(np.int64)
     return replace(rows, weights=None, repeats=times).without_empty()
 

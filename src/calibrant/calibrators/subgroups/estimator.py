@@ -53,9 +53,8 @@ from calibrant.params.rules import (
 )
 from calibrant.params.state_kinds import Counts, Lists, Maybe, Nested, Numbers, OneCount
 from calibrant.sample.attribute_columns import attribute_columns
-from calibrant.sample.kinds import bound_of, is_scored
-from calibrant.sample.reach import Reach
-from calibrant.sample.reader import check_group_target, refuse
+from calibrant.sample.facts import Reach
+from calibrant.sample.reader import bound_of, check_group_target, is_scored, refuse
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.sentences import shown

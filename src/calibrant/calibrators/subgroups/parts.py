@@ -7,6 +7,7 @@ import numpy as np
 
 from calibrant._typing import IndexArray, Seed
 from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.params.random import RandomSource
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.numbers import counted
 
@@ -33,7 +34,7 @@ class TwoParts:
         """
         n_rows = len(rows)
         wanted = round(pilot * n_rows) if isinstance(pilot, float) else int(pilot)
-        source = rows.random_source(random_state, _PURPOSE)
+        source = RandomSource.of(random_state, _PURPOSE, rows=rows.fingerprint())
         if rows.groups is None:
             order = source.order(n_rows)
         else:

@@ -11,9 +11,9 @@ import numpy as np
 from calibrant._typing import CodeArray, FloatArray, IndexArray
 from calibrant.cells.subgroup_family import SubgroupFamily
 from calibrant.limits.bounded_mean import betting_mean, weighted_means
+from calibrant.limits.error_budget import even_width_tails
 from calibrant.limits.goal_bets import BetUnits, goal_limits
 from calibrant.limits.interval import Interval
-from calibrant.limits.shared_tails import even_width_tails
 
 _MOST_GOAL_ROWS = 20_000  # with more rows, bets that aim at a goal take too long
 _LEAST_VARIANCE = 1e-4

@@ -6,8 +6,14 @@ import numpy as np
 from scipy import special
 
 from calibrant._typing import FloatArray, IntArray
-from calibrant.limits.binomial import both_limits
-from calibrant.limits.deviance import LARGEST, deviance_part, neg_log_ratio, split, surplus
+from calibrant.limits.binomial import (
+    LARGEST,
+    both_limits,
+    deviance_part,
+    neg_log_ratio,
+    split,
+    surplus,
+)
 from calibrant.limits.interval import Interval
 from calibrant.limits.sequences.sequence import CountSequence
 

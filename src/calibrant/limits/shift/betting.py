@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from calibrant.errors import InvalidTypeError
-from calibrant.limits.binomial import sidak_level
 from calibrant.limits.bounded_mean import weighted_means
+from calibrant.limits.error_budget import sidak_level
 from calibrant.limits.interval import Interval
 from calibrant.limits.shift.evidence import Evidence
 from calibrant.params.rules import OPEN_UNIT

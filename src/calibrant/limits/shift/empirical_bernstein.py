@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.limits.binomial import sidak_level
+from calibrant.limits.error_budget import sidak_level
 from calibrant.limits.interval import Interval, outwards
 from calibrant.limits.shift.evidence import Evidence, weight_sums
 from calibrant.params.rules import OPEN_UNIT

@@ -26,9 +26,9 @@ from calibrant.params.random import RandomSource, RowSums
 from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.batch import BatchRows, Columns
 from calibrant.sample.counts import Counted, KindSums
-from calibrant.sample.draw import Draw, enough
+from calibrant.sample.draw import Draw, draw_key, enough
+from calibrant.sample.facts import Limits, Reach
 from calibrant.sample.faults import Place
-from calibrant.sample.reach import Limits, Reach
 from calibrant.sample.rows import Rows, Split
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.sample.taken_rows import Sizes, Taken
@@ -110,7 +110,7 @@ class DeviceData(Rows):
         """Draw exactly `most` rows, those with the smallest hashes, on the device."""
         if not self._draws_on_gpu():
             return super().first_rows(random_state, most, sizes)
-        key = self.draw_key(random_state)
+        key = draw_key(random_state, self.fingerprint())
         limit = enough(most[None], sizes[None])
         scores = self._source[self.columns.score]
         index, limit = device_draws.smallest_drawn(scores, key, limit, most[None])

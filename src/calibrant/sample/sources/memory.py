@@ -32,10 +32,9 @@ from calibrant.params.random import RandomSource, RowSums, fingerprint_of, text_
 from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.batch import Coded, Columns, Result, Work, grouped
 from calibrant.sample.bounds import NO_BOUNDS, DataBounds
-from calibrant.sample.draw import Draw, enough, position_keys, smallest
-from calibrant.sample.facts import RowFacts
+from calibrant.sample.draw import Draw, draw_key, enough, position_keys, smallest
+from calibrant.sample.facts import Reach, RowFacts, scores_of
 from calibrant.sample.groups import Groups
-from calibrant.sample.reach import Reach, scores_of
 from calibrant.sample.rows import Rows, Split
 from calibrant.sample.taken_rows import COLLECT_LIMIT
 from calibrant.text.sentences import Setting
@@ -279,7 +278,7 @@ class MemoryRows(Rows):
         self, random_state: Seed, most: Mapping[Hashable, int], sizes: Mapping[Hashable, int]
     ) -> Split:
         """Draw exactly `most` rows of each segment, those with the smallest hashes."""
-        key = self.draw_key(random_state)
+        key = draw_key(random_state, self.fingerprint())
         if self.segment is None:
             return self._parted(_smallest_of(len(self), key, most[None]))
         parts = [

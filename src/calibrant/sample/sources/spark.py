@@ -31,10 +31,10 @@ from calibrant.sample.cross_counts import (
     counted_by_engine,
 )
 from calibrant.sample.draw import Draw
+from calibrant.sample.facts import Reach
 from calibrant.sample.faults import Place
 from calibrant.sample.group_rows import CountGroups
 from calibrant.sample.progress import watched
-from calibrant.sample.reach import Reach
 from calibrant.sample.rows import Rows
 from calibrant.sample.sources.arrow import BATCH_ROWS
 from calibrant.sample.sources.worker_code import by_value, package_zip, tell_missing
