@@ -61,13 +61,13 @@ class Script:
         """The page of the script: its picture, and the code without the docstring."""
         name, code = self.path.stem, self.text.split('"""', 2)[2].lstrip("\n")
         head = f"# {self.title}\n\n{self.explanation}\n\n![{self.picture}]({name}.png)\n\n"
-        note = f"Save [{name}.py]({name}.py) or the [notebook]({name}.ipynb)"
+        note = f"To run this example, save [{name}.py]({name}.py) or the [notebook]({name}.ipynb)"
         if "realdata" in code:
             note += (
-                " and [realdata.py](../tutorials/realdata.py), which fetches the data, in one"
+                " and [realdata.py](../tutorials/realdata.py), which downloads the data, in the same"
                 " folder"
             )
-        return f"{head}```python\n{code}```\n\n{note}, and run it. [All examples](index.md)\n"
+        return f"{head}```python\n{code}```\n\n{note}. [All examples](index.md)\n"
 
     def card(self) -> str:
         """The picture and the title, as a link to the page."""

@@ -113,17 +113,17 @@ def summary(folder: Path) -> str:
             count(len(bad), len(real)),
         ],
         [
-            "of these, splits where a warning was raised",
+            "warnings where the guarantee was refuted",
             watched,
             count(warned[real.refuted].sum(), len(bad)),
         ],
         [
-            "of the remaining splits, where a warning was raised",
+            "warnings where it was not refuted",
             watched,
             count(warned[~real.refuted].sum(), len(fine)),
         ],
         [
-            "the same rows in random order, where a warning was raised",
+            "warnings on the same rows in random order",
             watched,
             count((mixed.check | mixed.monitor).sum(), len(mixed)),
         ],

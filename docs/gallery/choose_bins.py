@@ -1,7 +1,7 @@
 """Few bins or many?
 
-With more bins, the predictions follow the rate more closely. But each bin has fewer rows, so its
-interval is wider, as the band shows.
+With more bins, the predictions follow the true rate more closely. But each bin has fewer rows, so
+its interval, shown as a band, is wider.
 
 Picture: Three panels with 3, 10 and 30 bins for the same flights: the steps get finer and the
 guaranteed band gets wider.

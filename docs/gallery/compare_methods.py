@@ -1,7 +1,7 @@
 """Which calibrator?
 
-`compare_calibrators` measures each method's loss on rows it wasn't fitted to. The methods differ
-little, but only those in blue come with a guarantee.
+`compare_calibrators` measures each method's loss on rows it wasn't fitted to. Here the losses are
+similar, but only the methods in blue come with a guarantee.
 
 Picture: Bars with the Brier scores of four methods and the raw score; the raw score is worst, and
 the methods are close together.

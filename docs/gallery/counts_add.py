@@ -1,8 +1,8 @@
 """Share counts, not rows
 
 Three airports want one calibrator, but can't share their rows. Each airport counts its flights and
-its late flights in the same bins, and sends only these counts. Their sum gives the same guarantee
-as pooling all rows would.
+its late flights in the same bins, and sends only these counts. The sum of the counts gives the same
+guarantee as pooling all rows would.
 
 Picture: Wide guaranteed intervals from each of three airports' counts, and narrow ones from their
 sum.

@@ -4,8 +4,8 @@ Bad weather delays all of a day's flights, so flights on the same day aren't ind
 treat them as independent, the intervals are too narrow. With `groups=`, calibrant allows for this,
 and the guarantee is about flights on new days.
 
-Picture: Guaranteed intervals for six bins, narrow if rows are treated as independent, and wider
-with days as groups.
+Picture: Guaranteed intervals for six bins: they're narrow if rows are treated as independent, and
+wider with days as groups.
 """
 
 import matplotlib.pyplot as plt

@@ -1,11 +1,11 @@
 """How many labels do I need?
 
 `plan` tells you before you pay for any labels. To halve epsilon, you need four times as many
-labels. With more bins, you need more labels. Fits on real flights come close to the plan, but tied
-scores make epsilon a little larger.
+labels. With more bins, you also need more labels. When we fit real flights, epsilon is close to the
+plan, but a little larger because of tied scores.
 
-Picture: Planned epsilon falls with the number of labels, for 5 and 15 bins; dots from fits on
-flights lie close to the lines.
+Picture: Planned epsilon for 5 and 15 bins: it falls as the number of labels grows. Dots from fits
+to flights lie close to the lines.
 """
 
 import matplotlib.pyplot as plt

@@ -1,11 +1,12 @@
 """What no method can guarantee
 
 For a continuous score, there are distributions for which a smooth curve looks perfect on every
-reliability diagram and yet is off by one half. A guarantee for bins says less, but it holds.
+reliability diagram and yet is off by one half. A guarantee about bins says less, but it holds for
+every distribution.
 
-Picture: Error against the number of rows, in two panels. Platt scaling: the error on a diagram goes
-to 0, but the real error stays at 0.5. Bins: the real error stays below the guarantee, and both
-fall.
+Picture: Error against the number of rows, in two panels. For Platt scaling, the error on a diagram
+goes to 0, but the real error stays at 0.5. For bins, the real error stays below the guarantee, and
+both fall.
 """
 
 import matplotlib.pyplot as plt

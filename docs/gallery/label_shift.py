@@ -1,8 +1,8 @@
 """Label shift: a disease becomes rarer
 
-In the clinic where the data were collected, 37% of the tumours are malignant; suppose that in a
-screening programme 10% are. If malignant tumours look the same in both places, and so do benign
-ones, you can adjust every probability and its guaranteed limits by Bayes' rule.
+In the clinic where the data were collected, 37% of the tumours are malignant. Suppose that only 10%
+are malignant in a screening programme. If malignant tumours look the same in both places, and
+benign tumours do too, you can adjust every probability and its guaranteed limits by Bayes' rule.
 
 Picture: Two rising step curves with bands against tumour radius: one for the clinic and a lower one
 for screening.

@@ -3,8 +3,8 @@
 A flight arrives early, about on time, or late. Each class is calibrated against the rest in its own
 bins, and the guarantees for all classes hold simultaneously.
 
-Picture: Three panels, one per class: the calibrated probability in each bin with its guaranteed
-interval, against the class's score.
+Picture: Three panels, one per class: the calibrated probability in each bin, with its guaranteed
+interval, against the score for that class.
 """
 
 import matplotlib.pyplot as plt

@@ -2,7 +2,7 @@
 
 Net benefit is the share of true positives minus the weighted share of false positives, where the
 weight depends on the threshold. The bands hold simultaneously for all thresholds, so you can look
-at the whole curve and then choose.
+at the whole curve before you choose a threshold.
 
 Picture: Net benefit against threshold probability, with bands: a model that knows the departure
 delay is far above one that doesn't, and above acting on all or none.

@@ -1,9 +1,10 @@
 """Conformal prediction sets
 
-With probability at least 95%, a conformal set contains a new row's label, if rows are exchangeable.
-It contains one label if the score clearly favours that label, and both labels otherwise.
+If rows are exchangeable, a conformal set contains a new row's label with probability at least 95%.
+The set contains one label if the score clearly favours it, and both labels otherwise.
 
-Picture: A histogram of scores, stacked: flights whose set is "on time", both labels, or "late".
+Picture: A stacked histogram of the scores of flights whose set is "on time", both labels, or
+"late".
 """
 
 import matplotlib.pyplot as plt

@@ -3,8 +3,8 @@
 One flight in forty arrives more than two hours late. On a logit scale, rates of 0.005 and 0.05 are
 easy to tell apart. The intervals hold simultaneously for all bins.
 
-Picture: Rates of very late flights from 0.005 to 0.06 on logit axes, near the diagonal, with their
-exact intervals.
+Picture: The share of very late flights, from 0.005 to 0.06, on logit axes: the rates lie near the
+diagonal, with exact intervals.
 """
 
 import matplotlib.pyplot as plt

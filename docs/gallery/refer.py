@@ -1,9 +1,9 @@
 """Two thresholds: act, leave alone, or refer
 
-With 90% confidence for both, if flights are i.i.d.: above one threshold, at least 85% of them are
-late; below the other, at least 95% are on time. Those in between go to a person.
+If flights are i.i.d., then with 90% confidence, at least 85% of those above one threshold are late,
+and at least 95% of those below the other are on time. Flights in between go to a person.
 
-Picture: The share of late flights rises with the score; there are three zones: leave alone below
+Picture: The share of late flights rises with the score. There are three zones: leave alone below
 the lower threshold, act above the upper one, and refer in between.
 """
 

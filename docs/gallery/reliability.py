@@ -1,11 +1,11 @@
 """Is my model calibrated?
 
 A random forest predicts whether a handwritten digit is even. It averages the votes of shallow
-trees, so its scores are underconfident. Each dot is a bin of new rows with its exact interval.
-If the interval misses the dashed line, the scores in that bin are proved to be off.
+trees, so its scores are underconfident. Each dot is the observed rate in a bin of new rows, with an
+exact interval. If the interval misses the dashed line, the scores in that bin are proved to be off.
 
-Picture: Rates and intervals by score bin; they lie below the diagonal at low scores, and above it
-at high scores.
+Picture: Rates and intervals for bins of the score; they lie below the diagonal at low scores, and
+above it at high scores.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,10 @@
 """Calibration by segment: three airports
 
 Each segment gets its own bins, and all of them share one error budget. At the same score, a larger
-share of flights is late at Newark (EWR) than at LaGuardia (LGA).
+share of flights are late at Newark (EWR) than at LaGuardia (LGA).
 
-Picture: Steps with bands for the airports EWR, JFK and LGA, in three panels.
+Picture: Three panels, one for each of the airports EWR, JFK and LGA, with the calibrated
+probabilities as steps and the guaranteed limits as bands.
 """
 
 import matplotlib.pyplot as plt

@@ -1,6 +1,6 @@
 """Several models in one diagram
 
-Naive Bayes is overconfident, and a forest of short trees is underconfident. The intervals hold
+Naive Bayes is overconfident, and a forest of shallow trees is underconfident. The intervals hold
 simultaneously for both models, so you can compare them.
 
 Picture: Two models in one reliability diagram: naive Bayes is flatter than the diagonal, the forest

@@ -1,11 +1,11 @@
 """A smooth curve with a guarantee
 
-The default calibrator fits a smooth curve that keeps the ranking of the scores. The guarantee
-is about the curve's average in every region: with 90% confidence, if rows are i.i.d., all bands
-contain the true rates.
+The default calibrator fits a smooth curve that keeps the ranking of the scores. The guarantee is
+about the average in each region: with 90% confidence, if rows are i.i.d., every band contains the
+true rate in its region.
 
-Picture: An overfitted model's scores, far too extreme, and a smooth calibrated curve inside its
-guaranteed bands, with the rates in held-out flights close to it.
+Picture: The scores of an overfitted model, which are far too extreme, and a smooth calibrated curve
+inside its guaranteed bands. The rates in held-out flights lie close to the curve.
 """
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,8 @@
 """Confidence sequence: look at any time
 
-A confidence sequence gives intervals that are valid after every label, so you can look all the time
-and stop when the interval is narrow enough. An ordinary interval is valid for a single look.
+A confidence sequence gives intervals that are valid after every label, so you can look as often as
+you like and stop when the interval is narrow enough. An ordinary interval is valid for a single
+look only.
 
 Picture: An interval that narrows around the share of late flights as labels arrive, against the
 number of labels on a log scale.

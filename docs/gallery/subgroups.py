@@ -1,7 +1,7 @@
 """Subgroup calibration: airport and season
 
-This flight-delay model doesn't know the airport. Subgroups by airport and season overlap. The
-limits hold simultaneously for all of them, and the thick part of a line is the proved error.
+This flight-delay model doesn't know the airport. Subgroups by airport and season overlap, but the
+limits hold simultaneously for all of them. Orange marks the part of an error that is proved.
 
 Picture: A forest plot of subgroups with mean score, observed rate and limits; thick lines are
 proved errors.

@@ -1,10 +1,11 @@
-"""A threshold with a proved precision
+"""A threshold with a guaranteed precision
 
-At least 90% of the selected rows should be positive. The observed precision reaches 90% at a lower
-score; the threshold found is the lowest at which a precision of 90% is proved.
+Suppose that at least 90% of the selected rows should be positive. calibrant finds the lowest
+threshold at which a precision of 90% is proved. The observed precision reaches 90% at a lower score
+already, but that could be chance.
 
-Picture: Observed precision against the threshold; a vertical line marks the threshold found, to the
-right of where the curve crosses 0.9.
+Picture: Observed precision against the threshold. A vertical line marks the threshold that
+calibrant chooses, to the right of where the curve crosses 0.9.
 """
 
 import matplotlib.pyplot as plt

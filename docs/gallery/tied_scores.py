@@ -3,8 +3,7 @@
 A decision tree gives one score per leaf. Equal scores always stay in the same region, so each leaf
 gets one calibrated probability.
 
-Picture: The scores of a tree's leaves, each with a calibrated probability and a guaranteed
-interval.
+Picture: The score of each leaf of a tree, with its calibrated probability and guaranteed interval.
 """
 
 import matplotlib.pyplot as plt

@@ -1,8 +1,8 @@
 """Venn-Abers: two probabilities for one row
 
 Venn-Abers gives a pair of probabilities: one from a fit in which the new row is negative, and one
-from a fit in which it's positive. The gap shows how much one more row can change the fit; it
-shrinks as you add rows.
+from a fit in which it's positive. The gap between them shows how much one more row can change the
+fit, and it shrinks as you add rows.
 
 Picture: Pairs of curves against the score for 50 and for 2,000 flights; the gap between the curves
 is much smaller for 2,000.

@@ -1,7 +1,7 @@
 """Sample weights: unequal sampling probabilities
 
-All flights before noon were labelled, but only one in five of the later ones. Inverse-probability
-weights recover the rates among all flights, and the guarantee is about these rates.
+All flights before noon were labelled, but only one in five of the later flights. With
+inverse-probability weights, the guarantee is about the rates among all flights.
 
 Picture: Rates in three bins: without weights they're too low; with weights, the intervals contain
 the rates among all flights.
