@@ -8,6 +8,13 @@ import pandas as pd
 from quoting import markdown
 
 PEERS = ["ppi_py", "truescore"]
+TRUE_RATES = {
+    "the score says nothing": "0.895 at every score",
+    "just below, then high": "0.892, and 0.97 at scores above 0.95",
+    "falls at the top": "0.897, and 0.88 at scores above 0.8",
+    "rate = score": "1.05 times the score, at most 1",
+}
+"""How the table describes the worlds of `first_pass`, whose names the CSV file keeps."""
 
 
 def side_by_side(folder: Path) -> pd.DataFrame:
@@ -66,5 +73,5 @@ def loose_end(folder: Path) -> str:
     lines = []
     for (world, rows), part in long.groupby(["world", "rows"], sort=False):
         false = [f"{100 * value:.1f}%" for value in part.false]
-        lines.append([str(world), f"{rows:,}", *false])
-    return markdown(["rate", "labels", *dict.fromkeys(long.rule)], lines)
+        lines.append([TRUE_RATES[str(world)], f"{rows:,}", *false])
+    return markdown(["true rate", "labels", *dict.fromkeys(long.rule)], lines)
