@@ -1,4 +1,4 @@
-"""How many rows the smallest uniform-mass bin holds, compared with `thm:data_dep_partition`.
+"""How many rows the smallest uniform-mass bin holds, compared with Theorem 5 of the paper.
 
 The theorem: if the edges come from enough other rows, every bin holds at least n/2B - sqrt(n
 ln(2B/alpha) / 2) of n rows. The script prints the bound and the observed counts, the number of rows

@@ -1,8 +1,8 @@
 """The impossibility result in numbers: Platt scaling on the distribution of its proof.
 
 Prints the shown, claimed and real error for 10^2 to 10^6 rows, on coin flips and on a distribution
-that looks exactly as a fitted Platt map predicts. Then prints the widths of `cor:CI-PS-diameter`,
-and draws out/impossibility.png.
+that looks exactly as a fitted Platt map predicts. Then prints the widths of Corollary 2 of the
+paper, and draws out/impossibility.png.
 """
 
 from pathlib import Path
@@ -36,7 +36,7 @@ def main() -> None:
         " score fixes them\n"
     )
     print(tailored)
-    print("\nIntervals centred on Platt's prediction (cor:CI-PS-diameter)\n")
+    print("\nIntervals centred on Platt's prediction (Corollary 2 of the paper)\n")
     print(width_demonstration(PlattCalibrator()))
     figure = Figure(figsize=(11, 4.6), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)

@@ -23,7 +23,7 @@ RNG = np.random.default_rng(0)
 
 
 def corollary_of_fewest_rows() -> list[tuple[str, str, str]]:
-    """`cor:calibration-fixed-partition`: epsilon at the region with the fewest rows.
+    """Corollary 4: epsilon at the region with the fewest rows.
 
     Another one may be wider.
     """
@@ -45,7 +45,7 @@ def corollary_of_fewest_rows() -> list[tuple[str, str, str]]:
 
 
 def marginal_intervals() -> list[tuple[str, str, str]]:
-    """The converse in `thm:calib_ci_equiv`, for intervals that hold on average only, where
+    """The converse in Theorem 1, for intervals that hold on average only, where
     midpoints coincide.
     """
     mass = np.array([0.9, 0.1])
@@ -63,7 +63,7 @@ def marginal_intervals() -> list[tuple[str, str, str]]:
 
 
 def sets_of_bins() -> list[tuple[str, str, str]]:
-    """`thm:PS-CI-equivalence`: an interval cut with {0, 1} is a prediction set only for scores
+    """Theorem 2: an interval cut with {0, 1} is a prediction set only for scores
     without atoms.
     """
     interval = empirical_bernstein(Tally.from_counts([5000] * 10, np.arange(250, 5000, 500)), ALPHA)
@@ -99,7 +99,7 @@ def printed_quantile_bins() -> list[tuple[str, str, str]]:
 
 
 def constant_of_the_shift_theorem() -> list[tuple[str, str, str]]:
-    """`thm:weighted_cov_shift_estimator`: no constant is given, and the paper's own example has inf
+    """Theorem 7: no constant is given, and the paper's own example has inf
     w = 0.
     """
     x = RNG.uniform(size=(7840, 3))
@@ -141,7 +141,7 @@ def missing_mass_in_step_four() -> list[tuple[str, str, str]]:
 
 
 def dropped_parentheses() -> list[tuple[str, str, str]]:
-    """The displayed middle line in the proof of `thm:online_conc`: ln(6.3B/alpha) belongs inside
+    """The displayed middle line in the proof of Theorem 6: ln(6.3B/alpha) belongs inside
     the product with V.
     """
     alpha = 0.01
@@ -187,14 +187,14 @@ def recommended_estimator() -> list[tuple[str, str, str]]:
 
 
 SLIPS: dict[str, Callable[[], list[tuple[str, str, str]]]] = {
-    "cor:calibration-fixed-partition": corollary_of_fewest_rows,
-    "thm:calib_ci_equiv, converse": marginal_intervals,
-    "thm:PS-CI-equivalence": sets_of_bins,
+    "Corollary 4": corollary_of_fewest_rows,
+    "Theorem 1, converse": marginal_intervals,
+    "Theorem 2": sets_of_bins,
     "uniform-mass bins": printed_quantile_bins,
-    "thm:weighted_cov_shift_estimator": constant_of_the_shift_theorem,
+    "Theorem 7": constant_of_the_shift_theorem,
     "the same, step 4": missing_mass_in_step_four,
     "recommendation on covariate shift": recommended_estimator,
-    "thm:online_conc, proof": dropped_parentheses,
+    "Theorem 6, proof": dropped_parentheses,
 }
 
 
@@ -211,7 +211,7 @@ def main() -> None:
     try:
         interval_to_calibration(both, simultaneous=False)
     except InvalidValueError as error:
-        Console().print(f"calibrant refuses the converse of thm:calib_ci_equiv there: {error}")
+        Console().print(f"calibrant refuses the converse of Theorem 1 there: {error}")
 
 
 if __name__ == "__main__":

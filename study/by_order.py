@@ -32,7 +32,7 @@ def warnings(folder: Path) -> str:
         "guarantees",
         "refuted",
         "median gap",
-        "largest proved distance",
+        "largest distance",
         "refuted: check warned",
         "refuted: monitor warned",
         "others: check warned",

@@ -63,7 +63,14 @@ def rate_groups(folder: Path) -> str:
         missed = [f"{by.missed[method]:.3f}" for method in ("groups", "rows")]
         width = [f"{by.width[method]:.3f}" for method in ("groups", "rows")]
         lines.append([str(judge), f"{labels}", *missed, *width])
-    heads = ["judge", "labels", "missed: groups", "rows alone", "width: groups", "rows alone"]
+    heads = [
+        "judge",
+        "labels",
+        "missed: with groups",
+        "ignoring groups",
+        "width: with groups",
+        "ignoring groups",
+    ]
     return markdown(heads, lines)
 
 

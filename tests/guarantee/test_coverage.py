@@ -182,8 +182,7 @@ def test_nearly_empty_bin_does_not_spoil_the_statement() -> None:
 
 
 def test_corollary_as_printed_would_undercover() -> None:
-    # cor:calibration-fixed-partition takes the bin with fewest rows; ours takes the maximum over
-    # bins
+    # Corollary 4 takes the bin with the fewest rows; ours takes the maximum over bins
     bins = Partition.fixed_width(2)
     tally = Tally.from_counts([900, 1000], [0, 500], partition=bins)
     guarantee = Guarantee.from_tally(bins, tally, interval="empirical-bernstein", value="mean")

@@ -34,8 +34,8 @@ PARAMETERS = ("abm", "ab", "am")
 class BetaCalibrator(CurveCalibrator):
     """Correct probabilities with a beta curve: logit p' = a ln p - b ln(1 - p) + c, with a, b >= 0.
 
-    Claimed: nothing; `guarantee_` says why (`thm:f-must-be-coarse`). Unlike Platt scaling, the
-    family contains the identity, so calibrated scores stay as they are.
+    Claimed: nothing; `guarantee_` says why (Theorem 3 of Gupta, Podkopaev and Ramdas 2020). Unlike
+    Platt scaling, the family contains the identity, so calibrated scores stay as they are.
 
     Parameters
     ----------

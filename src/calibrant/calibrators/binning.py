@@ -104,9 +104,9 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
     (`calibrant.limits.shift`). It uses the whole error budget, so there is no statement about
     masses. For "jeffreys", the rows of a bin count as (sum of w)^2 / (sum of w^2) rows.
 
-    The setting is that of `thm:emp_bernstein`, with exact binomial limits in place of empirical
-    Bernstein; epsilon is the largest half-width over bins. Edges cut from all rows follow Gupta and
-    Ramdas (2021).
+    The setting is that of Theorem 4 of Gupta, Podkopaev and Ramdas (2020), with exact binomial
+    limits in place of empirical Bernstein limits; epsilon is the largest half-width over bins.
+    Edges cut from all rows follow Gupta and Ramdas (2021).
 
     References
     ----------

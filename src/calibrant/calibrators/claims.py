@@ -24,7 +24,7 @@ INJECTIVE = NoGuarantee(
     ),
     advice=BINNED_INSTEAD,
 )
-"""For strictly increasing maps (`thm:f-must-be-coarse`)."""
+"""For strictly increasing maps (Theorem 3 of the paper)."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -24,8 +24,8 @@ class PlattCalibrator(CurveCalibrator):
     likelihood.
 
     Claimed: nothing; `guarantee_` says why. The curve gives different scores different values, and
-    no such map is calibrated for every distribution, however large the sample
-    (`thm:f-must-be-coarse`). It is a good first choice if you have few rows;
+    no such map is calibrated for every distribution, however large the sample (Theorem 3 of Gupta,
+    Podkopaev and Ramdas 2020). It is a good first choice if you have few rows;
     `ScalingBinningCalibrator` puts bins with a guarantee on top of it.
 
     Parameters

@@ -33,8 +33,9 @@ _HIGHEST = np.exp(10.0)
 class TemperatureCalibrator(CurveCalibrator):
     """Divide the logit of each probability by one learned temperature.
 
-    Claimed: nothing; `guarantee_` says why (`thm:f-must-be-coarse`). A score of 1/2 stays 1/2, so a
-    wrong base rate stays wrong: this only corrects over- and underconfidence.
+    Claimed: nothing; `guarantee_` says why (Theorem 3 of Gupta, Podkopaev and Ramdas 2020). A score
+    of 1/2 stays 1/2, so a wrong base rate stays wrong: this only corrects over- and
+    underconfidence.
 
     Parameters
     ----------

@@ -40,9 +40,9 @@ class Partition(Saved, ABC):
     """A finite partition of the inputs, compared by content.
 
     The theory needs nothing more: if labels are i.i.d. inside each region, one interval per region
-    holds for any distribution (`thm:emp_bernstein`). Score bins are the common case; see
-    `fixed_width`, `from_edges`, `uniform_mass`, `atoms`, `from_function`, `from_tree` and
-    `by_segment`.
+    holds for any distribution (Theorem 4 of Gupta, Podkopaev and Ramdas 2020). Score bins are the
+    common case; see `fixed_width`, `from_edges`, `uniform_mass`, `atoms`, `from_function`,
+    `from_tree` and `by_segment`.
 
     Inputs are passed to `prepare` once, which checks them; methods with a parameter `prepared` take
     what it returned.

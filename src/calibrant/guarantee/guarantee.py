@@ -84,8 +84,8 @@ class Guarantee(Result):
     choose among them after looking at the results. Without limits on mass (streams, shifted
     populations), the limits on rates get all of alpha.
 
-    epsilon is the *maximum over regions* of max(upper - value, value - lower).
-    `cor:calibration-fixed-partition` takes the region with the fewest rows instead; but variances
+    epsilon is the *maximum over regions* of max(upper - value, value - lower). Corollary 4 of
+    Gupta, Podkopaev and Ramdas (2020) takes the region with the fewest rows instead. But variances
     differ, so the largest half-width may be in another region, and the corollary as printed can
     cover with probability 0.063 where 0.9 was guaranteed.
     """

@@ -24,8 +24,8 @@ class Calibration:
 
 
 def calibration_to_interval(prediction: ArrayLike, epsilon: float) -> Interval:
-    """Turn an (epsilon, alpha)-calibrated predictor into a (1 - alpha) confidence interval
-    (`thm:calib_ci_equiv`).
+    """Turn an (epsilon, alpha)-calibrated predictor into a (1 - alpha) confidence interval (Theorem
+    1 of Gupta, Podkopaev and Ramdas 2020).
 
     Guaranteed: if |E[Y | f(X)] - f(X)| <= epsilon with probability at least 1 - alpha, then E[Y |
     f(X)] lies in the returned interval with that probability. Not guaranteed: anything about E[Y |
@@ -43,7 +43,7 @@ def calibration_to_interval(prediction: ArrayLike, epsilon: float) -> Interval:
 
 def interval_to_calibration(interval: Interval, *, simultaneous: bool) -> Calibration:
     """Turn confidence intervals, one per region, into a calibrated predictor, the midpoints
-    (`thm:calib_ci_equiv`).
+    (Theorem 1 of Gupta, Podkopaev and Ramdas 2020).
 
     Parameters
     ----------
@@ -89,8 +89,8 @@ def interval_to_calibration(interval: Interval, *, simultaneous: bool) -> Calibr
 
 
 def interval_to_set(interval: Interval) -> BoolArray:
-    """Intersect intervals with {0, 1} (`thm:PS-CI-equivalence`): an (n, 2) array, whether 0 and
-    whether 1 lies inside.
+    """Intersect intervals with {0, 1}: an (n, 2) array that says whether 0 and 1 lie inside
+    (Theorem 2 of Gupta, Podkopaev and Ramdas 2020).
 
     Guaranteed: if the intervals are distribution-free with respect to a score, and the score's
     distribution has no atoms, the label lies in the returned set with probability at least 1 -
@@ -126,8 +126,8 @@ def region_sets(interval: Interval, coverage: float) -> BoolArray:
 
 
 def minimum_expected_width(confidence_level: float) -> float:
-    """Return the expected width that no distribution-free interval can beat (`cor:CI-PS-diameter`):
-    1/2 - alpha.
+    """Return 1/2 - alpha, the expected width that no distribution-free interval can beat (Corollary
+    2 of Gupta, Podkopaev and Ramdas 2020).
 
     Take a score whose range contains an interval, such as that of a logistic regression, and any
     method whose confidence interval for E[Y | score] is valid for every distribution. Then there is

@@ -17,9 +17,9 @@ def clopper_pearson(tally: Tally, alpha: float) -> Interval:
     """Exact binomial limits for every region at once, at the Sidak level.
 
     Given the region of each row, the labels inside a region are independent Bernoulli draws with
-    one mean (proof of `thm:emp_bernstein`), and the regions are independent of each other. So the
-    binomial limits are exact where the paper's empirical Bernstein bound is a relaxation, and the
-    joint confidence is a product.
+    one mean (see the proof of Theorem 4 in Gupta, Podkopaev and Ramdas 2020), and the regions are
+    independent of each other. So the binomial limits are exact where the paper's empirical
+    Bernstein bound is a relaxation, and the joint confidence is a product.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ from calibrant.params.rules import OPEN_UNIT
 
 
 def empirical_bernstein(tally: Tally, alpha: float) -> Interval:
-    """The paper's limits for every region at once, exactly as `thm:emp_bernstein` states them.
+    """The paper's simultaneous limits for all regions, exactly as stated in its Theorem 4.
 
     Provided for comparison with the paper: at alpha = 0.1 and B = 10, it is 2.6 times as wide as
     the exact limits for 50 positives in 100, and still 1.31 times as wide as N grows without bound.
@@ -40,7 +40,7 @@ def empirical_bernstein(tally: Tally, alpha: float) -> Interval:
     ----------
     Audibert, Munos & Szepesvari (2007), "Tuning bandit algorithms in stochastic environments", ALT.
     Gupta, Podkopaev & Ramdas (2020), "Distribution-free binary classification: prediction sets,
-    confidence intervals and calibration", NeurIPS, `thm:emp_bernstein`.
+    confidence intervals and calibration", NeurIPS, Theorem 4.
 
     Examples
     --------

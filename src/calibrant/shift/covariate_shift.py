@@ -96,10 +96,11 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
 
     Notes
     -----
-    pi-check = sum of w y / sum of w over the rows of a bin (`eq:cov_shift_estimator`). Given the
-    bin of each row, the pairs of weight and label in a bin are i.i.d., even if the bins were cut
-    from the same rows, so every interval of `calibrant.limits.shift` holds exactly. The paper's own
-    interval is vacuous unless weights are bounded away from zero.
+    pi-check = sum of w y / sum of w over the rows in a bin (the estimator in Theorem 7 of Gupta,
+    Podkopaev and Ramdas 2020). Given the bin of each row, the pairs of weight and label in a bin
+    are i.i.d., even if the bins were cut from the same rows, so every interval of
+    `calibrant.limits.shift` holds exactly. The paper's own interval is vacuous unless weights are
+    bounded away from zero.
 
     Weights cannot help in areas where the target population has rows and the calibration population
     has none. `ratio_.diagnostics_` estimates the share of such rows.

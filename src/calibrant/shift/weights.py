@@ -111,7 +111,7 @@ def counted_mass(
     target_scores: ArrayLike | None,
     positive_column: Literal[0, 1],
 ) -> FloatArray:
-    """Relative mass of each region from unlabelled counts (`eq:m_b_alt_est`).
+    """Relative mass of each region from unlabelled counts, as estimated in the paper's appendix.
 
     NaN for a region without target rows.
     """

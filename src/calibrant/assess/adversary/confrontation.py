@@ -101,8 +101,9 @@ def confront(
     and real errors.
 
     Claimed: in this world, samples of any of these sizes look like samples from a distribution for
-    which the calibrator is right. But its real error is a constant (`thm:f-must-be-coarse`). The
-    guarantee of a binned calibrator holds here as it does everywhere, and its real error shrinks.
+    which the calibrator is right. But its real error is a constant (Theorem 3 of Gupta, Podkopaev
+    and Ramdas 2020). The guarantee of a binned calibrator holds here as it does everywhere, and its
+    real error shrinks.
 
     Parameters
     ----------

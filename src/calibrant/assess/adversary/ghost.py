@@ -24,8 +24,8 @@ POINTS = 2**BITS
 
 @dataclass(frozen=True, slots=True)
 class GhostWorld:
-    """The distribution Q in the proof of `thm:PS-CI-equivalence`: finitely many points, each with a
-    fixed label.
+    """A distribution on finitely many points, each with a fixed label: Q in the proof of Theorem 2
+    of Gupta, Podkopaev and Ramdas (2020).
 
     Scores are uniform over 2^40 points of (0, 1). The label of each point was drawn once, with the
     given rate, and does not change. So the score determines the label, and E[Y | score] is 0 or 1.
@@ -36,7 +36,7 @@ class GhostWorld:
     ----------
     rate : callable, default=None
         Maps scores to the rate that samples show. None means 1/2 everywhere, as in the proof of
-        `cor:CI-PS-diameter`.
+        Corollary 2 of that paper.
     seed : int, default=0
         Determines the labels of the points.
 

@@ -22,8 +22,8 @@ _WIDTHS = tuple(step / 20 for step in range(23))
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class WidthDemonstration(Result):
-    """Why no distribution-free interval around an injective map can be narrow
-    (`cor:CI-PS-diameter`).
+    """Why no distribution-free interval around an injective map can be narrow (Corollary 2 of
+    Gupta, Podkopaev and Ramdas 2020).
 
     Attributes
     ----------
@@ -80,8 +80,8 @@ def width_demonstration(
     widths: Sequence[float] = _WIDTHS,
     random_state: "Seed" = 0,
 ) -> WidthDemonstration:
-    """Show `cor:CI-PS-diameter`: an interval that is valid for coin flips and in the ghost world
-    must be wide.
+    """Show that an interval that is valid for coin flips and in the ghost world must be wide
+    (Corollary 2 of Gupta, Podkopaev and Ramdas 2020).
 
     It must contain 1/2, the truth for coin flips, and 0 or 1, the truth in the ghost world.
 

@@ -147,11 +147,11 @@ def audit(
     grows.
 
     *Upper bound.* A score with a continuum of values has no upper bound: between the scores seen,
-    labels could be anything (`cor:CI-PS-diameter`). With at most n / 20 (and 1000) distinct values,
-    every value is a region, and the bound is the largest error that is not ruled out. Values that
-    were never seen have at most a share `unseen_mass` of the population. By McAllester and Ortiz
-    (2003) and McDiarmid's inequality this is N1 / n + (1 + sqrt 2) sqrt(ln(2 / tail) / n), where N1
-    is the number of values seen once.
+    labels could be anything (Corollary 2 of Gupta, Podkopaev and Ramdas 2020). With at most n / 20
+    (and 1000) distinct values, every value is a region, and the bound is the largest error that is
+    not ruled out. Values that were never seen have at most a share `unseen_mass` of the population.
+    By McAllester and Ortiz (2003) and McDiarmid's inequality this is N1 / n + (1 + sqrt 2)
+    sqrt(ln(2 / tail) / n), where N1 is the number of values seen once.
 
     *Weights and groups.* Labels are then not independent given the scores. A tenth of the rows, or
     of whole groups, is drawn at random to cut the regions. In each region, the limits are found by

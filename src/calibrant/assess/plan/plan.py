@@ -64,10 +64,10 @@ def plan(
     pilot : "auto", None, float or int, default="auto"
         As in `BinningCalibrator`. "auto" sets aside the rows that are checked for ties. With a
         fraction or number, that many rows are only used to cut bins, and the size of the smallest
-        bin is random. By `thm:data_dep_partition`, for continuous scores, if at least 5.18 B ln(2B
-        / t) rows cut the bins, then with probability 1 - t the smallest bin has at least m / 2B -
-        sqrt(m ln(2B / t) / 2) of the m other rows. With "auto" and None the counts are known
-        exactly.
+        bin is random. By Theorem 5 of Gupta, Podkopaev and Ramdas (2020), for continuous scores, if
+        at least 5.18 B ln(2B / t) rows cut the bins, then with probability 1 - t the smallest bin
+        has at least m / 2B - sqrt(m ln(2B / t) / 2) of the m other rows. With "auto" and None the
+        counts are known exactly.
     probability : float, default=0.9
         With `base_rate` or `pilot`, the probability with which the plan must succeed. The remaining
         probability is shared equally by the numbers that are random: positives, rows in a bin, rows

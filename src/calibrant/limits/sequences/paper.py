@@ -13,7 +13,7 @@ _LARGEST_LOG_SHARE = float(np.log(2.5e25))
 
 
 class Paper(HalfWidthSequence):
-    """Exactly `thm:online_conc`.
+    """The confidence sequence of Theorem 6 of the paper, exactly as stated there.
 
     Claimed: with probability at least 1 - alpha, the limits hold after every label and in every
     region, for B / alpha < 2.5e25; for smaller alpha, the statement as printed fails, so an error
@@ -28,7 +28,7 @@ class Paper(HalfWidthSequence):
 
     References
     ----------
-    Gupta, Podkopaev and Ramdas (2020), `thm:online_conc`.
+    Gupta, Podkopaev and Ramdas (2020), Theorem 6.
 
     Examples
     --------

@@ -13,8 +13,8 @@ class Stitched(HalfWidthSequence):
 
     Claimed: with probability at least 1 - alpha, the limits hold after every label and in every
     region. Assumed: within a region, labels are independent draws with one rate. It is narrower
-    than `thm:online_conc`, whose proof rounds these constants, and wider than the beta-binomial
-    mixture, which uses the fact that labels are 0 or 1.
+    than Theorem 6 of Gupta, Podkopaev and Ramdas (2020), whose proof rounds these constants, and
+    wider than the beta-binomial mixture, which uses the fact that labels are 0 or 1.
 
     Notes
     -----

@@ -142,7 +142,8 @@ def weight_sums(tally: Tally) -> WeightSums:
 
 
 def weighted_rates(tally: Tally) -> FloatArray:
-    """Return pi-check, the weighted rate of positives of each region (`eq:cov_shift_estimator`).
+    """Return pi-check, the weighted rate of positives in each region (the estimator of Theorem 7 of
+    the paper).
 
     NaN without weight.
 

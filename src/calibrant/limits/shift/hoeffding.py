@@ -29,8 +29,8 @@ def hoeffding(evidence: Evidence, alpha: float) -> Interval:
     -----
     The radius is (U / r) sqrt(ln(2B/alpha) / (2N)), where r is the mean weight of the region's
     rows. Proof: Z = w (y - theta) has mean zero and lies in [-U theta, U (1 - theta)], a range of
-    U, so Hoeffding bounds the mean of Z, which equals r (pi-check - theta). Unlike
-    `thm:weighted_cov_shift_estimator`, this requires no lower bound on the weights and no minimum
+    U, so Hoeffding bounds the mean of Z, which equals r (pi-check - theta). Unlike Theorem 7 of
+    Gupta, Podkopaev and Ramdas (2020), this requires no lower bound on the weights and no minimum
     number of rows, and every term is observed.
 
     References

@@ -15,7 +15,7 @@ from calibrant.text.sentences import Setting
 
 
 def oracle(evidence: Evidence, alpha: float) -> Interval:
-    """The paper's limits for known relative masses, exactly as `thm:cov_shift` states them.
+    """The paper's limits for known relative masses, exactly as stated in its Theorem 11 (appendix).
 
     Provided for comparison: it needs m_b = P(b) / P~(b), which is unknown in practice, and is still
     wider than methods that do not need it. The weights must be the density ratio itself. Their sum
@@ -42,7 +42,7 @@ def oracle(evidence: Evidence, alpha: float) -> Interval:
     References
     ----------
     Gupta, Podkopaev & Ramdas (2020), "Distribution-free binary classification: prediction sets,
-    confidence intervals and calibration", NeurIPS, `thm:cov_shift`.
+    confidence intervals and calibration", NeurIPS, Theorem 11, in the appendix on covariate shift.
 
     Examples
     --------
@@ -77,7 +77,8 @@ def oracle(evidence: Evidence, alpha: float) -> Interval:
 
 
 def known_mass_rates(tally: Tally, relative_mass: FloatArray) -> FloatArray:
-    """Return pi-hat, (m_b / N_b) sum of w y, of each region (`eq:cov-shift-oracle-mb`).
+    """Return pi-hat, (m_b / N_b) sum of w y, in each region (the estimator of Theorem 11 of the
+    paper).
 
     0 where no row was seen.
     """

@@ -12,15 +12,14 @@ from calibrant.params.rules import OPEN_UNIT
 from calibrant.text.numbers import upper
 
 CONSTANT = 9.0
-"""The c of `thm:weighted_cov_shift_estimator`, in its bound and in its condition.
+"""The constant c of Theorem 7 of the paper, in its bound and in its condition.
 
 See the Notes of `paper`.
 """
 
 
 def paper(evidence: Evidence, alpha: float) -> Interval:
-    """The paper's limits for every region at once, as `thm:weighted_cov_shift_estimator` states
-    them.
+    """The paper's simultaneous limits for all regions, as stated in its Theorem 7.
 
     Provided for comparison. The bound is vacuous unless the weights are well away from zero: in the
     paper's own example their infimum is 0, and the bound is infinite. `why_vacuous` says which
