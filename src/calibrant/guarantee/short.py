@@ -95,6 +95,9 @@ def assumption_of(statement: Statement) -> str:
     units = "groups" if whole else "rows"
     if statement.population is Population.STREAM:
         return f"at every moment, if {units} are i.i.d., labelled in order or randomly"
+    shifted = statement.population is Population.COVARIATE_SHIFT
+    if statement.groups is not None and shifted:
+        return "if groups are i.i.d., P(class | inputs) unchanged, weights exact"
     if statement.groups is not None or statement.population is Population.SAME:
         return f"if new {units} are i.i.d. with these"
     if statement.population is Population.LABEL_SHIFT:

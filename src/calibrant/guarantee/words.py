@@ -15,7 +15,14 @@ from calibrant.guarantee.short import (
     short_sentence,
     telling_regions,
 )
-from calibrant.guarantee.statement import Claim, Edges, GroupFacts, Population, Statement
+from calibrant.guarantee.statement import (
+    Claim,
+    Edges,
+    GroupFacts,
+    ImportanceWeights,
+    Population,
+    Statement,
+)
 from calibrant.text.numbers import above_cap, counted, lower, nearest, percent, upper
 from calibrant.text.sentences import Setting, Text, joined, render
 
@@ -126,7 +133,7 @@ def _scope(guarantee: "Guarantee") -> str:
     n_rows = guarantee.n_rows
     rows = f"the {counted(n_rows, 'calibration row')}{_set_aside(statement)}"
     if statement.groups is not None:
-        return _group_scope(statement.groups, n_rows)
+        return _group_scope(statement, statement.groups, n_rows)
     if statement.population is Population.SAME:
         return (
             f"This holds for every distribution of the data, if future rows are i.i.d. with {rows}."
@@ -153,37 +160,47 @@ def _scope(guarantee: "Guarantee") -> str:
     )
 
 
-def _group_scope(groups: GroupFacts, n_rows: int) -> str:
+def _group_scope(statement: Statement, groups: GroupFacts, n_rows: int) -> str:
     aside = f" (and {counted(groups.aside, 'pilot group')}, not counted)" if groups.aside else ""
+    these = f"the {counted(groups.counted, 'group')} of {counted(n_rows, 'calibration row')}{aside}"
     said = (
         "This holds for rows from new groups, for every distribution of the data, if new groups"
-        f" are i.i.d. with the {counted(groups.counted, 'group')} of"
-        f" {counted(n_rows, 'calibration row')}{aside}. "
+        f" are i.i.d. with {these}. "
     )
-    if groups.max_weight is not None and groups.target == "groups":
-        said += (
-            "This is the rate for a row drawn by importance weight from a random group: every"
-            " group counts the same."
+    if statement.population is Population.COVARIATE_SHIFT:
+        said = (
+            f"This holds for rows from the target population, if {these} are i.i.d., labels given"
+            " inputs are distributed as in these groups, and the importance weights are the density"
+            f" ratio{_precision(statement)}. "
         )
-    elif groups.max_weight is not None:
-        most = upper(groups.max_weight)
-        said += (
-            "Each row counts in proportion to its importance weight; a group's total weight in a"
-            f" region is capped at {most}"
-        )
-        said += above_cap(groups.above_cap, "the weight")
-    elif groups.target == "groups":
-        said += (
-            "This is the rate for a random row from a random group: every group counts the same."
-        )
-    else:
-        said += (
-            "This is the rate among rows; a group counts as at most"
-            f" {counted(groups.max_size, 'row')} in a region"
-        )
-        said += above_cap(groups.above_cap)
+    said += _how_groups_count(statement, groups)
     effect = groups.design_effect
     return said if np.isnan(effect) else f"{said} Observed design effect: {nearest(effect, 2)}."
+
+
+def _how_groups_count(statement: Statement, groups: GroupFacts) -> str:
+    """Which rate it is: among rows, with a cap on groups, or of a row from a random group."""
+    equally = "every group counts the same."
+    if groups.target == "groups" and statement.population is Population.COVARIATE_SHIFT:
+        return (
+            f"This is the rate for a random row from a random group of that population: {equally}"
+        )
+    if groups.target == "groups" and groups.max_weight is not None:
+        return (
+            f"This is the rate for a row drawn by importance weight from a random group: {equally}"
+        )
+    if groups.target == "groups":
+        return f"This is the rate for a random row from a random group: {equally}"
+    if groups.max_weight is not None:
+        return (
+            "Each row counts in proportion to its importance weight; a group's total weight in a"
+            f" region is capped at {upper(groups.max_weight)}"
+            f"{above_cap(groups.above_cap, 'the weight')}"
+        )
+    return (
+        "This is the rate among rows; a group counts as at most"
+        f" {counted(groups.max_size, 'row')} in a region{above_cap(groups.above_cap)}"
+    )
 
 
 def cap_matters(groups: GroupFacts) -> str:
@@ -276,6 +293,8 @@ def assumptions(statement: Statement) -> tuple[Text, ...]:
 
 
 def _on_population(statement: Statement) -> tuple[str, ...]:
+    if statement.groups is not None and statement.population is Population.COVARIATE_SHIFT:
+        return _on_shifted_groups(statement, statement.groups)
     if statement.groups is not None:
         groups = (
             "calibration groups and future groups are independent draws from one distribution of"
@@ -316,19 +335,43 @@ def _on_population(statement: Statement) -> tuple[str, ...]:
                 " weight: one over the probability of being sampled, or another density ratio, or a"
                 " multiple of it"
             ),
-            f"no importance weight exceeds {lower(weights.bound)}",
+            _on_bound(weights),
         )
     alike = (moved, "labels given inputs have the same distribution in both populations")
     if weights is None:
         return alike
-    of_what = (
-        f"the density ratio of the target over the calibration population{_precision(statement)}"
+    return (*alike, _on_ratio(statement, weights, ""), _on_bound(weights))
+
+
+def _on_shifted_groups(statement: Statement, groups: GroupFacts) -> tuple[str, ...]:
+    moved = (
+        "calibration groups are independent draws of whole groups from one population, and future"
+        " rows come from another, the target"
     )
-    scale = ", or a multiple of it" if weights.any_multiple else " itself, not a multiple of it"
-    nature = f"the {'' if weights.known else 'estimated '}importance weights are {of_what}"
-    if weights.known or not weights.any_multiple:
-        nature += scale
-    return (*alike, nature, f"no importance weight exceeds {lower(weights.bound)}")
+    of_rows = ", if the rows of all groups are pooled"
+    if groups.target == "groups":
+        of_rows = ", for a random row from a random group"
+    alike = f"labels given inputs have the same distribution in both populations{of_rows}"
+    weights = statement.weights
+    if weights is None:
+        return (moved, alike)
+    stated = (moved, alike, _on_ratio(statement, weights, of_rows))
+    return stated if groups.target == "rows" else (*stated, _on_bound(weights))
+
+
+def _on_ratio(statement: Statement, weights: ImportanceWeights, of_rows: str) -> str:
+    """What the importance weights are."""
+    nature = (
+        f"the {'' if weights.known else 'estimated '}importance weights are the density ratio of the"
+        f" target over the calibration population{_precision(statement)}{of_rows}"
+    )
+    if not weights.any_multiple:
+        return f"{nature} itself, not a multiple of it"
+    return f"{nature}, or a multiple of it" if weights.known else nature
+
+
+def _on_bound(weights: ImportanceWeights) -> str:
+    return f"no importance weight exceeds {lower(weights.bound)}"
 
 
 def notes(guarantee: "Guarantee") -> tuple[Text, ...]:

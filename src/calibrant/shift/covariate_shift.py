@@ -10,10 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, FeatureRows, FloatArray
 from calibrant.calibrators.regions.binned_rows import Binned, cut_and_count
+from calibrant.calibrators.regions.grouped_rows import has_groups
 from calibrant.calibrators.regions.parameters import WEIGHT_ERROR, RegionParameters, Stated
 from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
-from calibrant.calibrators.regions.unit_rates import UNBOUNDED
-from calibrant.calibrators.regions.weighted_rows import shuffled
+from calibrant.calibrators.regions.unit_rates import UNBOUNDED, about_groups
+from calibrant.calibrators.regions.weighted_rows import shuffled, weights_of
 from calibrant.calibrators.score_calibrator import FACTS
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally, check_tally
@@ -28,9 +29,10 @@ from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes, name_classes
 from calibrant.params.rules import Choice, Having, Optional, RuleTable, error_budget
 from calibrant.sample.facts import RowFacts
-from calibrant.sample.reader import bound_of, check_nothing_beside, is_scored, one_row_each
+from calibrant.sample.reader import check_nothing_beside, is_scored, one_row_each
 from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
+from calibrant.sample.sources.memory import MemoryRows
 from calibrant.shift.known_weights import (
     Masses,
     found_weights,
@@ -42,6 +44,7 @@ from calibrant.shift.known_weights import (
 )
 from calibrant.shift.ratios.density_ratio import DensityRatio
 from calibrant.shift.weights import Features, ShiftResult, Weights, counted_mass
+from calibrant.shift.whole_groups import WholeGroups, check_one_row_each, one_of_each
 
 _RATIO = Optional(Having(("fit", "predict"), "a density ratio, such as ULSIF()"))
 MASS_VALUES = ("known-mass", "counted-mass")
@@ -50,7 +53,7 @@ MASS_VALUES = ("known-mass", "counted-mass")
 VALUES = ("mean", "midpoint", *MASS_VALUES)
 _ESTIMATED = (
     "the importance weights were estimated, so the guarantee is asymptotic: it holds in the limit"
-    " of many rows of both populations, if the estimated weights tend to the true ones"
+    " of many {} of both populations, if the estimated weights tend to the true ones"
 )
 
 
@@ -152,6 +155,8 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         source_scores: ArrayLike | None = None,
         segments: ArrayLike | None = None,
         groups: ArrayLike | None = None,
+        max_group_size: int | None = None,
+        group_target: str | None = None,
         classes: ArrayLike | None = None,
         ratio: DensityRatio | None = None,
         weight_bound: float | None = None,
@@ -173,11 +178,13 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             The exact weight of each row. Without it, `ratio` estimates the weights.
         X, X_target : array-like or frame of shape (n, n_features), (n_target, n_features), optional
             Features of the labelled rows, and of unlabelled rows from the target population, for
-            `ratio`.
+            `ratio`. If `groups` count equally, `ratio` is fitted to one row from each group, and
+            X_target must have one row from each group, too.
         X_source : array-like or frame, optional
             Further unlabelled rows from the same population as the labelled ones, on which `ratio`
             is fitted instead of X. Then the estimated weights do not depend on the calibration
-            rows, and a proof needs only a valid `weight_error`.
+            rows, and a proof needs only a valid `weight_error`. With `groups`, they must be rows of
+            other groups than the labelled ones.
         relative_mass : array-like of shape (n_regions,) or callable, optional
             m_b = P(b) / P~(b) for each region, or a function that computes it from the partition;
             for "oracle" and "known-mass".
@@ -187,9 +194,22 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         segments : array-like of shape (n,), optional
             The segment of each row. Every segment gets its own bins, within one error budget.
         groups : array-like of shape (n,), optional
-            The group of each row, such as its customer. One row from each group is drawn at random
-            and the others are not used: the guarantee is then about a row drawn at random from a
-            new group of the target population.
+            The group of each row, such as its customer: whole numbers, dates or text. The guarantee
+            is then about rows of new groups of the target population, and the rows of a group may
+            depend on each other in any way. Groups are counted whole for the default ``interval``
+            and ``value``, and for ``value="midpoint"``. With any other, one row from each group is
+            drawn at random and the others are not used, as those need independent rows.
+        max_group_size : int, optional
+            With `groups`: a group's total weight in a bin counts as at most this many times
+            `weight_bound`, which is then required. By default it counts as at most the largest
+            total weight that a pilot group has in a bin; at least a tenth of the groups are pilot
+            groups. See `BinningCalibrator.fit`.
+        group_target : {"rows", "groups"}, optional
+            With `groups`: the rate among rows of the target population ("rows", the default), or
+            that of a random row from a random group ("groups"). The importance weights are the
+            density ratio of all rows for "rows", and of a random row from a random group for
+            "groups". With "groups", nothing is capped, but `weight_bound` is needed. If one row
+            from each group is drawn, only "groups" is possible.
         classes, score_range
             As in `BinningCalibrator.fit`.
         ratio : DensityRatio, optional
@@ -209,11 +229,14 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         self
         """
         self._check_parameters()
-        stated = Stated(
+        stated = Stated.about(
+            scores,
             score_range=score_range,
-            weight_bound=bound_of(scores, "weight_bound", weight_bound),
+            weight_bound=weight_bound,
             weight_floor=weight_floor,
             weight_error=weight_error,
+            max_group_size=max_group_size,
+            group_target=group_target,
         )
         self._check_stated(stated)
         _RATIO.check("ratio", ratio)
@@ -221,17 +244,28 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             rule = "be None where the weights are given: it estimates them"
             raise InvalidTypeError("ratio", rule, got=type(ratio).__name__)
         data = self._read(scores, y, segments=segments, groups=groups, classes=classes)
+        if data.columns.group is not None and not self._counts_whole:
+            check_one_row_each(max_group_size, group_target)
+        weights = None
         if is_scored(scores):
             check_nothing_beside(
                 importance_weight=importance_weight, X=X, X_target=X_target, X_source=X_source
             )
-            data, binned, weights = self._weighed_column(data, stated)
+            _check_weight_column(data)
         else:
-            rows = data.collect()
             features = Features(X, X_source, X_target)
-            weights = found_weights(len(rows), importance_weight, features, ratio, stated)
-            data = one_row_each(replace(rows, weights=weights.values), self.random_state)
-            binned = cut_and_count(data, self, stated, weighted=True)
+            data, weights = self._weighed(data, importance_weight, features, ratio, stated)
+        if data.columns.group is not None and self._counts_whole:
+            data = data.collect()
+            if has_groups(data, stated):
+                return self._fit_whole_groups(data, weights, stated)
+            data = data.without_groups()
+        data = one_row_each(data, self.random_state)
+        if get_shift_method(self.interval).needs_rows:
+            data = data.collect()
+        binned = cut_and_count(data, self, stated, weighted=True)
+        if weights is None:
+            weights = summed_weights(largest_weight(data, binned), stated)
         counted = None  # no limit may use it: only known masses have a proof
         if self.value == "counted-mass":
             known = data.collect().scores if source_scores is None else source_scores
@@ -243,24 +277,57 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         masses = known_masses(relative_mass, binned.partition)
         evidence = Evidence(binned.tally, weights.bound, float(weight_floor), masses, drawn)
         result = self._result_of(binned.partition, evidence, weights, counted)
+        return self._conclude(result, binned, weights, stated)
+
+    @property
+    def _counts_whole(self) -> bool:
+        """Whether groups are counted whole; otherwise one row of each is drawn."""
+        return self.interval == "betting" and self.value not in MASS_VALUES
+
+    def _weighed(
+        self,
+        data: Rows,
+        importance_weight: ArrayLike | None,
+        features: Features,
+        ratio: DensityRatio | None,
+        stated: Stated,
+    ) -> tuple[Rows, Weights]:
+        """The rows with their weights, given or estimated, and what is known about the weights."""
+        rows = data.collect()
+        by_group = not self._counts_whole or stated.group_target == "groups"
+        fitted_on = one_of_each(rows, self.random_state) if by_group else None
+        weights = found_weights(len(rows), importance_weight, features, ratio, stated, fitted_on)
+        return replace(rows, weights=weights.values), weights
+
+    def _fit_whole_groups(self, rows: MemoryRows, weights: Weights | None, stated: Stated) -> Self:
+        """Count groups whole; see `calibrant.shift.whole_groups`."""
+        if weights is None:
+            weights = summed_weights(float(weights_of(rows).max()), stated)
+        alpha = error_budget(self.confidence_level)
+        found = WholeGroups.of(rows, self, stated, weights.bound, alpha)
+        binned = found.binned
+        result = ShiftResult(
+            binned.partition,
+            binned.tally,
+            found.limits,
+            found.limits.midpoint if self.value == "midpoint" else found.values,
+            weights.known,
+            weights.bound,
+            weights.bounded,
+            remarks_on(binned.tally, weights.ratio, None),
+            found.facts,
+        )
+        return self._conclude(result, binned, weights, stated)
+
+    def _conclude(
+        self, result: ShiftResult, binned: Binned, weights: Weights, stated: Stated
+    ) -> Self:
+        """Set all that was learned from rows."""
         self._set(result, stated, binned.classes, binned.facts)
         self.ratio_ = weights.ratio
         self.score_range_seen_ = binned.reach.seen
         self._warn_if_weak()
         return self
-
-    def _weighed_column(self, data: Rows, stated: Stated) -> tuple[Rows, Binned, Weights]:
-        """Count rows whose weights are a column; return the rows, the counts and the weights."""
-        if data.columns.weight is None:
-            advice = "scored(..., weight=)"
-            raise InvalidValueError(
-                "weight", "name the column of weights", got="None", advice=advice
-            )
-        data = one_row_each(data, self.random_state)
-        if get_shift_method(self.interval).needs_rows:
-            data = data.collect()
-        binned = cut_and_count(data, self, stated, weighted=True)
-        return data, binned, summed_weights(largest_weight(data, binned), stated)
 
     @classmethod
     def from_tally(
@@ -349,7 +416,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             weights.known,
             weights.bound,
             weights.bounded,
-            remarks_on(evidence, weights.ratio, method.remark(evidence, alpha)),
+            remarks_on(evidence.tally, weights.ratio, method.remark(evidence, alpha)),
         )
 
     def _set(
@@ -375,6 +442,8 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             ),
             notes=result.remarks,
         )
+        if result.groups is not None:
+            said = about_groups(said, self, result.groups)
         partition = result.partition
         tally = result.tally
         level = self.confidence_level
@@ -383,8 +452,11 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             partition, tally, limits, level, method.name, said, result.value, positive_label
         )
         if not result.known:
-            return guarantee.with_caveat(_ESTIMATED, supposition="the weights are exact")
-        if not result.bounded:
+            units = "rows" if result.groups is None else "groups"
+            return guarantee.with_caveat(
+                _ESTIMATED.format(units), supposition="the weights are exact"
+            )
+        if not result.bounded and not result.is_capped:
             return guarantee.with_facts(caveats=(*guarantee.statement.caveats, UNBOUNDED))
         return guarantee
 
@@ -400,3 +472,10 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             raise InvalidValueError("weight_bound", rule, got=repr(told))
         self._set(result, self.stated_, classes, learned["facts"])
         self.ratio_ = None
+
+
+def _check_weight_column(data: Rows) -> None:
+    """Raise an error for scored data without weights."""
+    if data.columns.weight is None:
+        advice = "scored(..., weight=)"
+        raise InvalidValueError("weight", "name the column of weights", got="None", advice=advice)

@@ -8,12 +8,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from calibrant._typing import ArrayLike, FloatArray
+from calibrant._typing import ArrayLike, FloatArray, IndexArray
 from calibrant.calibrators.regions.binned_rows import Binned
 from calibrant.calibrators.regions.parameters import Stated
 from calibrant.calibrators.regions.weighted_rows import at_most, checked_bound, weights_of
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
+from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.limits.interval import Interval
 from calibrant.limits.shift.evidence import Evidence, weight_sums, weighted_rates
@@ -35,14 +36,17 @@ def found_weights(
     features: Features,
     ratio: DensityRatio | None,
     stated: Stated,
+    fitted_on: IndexArray | None = None,
 ) -> Weights:
     """Use the given weights, or estimate them; raise an error if they contradict what was stated
     about them.
+
+    `fitted_on` are the rows on which the ratio is fitted, if not on all.
     """
     fitted = None
     name = "importance_weight"
     if importance_weight is None:
-        fitted, weights = estimated_weights(n_rows, ratio, features)
+        fitted, weights = estimated_weights(n_rows, ratio, features, fitted_on)
         name = "the estimated importance weight"
     elif features.target is None:
         weights = as_weights(importance_weight, n_rows)
@@ -102,14 +106,12 @@ def predicted_values(value: str, evidence: Evidence, limits: Interval) -> FloatA
     return np.where(unknown, limits.midpoint, np.clip(rates, 0.0, 1.0))
 
 
-def remarks_on(
-    evidence: Evidence, ratio: DensityRatio | None, remark: str | None
-) -> tuple[str, ...]:
+def remarks_on(tally: Tally, ratio: DensityRatio | None, remark: str | None) -> tuple[str, ...]:
     """What a reader should know about the weights besides the limits."""
     remarks = [] if remark is None else [f"the interval is {remark}"]
-    if n_weightless := int(np.count_nonzero(weight_sums(evidence.tally).w.rounded() <= 0.0)):
+    if n_weightless := int(np.count_nonzero(weight_sums(tally).w.rounded() <= 0.0)):
         remarks.append(
-            f"{n_weightless} of {evidence.tally.n_regions} regions have no weight: the interval"
+            f"{n_weightless} of {tally.n_regions} regions have no weight: the interval"
             " there is [0, 1]"
         )
     if ratio is not None and hasattr(ratio, "diagnostics_"):  # a user-written ratio may lack them

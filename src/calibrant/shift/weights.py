@@ -5,18 +5,21 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils import _safe_indexing
 
-from calibrant._typing import ArrayLike, FeatureRows, FloatArray
+from calibrant._typing import ArrayLike, FeatureRows, FloatArray, IndexArray
+from calibrant.calibrators.regions.unit_rates import WEIGHTED_GROUPS
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally, check_tally
 from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.guarantee.statement import GroupFacts
 from calibrant.limits.interval import Interval
 from calibrant.limits.shift.evidence import WEIGHT_BOUND_OF_TALLY
 from calibrant.params.arrays import as_weights
 from calibrant.params.declared_state import Inline, Saved
-from calibrant.params.kind import EntryTable, Known
+from calibrant.params.kind import Entry, EntryTable, Known
 from calibrant.params.rules import TEXT, Flag
-from calibrant.params.state_kinds import Lists, Nested, Numbers
+from calibrant.params.state_kinds import Lists, Maybe, Nested, Numbers
 from calibrant.shift.ratios.density_ratio import DensityRatio, row_count
 from calibrant.text.sentences import Setting
 
@@ -48,8 +51,8 @@ class Weights:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShiftResult(Saved):
-    """Regions, sums, limits as if the weights were exact, predicted values, and what is known about
-    the weights.
+    """Regions, sums, limits as if the weights were exact, predicted values, what is known about the
+    weights and, if groups were counted whole, about the groups.
     """
 
     _entries: ClassVar[EntryTable] = {
@@ -61,6 +64,7 @@ class ShiftResult(Saved):
         "bound": WEIGHT_BOUND_OF_TALLY,
         "bounded": Flag(),
         "remarks": Lists(TEXT),
+        "groups": Entry(Maybe(WEIGHTED_GROUPS), absent=None),
     }
 
     partition: Partition
@@ -71,9 +75,15 @@ class ShiftResult(Saved):
     bound: float
     bounded: bool
     remarks: tuple[str, ...]
+    groups: GroupFacts | None = None
 
     def _check_state(self, known: Known) -> None:
         check_tally(self.partition, self.tally)
+
+    @property
+    def is_capped(self) -> bool:
+        """Whether the weight of a group is capped, so that no bound on weights is assumed."""
+        return self.groups is not None and self.groups.target == "rows"
 
 
 class Features(NamedTuple):
@@ -85,9 +95,15 @@ class Features(NamedTuple):
 
 
 def estimated_weights(
-    n_rows: int, ratio: DensityRatio | None, features: Features
+    n_rows: int,
+    ratio: DensityRatio | None,
+    features: Features,
+    fitted_on: IndexArray | None = None,
 ) -> tuple[DensityRatio, FloatArray]:
-    """Fit the ratio, and return it with the weights of the labelled rows."""
+    """Fit the ratio, and return it with the weights of the labelled rows.
+
+    Without further source rows, it is fitted on the labelled rows: all, or those in `fitted_on`.
+    """
     if ratio is None:
         advice = (
             "set ",
@@ -101,7 +117,9 @@ def estimated_weights(
         raise InvalidTypeError(name, "be given to estimate importance weights", got="None")
     if row_count(X) != n_rows:
         raise InvalidValueError("X", f"have one row per score, {n_rows:,}", got=f"{row_count(X):,}")
-    fitted: DensityRatio = clone(ratio).fit(X if source is None else source, target)
+    if source is None:
+        source = X if fitted_on is None else _safe_indexing(X, fitted_on)
+    fitted: DensityRatio = clone(ratio).fit(source, target)
     return fitted, as_weights(fitted.predict(X), n_rows)
 
 

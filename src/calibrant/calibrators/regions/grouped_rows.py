@@ -46,6 +46,7 @@ _FIX_THE_BINS = (
 def cut_units(data: Rows, settings: CutParameters, stated: Stated) -> Binned:
     """Cut bins and count the rows in them, for rows with groups or weights."""
     if has_groups(data, stated):
+        check_interval(settings.interval, "groups")
         return cut_and_count_groups(data, settings, stated)
     data = data.without_groups()
     if not has_weights(data):
@@ -80,7 +81,6 @@ def cut_and_count_groups(data: Rows, settings: CutParameters, stated: Stated) ->
     group is larger with probability 1 / (1 + groups set aside), so few groups count as fewer rows
     than they have.
     """
-    check_interval(settings.interval, "groups")
     weighted = has_weights(data)
     if weighted:
         data = data.collect()

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from calibrant._typing import FloatArray, IntArray
+from calibrant._typing import FloatArray, IntArray, Seed
 from calibrant.calibrators.regions.binned_rows import Binned
 from calibrant.calibrators.regions.parameters import CutParameters, Stated
 from calibrant.calibrators.regions.weighted_rows import (
@@ -47,7 +47,7 @@ UNBOUNDED = Caveat(
 )
 
 
-_WEIGHTED_GROUPS = Record(
+WEIGHTED_GROUPS = Record(
     GroupFacts,
     {
         "counted": Integer(0),
@@ -62,6 +62,37 @@ _WEIGHTED_GROUPS = Record(
         "farthest": Entry(_SHARE, absent=0.0, always=True),
     },
 )
+"""How the facts about groups of weighted rows are saved."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountedGroups:
+    """What whole groups of weighted rows prove about the rate of each region.
+
+    Attributes
+    ----------
+    sums : GroupSums
+        The weights and rates of groups in regions.
+    limits : Interval
+        Limits on the rates.
+    facts : GroupFacts
+        What a guarantee has to say about the groups.
+    """
+
+    sums: GroupSums
+    limits: Interval
+    facts: GroupFacts
+
+    @classmethod
+    def of(cls, binned: Binned, design: GroupDesign, random_state: Seed, alpha: float) -> Self:
+        """Bet on the weight sums of the counted groups."""
+        rows = binned.rows.collect()
+        blocks = binned.whole.block_source(random_state)
+        sums = weighted_sums(rows, binned.partition, design, blocks)
+        limits = shared_limits(sums, design, alpha)
+        facts = _facts(design, rows.n_groups(), sums, limits)
+        effect = float(np.nan_to_num(facts.design_effect, nan=1.0))
+        return cls(sums, limits, replace(facts, design_effect=effect))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +110,7 @@ class WeightedLimits(Saved):
     _entries: ClassVar[EntryTable] = {
         "limits": Inline(Interval, {"n_regions": "tally.n_regions"}),
         "bound": WEIGHT_BOUND_OF_TALLY,
-        "groups": Entry(Maybe(_WEIGHTED_GROUPS), absent=None),
+        "groups": Entry(Maybe(WEIGHTED_GROUPS), absent=None),
         "rows": Entry(Maybe(Lists(Numbers("tally.n_regions", 0.0), size=2)), absent=None),
         "kept": Entry(Maybe(Counts("tally.n_regions")), absent=None),
         "distance": Entry(Maybe(Numbers("tally.n_regions", 0.0, 1.0)), absent=None),
@@ -102,14 +133,9 @@ class WeightedLimits(Saved):
             largest = checked_bound(weights_of(binned.whole.collect()), bound)
             evidence = Evidence(binned.tally, largest, rows=shuffled(binned, settings.random_state))
             return cls(get_shift_method("betting")(evidence, alpha), largest, bound is not None)
-        rows = binned.rows.collect()
-        blocks = binned.whole.block_source(settings.random_state)
-        sums = weighted_sums(rows, binned.partition, design, blocks)
-        largest = checked_bound(weights_of(rows), bound)
-        limits = shared_limits(sums, design, alpha)
-        groups = _facts(design, rows.n_groups(), sums, limits)
-        groups = replace(groups, design_effect=float(np.nan_to_num(groups.design_effect, nan=1.0)))
-        return cls(limits, largest, bounded=True, groups=groups, rows=sums.telling)
+        largest = checked_bound(weights_of(binned.rows.collect()), bound)
+        found = CountedGroups.of(binned, design, settings.random_state, alpha)
+        return cls(found.limits, largest, bounded=True, groups=found.facts, rows=found.sums.telling)
 
     def said(self, statement: Statement) -> Statement:
         """The statement about the weighted population."""
@@ -173,7 +199,7 @@ class GroupRates:
     def said(self, statement: Statement, settings: CutParameters, limits: Interval) -> Statement:
         """The statement about rows of new groups."""
         n_groups = 0 if self.tally.groups is None else self.tally.groups.n_groups
-        return _of_groups(statement, settings, _facts(self.design, n_groups, self._sums, limits))
+        return about_groups(statement, settings, _facts(self.design, n_groups, self._sums, limits))
 
     @property
     def _sums(self) -> GroupSums:
@@ -220,10 +246,10 @@ class WeightedRates:
         """The statement about the weighted population, and about rows of new groups."""
         statement = self.weighted.said(statement)
         groups = self.weighted.groups
-        return statement if groups is None else _of_groups(statement, settings, groups)
+        return statement if groups is None else about_groups(statement, settings, groups)
 
 
-def _of_groups(statement: Statement, settings: CutParameters, groups: GroupFacts) -> Statement:
+def about_groups(statement: Statement, settings: CutParameters, groups: GroupFacts) -> Statement:
     """The statement about rows of new groups."""
     cut = not settings._is_uniform and not groups.fixed and groups.aside > 0
     return replace(
