@@ -1,7 +1,7 @@
 """Decisions based on costs
 
 A miss costs ten times as much as a false alarm, so acting pays off if the rate is above 1 / 11. Act
-if a bin's whole interval lies above this rate. If it contains the rate, you can't tell.
+if a bin's whole interval lies above this rate. If it contains this rate, you can't tell.
 
 Picture: An interval for each bin, coloured by decision: "do not act" if it lies below the
 break-even line, "act" if it lies above, and "cannot tell" if it crosses the line.

@@ -2,7 +2,7 @@
 
 A model, the judge, scores every flight at departure, and a person looks up the outcomes of a few
 hundred flights, drawn at random. `rate` combines the scores and the labels. Its limits are valid
-whatever the judge. A good judge makes them narrower, and a useless one hardly makes them wider.
+for any judge. A good judge makes them narrower, and a useless one hardly makes them wider.
 
 Picture: Intervals for the share of late flights against the number of labels: narrower with the
 judge than with labels alone, and all around the true share.

@@ -1,6 +1,6 @@
 """Calibration by segment: three airports
 
-Each segment gets its own bins, and all of them share one error budget. At the same score, a larger
+Each segment gets its own bins, and all bins share one error budget. At the same score, a larger
 share of flights are late at Newark (EWR) than at LaGuardia (LGA).
 
 Picture: Three panels, one for each of the airports EWR, JFK and LGA, with the calibrated

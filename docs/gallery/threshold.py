@@ -1,8 +1,8 @@
 """A threshold with a guaranteed precision
 
 Suppose that at least 90% of the selected rows should be positive. calibrant finds the lowest
-threshold at which a precision of 90% is proved. The observed precision reaches 90% at a lower score
-already, but that could be chance.
+threshold at which a precision of 90% is proved. The observed precision already reaches 90% at a
+lower score, but that could be chance.
 
 Picture: Observed precision against the threshold. A vertical line marks the threshold that
 calibrant chooses, to the right of where the curve crosses 0.9.

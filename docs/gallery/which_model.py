@@ -1,7 +1,7 @@
 """Which model is better?
 
 `compare_models` compares models row by row, on the same new rows. The intervals hold simultaneously
-for all pairs, if rows are i.i.d. If one excludes zero, a model is proved to be better.
+for all pairs, if rows are i.i.d. An interval that excludes zero proves which of the two is better.
 
 Picture: Intervals for the differences in Brier score between six pairs of models; the ones that
 exclude zero are coloured and name the better model.
