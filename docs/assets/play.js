@@ -158,7 +158,7 @@
   const WORDS = {
     rows: (x) => x.toLocaleString("en"),
     bins: (x) => String(x),
-    confidence: (x) => `${Math.round(100 * x)} %`,
+    confidence: (x) => `${Math.round(100 * x)}%`,
     base: (x) => x.toPrecision(2),
     slope: (x) => `${x.toFixed(1)}${x < 0.95 ? " (overconfident)" : x > 1.05 ? " (underconfident)" : " (calibrated)"}`,
   }
@@ -199,8 +199,8 @@
       add("circle", { cx: at, cy: y(Math.min(bin.value, top)), r: 4, class: "play-value" })
     })
     add("polyline", { points: line, class: "play-truth" })
-    add("text", { x: WIDTH / 2, y: HEIGHT - 8, "text-anchor": "middle", class: "play-text" }, "average score of the bin")
-    add("text", { x: MARGIN, y: MARGIN - 16, class: "play-text" }, "rate of positives")
+    add("text", { x: WIDTH / 2, y: HEIGHT - 8, "text-anchor": "middle", class: "play-text" }, "average score in the bin")
+    add("text", { x: MARGIN, y: MARGIN - 16, class: "play-text" }, "share of positives")
   }
 
   function start(root) {
@@ -241,8 +241,8 @@
       }
       root.dataset.kept = String(kept)
       coverage.textContent =
-        `Drawn ${draws} times: the truth was inside all intervals at once in ${kept} of them; ` +
-        `at least ${Math.round(100 * chosen.confidence)} % are guaranteed.`
+        `In ${kept} of ${draws} draws, every interval contained its true rate; ` +
+        `the guarantee is at least ${Math.round(100 * chosen.confidence)}% of draws.`
     }
 
     SLIDERS.forEach(({ name, label, from, to, step, start: value }) => {
@@ -251,7 +251,7 @@
       input.addEventListener("input", show)
       form.append(row, input, element("output", { id: `play-${name}-shown`, for: `play-${name}` }))
     })
-    const again = element("button", { type: "button", class: "md-button" }, "Draw other rows")
+    const again = element("button", { type: "button", class: "md-button" }, "Draw new rows")
     again.addEventListener("click", () => {
       seed += 1
       show()
