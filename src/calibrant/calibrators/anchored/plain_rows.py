@@ -11,7 +11,6 @@ from typing import Self
 import numpy as np
 
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
-from calibrant.calibrators._held_out import SKEWED, Guess, RegionUnits
 from calibrant.calibrators.anchored.curve_bounds import (
     CURVE_SHARE,
     MOVED_SHARE,
@@ -19,6 +18,7 @@ from calibrant.calibrators.anchored.curve_bounds import (
     CurveEvidence,
     CurveLimits,
 )
+from calibrant.calibrators.anchored.pilot_rows import SKEWED, Guess, RegionUnits
 from calibrant.cells.knots import Knots, RowHashes
 from calibrant.limits.bet_walk import FEW_STEPS
 from calibrant.limits.binomial import lower_limit, upper_limit
