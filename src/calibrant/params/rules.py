@@ -13,6 +13,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from numbers import Real
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
@@ -24,6 +25,9 @@ from calibrant.text.sentences import did_you_mean, shown
 
 T = TypeVar("T", covariant=True)
 S = TypeVar("S")
+Estimator = TypeVar("Estimator", bound=type)
+ALPHA = "use confidence_level, which is 1 - alpha"
+"""What replaces `alpha`, a parameter of other libraries; see `replaces`."""
 _GENERATORS = (np.random.Generator, np.random.RandomState, np.random.SeedSequence)
 _MOST_BINS = 10**7  # their edges take 80 MB
 _THREADS_PER_CORE = 8  # more would cost memory without any gain
@@ -369,6 +373,38 @@ class CheckedParameters:
         """Raise an error for the first parameter that breaks its rule."""
         for name, rule in self._parameter_rules().items():
             rule.check(name, getattr(self, name))
+
+
+def replaces(**advice: str) -> Callable[[Estimator], Estimator]:
+    """Decorate a class so that its constructor says what replaces a parameter of another library.
+
+    Python would only say that the argument is unexpected. The signature is unchanged.
+
+    Examples
+    --------
+    >>> from calibrant import BinningCalibrator
+    >>> try:
+    ...     BinningCalibrator(alpha=0.1)
+    ... except TypeError as error:
+    ...     print(error)
+    alpha must be left out; got 0.1: use confidence_level, which is 1 - alpha
+    """
+
+    def decorate(estimator: Estimator) -> Estimator:
+        made: Callable[..., None] = vars(estimator)["__init__"]
+
+        @wraps(made)
+        def told(self: Any, *args: Any, **parameters: Any) -> None:
+            for name, instead in advice.items():
+                if name in parameters:
+                    got = shown(parameters[name])
+                    raise InvalidTypeError(name, "be left out", got=got, advice=instead)
+            made(self, *args, **parameters)
+
+        estimator.__init__ = told  # type: ignore[misc]
+        return estimator
+
+    return decorate
 
 
 def check_type(name: str, value: object, kind: type, words: str) -> None:

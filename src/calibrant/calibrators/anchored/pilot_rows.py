@@ -39,8 +39,6 @@ _NEAREST = 0.01  # distance to 0 and 1, if the score itself is the first curve
 # share of the standard error of a rate times the rows: how far curves move beyond pilot rows
 _MOST_BEYOND = 0.015
 _TRUSTED = 20.0  # rows that the probabilities themselves count as in a guess from pilot rows
-SKEWED = 0.08
-"""Skewness over the square root of the rows from which on exact limits are narrower than bets."""
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 
 
