@@ -436,20 +436,6 @@ def error_budget(confidence_level: Any) -> float:
     )
 
 
-def check_state(state: Any, keys: Collection[str] = ()) -> None:
-    """Raise an error unless it is a mapping with these keys, as `to_dict` returns."""
-    if not isinstance(state, Mapping):
-        raise InvalidTypeError(
-            "state", "be the dict that to_dict returned", got=type(state).__name__
-        )
-    absent = [key for key in keys if key not in state]
-    if absent:
-        got = ", ".join(map(repr, list(state)[:20])) or "an empty one"
-        raise InvalidValueError(
-            "state", f"have the key {absent[0]!r}, as to_dict writes it", got=got
-        )
-
-
 def thread_count(n_jobs: Any) -> int:
     """Return the number of threads that `n_jobs` requests: 1 for None, every core for -1."""
     return Jobs().check("n_jobs", n_jobs)
