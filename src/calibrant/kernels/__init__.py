@@ -22,10 +22,10 @@ numba is used if it is installed and there are enough rows to repay loading it (
 disk cache, 1 to 3 s the first time); it is imported only then. Neither the implementation nor the
 number of threads ever changes a result.
 
-The modules: `_chunks` (rows in chunks), `_grid` (from a score to its cell by arithmetic), `_numpy`
-and `_numba` (two implementations of the same passes), `_select` (order statistics, from these
-passes), `_curves` (values of a curve), `venn_abers`, `libraries` (torch and CuPy arrays), `device`
-(work on a GPU).
+The modules: `_grid` (from a score to its cell by arithmetic), `_numpy` and `_numba` (two
+implementations of the same passes over chunks of rows), `_select` (order statistics of many rows,
+from these passes), `_curves` (values of a curve), `venn_abers`, `libraries` (torch and CuPy
+arrays), `device` (work on a GPU).
 
 Scores are one-dimensional float64 or float32 arrays of any stride. They are finite and already
 checked, unless `limits` are given. Cuts are finite and strictly increasing. float32 scores are
@@ -42,7 +42,9 @@ from numpy.typing import NDArray
 
 from calibrant._typing import FloatArray, IndexArray, IntArray
 from calibrant.kernels import _numpy, _select
-from calibrant.kernels._chunks import (
+from calibrant.kernels._curves import Along, shape_along, values_along
+from calibrant.kernels._grid import CutKeys, build
+from calibrant.kernels._numpy import (
     Limits,
     OutsideLimitsError,
     encode,
@@ -50,8 +52,6 @@ from calibrant.kernels._chunks import (
     inside,
     over_threads,
 )
-from calibrant.kernels._curves import Along, shape_along, values_along
-from calibrant.kernels._grid import CutKeys, build
 
 __all__ = [
     "OutsideLimitsError",
@@ -341,12 +341,14 @@ def order_statistics(
     >>> order_statistics(np.array([0.9, 0.1, 0.5]), np.array([1, 2]))
     array([0.1, 0.5])
     """
+    ranks = np.asarray(ranks, np.int64)
+    if scores.shape[0] <= _select.SORT_ROWS:
+        # zeros of both signs are equal, and their order depends on the method: return positive ones
+        return _numpy.sorted_at(scores, ranks) + 0.0
     module = _compiled(scores.shape[0], implementation) or _numpy
 
     def rows_between(part: NDArray[Any], cuts: FloatArray) -> IntArray:
         no_labels = np.zeros(part.shape[0], np.uint8)
         return count(part, no_labels, cuts, threads=threads, implementation=implementation)[0]
 
-    return _select.order_statistics(
-        scores, np.asarray(ranks, np.int64), module, rows_between, threads
-    )
+    return _select.order_statistics(scores, ranks, module, rows_between, threads)

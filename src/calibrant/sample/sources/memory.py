@@ -39,8 +39,6 @@ from calibrant.sample.rows import Rows, Split
 from calibrant.sample.taken_rows import COLLECT_LIMIT
 from calibrant.text.sentences import Setting
 
-_FEW_ROWS = 1_000  # up to this many rows, sorting is faster than searching for the ranks
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MemoryRows(Rows):
@@ -231,10 +229,10 @@ class MemoryRows(Rows):
     def _ranked(
         self, scores: NDArray[Any], ranks: IntArray, repeats: IntArray | None
     ) -> FloatArray:
-        if repeats is None and len(scores) > _FEW_ROWS:
+        if repeats is None:
             return kernels.order_statistics(scores, ranks, threads=self.threads)
         order = np.argsort(scores, kind="stable")
-        rows = ranks - 1 if repeats is None else np.searchsorted(np.cumsum(repeats[order]), ranks)
+        rows = np.searchsorted(np.cumsum(repeats[order]), ranks)
         return np.asarray(scores[order[rows]], dtype=np.float64) + 0.0
 
     def fingerprint(self) -> int:
