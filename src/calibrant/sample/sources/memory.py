@@ -25,10 +25,9 @@ from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally
 from calibrant.cells.units import RowUnits
 from calibrant.errors import InvalidValueError
-from calibrant.kernels.hash import small_hashes
 from calibrant.params.arrays import check_in_range
 from calibrant.params.labels import Classes, settle_classes
-from calibrant.params.random import RandomSource, RowSums, fingerprint_of, text_keys
+from calibrant.params.random import RandomSource, RowSums, fingerprint_of, small_hashes, text_keys
 from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.batch import Coded, Columns, Result, Work, grouped
 from calibrant.sample.bounds import NO_BOUNDS, DataBounds
