@@ -216,7 +216,7 @@ def _row_numbers(columns: Sequence[NDArray[Any]]) -> Keys:
                 bits += state
             state = bits
             shifted = shifted if shifted.size else np.empty_like(state)
-            scrambled(state, shifted, FEWER_ROUNDS)
+            _scrambled(state, shifted, FEWER_ROUNDS)
     return state
 
 
@@ -246,10 +246,10 @@ def mixed(values: Keys, plus: int = 0, buffers: Keys | None = None) -> Keys:
     array([16294208416658607535, 10451216379200822465], dtype=uint64)
     """
     z, shifted = (np.empty_like(values), np.empty_like(values)) if buffers is None else buffers
-    return scrambled(np.add(values, np.uint64((plus + GOLDEN) % 2**64), out=z), shifted, ROUNDS)
+    return _scrambled(np.add(values, np.uint64((plus + GOLDEN) % 2**64), out=z), shifted, ROUNDS)
 
 
-def scrambled(z: Keys, shifted: Keys, rounds: tuple[tuple[int, int], ...]) -> Keys:
+def _scrambled(z: Keys, shifted: Keys, rounds: tuple[tuple[int, int], ...]) -> Keys:
     """Scramble numbers in place, with a buffer of the same size."""
     for shift, factor in rounds:
         z ^= np.right_shift(z, np.uint64(shift), out=shifted)
@@ -279,7 +279,7 @@ def small_hashes(n: int, plus: int, limit: int) -> IndexArray:
     for start in range(first - first % _HASH_BLOCK, first + n, _HASH_BLOCK):
         high = start % 2**64 ^ (start % 2**64 >> ROUNDS[0][0])
         np.add(products, np.uint64((high - high % _HASH_BLOCK) * factor % 2**64), out=z)
-        hits = np.flatnonzero(scrambled(z, shifted, ROUNDS[1:2]) <= near)
+        hits = np.flatnonzero(_scrambled(z, shifted, ROUNDS[1:2]) <= near)
         found.append((hits ^ high % _HASH_BLOCK) + (start - first))
     numbers = np.sort(np.concatenate(found))
     numbers = numbers[(numbers >= 0) & (numbers < n)]
