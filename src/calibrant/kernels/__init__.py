@@ -1,7 +1,7 @@
 """The per-row work: finding a score's cell, counting, table lookup, order statistics, and input
 checks.
 
-Everything runs with numpy. Four functions are also compiled by numba, the extra ``[fast]``. Through
+Everything runs with numpy. Three functions are also compiled by numba, the extra ``[fast]``. Through
 the public API they are 1.5 to 2.3 times as fast for scores that all differ (uniform, logits,
 float32), and 1.9 to 4.2 times for tied ones. Processor time in nanoseconds per row, for 10^7 rows,
 one thread, best of five alternating runs on a busy machine, for uniform scores and for scores with
@@ -13,7 +13,6 @@ job                                     through               numpy         numb
 `order_statistics` and `count`          fit, 15 bins          13.5, 22.5    8.7, 6.3
 `count`                                 Tally.from_data       7.2, 6.7      4.5, 3.4
 `look_up`                               predict               5.3, 6.5      2.7, 2.9
-`venn_abers.multiprobabilities`         VennAbersCalibrator   1360          87
 `assign`                                (loop of `look_up`)
 `encode`, `first_nonfinite`             every fit             numpy only
 ======================================  ====================  ============  ============
@@ -24,8 +23,8 @@ number of threads ever changes a result.
 
 The modules: `_grid` (from a score to its cell by arithmetic), `_numpy` and `_numba` (two
 implementations of the same passes over chunks of rows), `_select` (order statistics of many rows,
-from these passes), `_curves` (values of a curve), `venn_abers`, `libraries` (torch and CuPy
-arrays), `device` (work on a GPU).
+from these passes), `_curves` (values of a curve), `libraries` (torch and CuPy arrays), `device`
+(work on a GPU), `hash` (the constants of a hash).
 
 Scores are one-dimensional float64 or float32 arrays of any stride. They are finite and already
 checked, unless `limits` are given. Cuts are finite and strictly increasing. float32 scores are
@@ -150,6 +149,8 @@ def assign(
     >>> assign(np.array([0.1, 0.5, 0.9]), np.array([0.5]))
     array([0, 1, 1])
     """
+    if scores.shape[0] < PLAIN_ROWS and implementation is None:
+        return cuts.searchsorted(scores, side="right")
     return _looked_up(scores, cuts, np.arange(cuts.shape[0] + 1), None, threads, implementation)
 
 
