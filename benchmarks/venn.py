@@ -17,7 +17,7 @@ from sklearn.isotonic import IsotonicRegression
 from timing import best_of, machine, once, render, write_json
 
 from calibrant import VennAbersCalibrator
-from calibrant.kernels import venn_abers
+from calibrant.calibrators import venn_abers
 
 PACKAGE_ROWS = 200_000
 """Beyond so many rows a fit of the package takes too long to repeat."""
@@ -50,15 +50,13 @@ def of_package(scores: np.ndarray, y: np.ndarray) -> object:
 def forced(scores: np.ndarray, y: np.ndarray, implementation: str) -> VennAbersCalibrator:
     """A whole fit with the pooling done by one implementation."""
     chosen = venn_abers.multiprobabilities
-    import calibrant.calibrators.venn_abers as home
-
-    home.multiprobabilities = lambda counts, positives: chosen(
+    venn_abers.multiprobabilities = lambda counts, positives: chosen(
         counts, positives, implementation=implementation
     )
     try:
         return VennAbersCalibrator().fit(scores, y)
     finally:
-        home.multiprobabilities = chosen
+        venn_abers.multiprobabilities = chosen
 
 
 def largest_difference(scores: np.ndarray, y: np.ndarray) -> float:

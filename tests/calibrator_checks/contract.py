@@ -15,7 +15,7 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from calibrant.kernels import _chunks
+from calibrant.kernels import _numpy
 from calibrator_checks.calibrators import ABILITIES, draws_rows
 from calibrator_checks.data import (
     N_ROWS,
@@ -340,7 +340,7 @@ def check_another_random_state_draws_other_rows(calibrator: Any) -> None:
 
 @check("n_jobs")
 def check_number_of_threads_never_changes_an_answer(calibrator: Any) -> None:
-    with mock.patch.object(_chunks, "THREAD_ROWS", 50):
+    with mock.patch.object(_numpy, "THREAD_ROWS", 50):
         for n_jobs in (2, 3, 7, -1):
             assert_same(
                 answers(fitted(clone(calibrator).set_params(n_jobs=n_jobs))), expected(calibrator)

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from calibrant import kernels
-from calibrant.kernels import _chunks, _grid, _numpy, _select
+from calibrant.kernels import _grid, _numpy, _select
 
 IMPLEMENTATIONS = ["numpy", pytest.param("numba", marks=pytest.mark.broad)]
 """What is compiled is left out of `make quick`: compiling takes longer than all of it."""
@@ -291,7 +291,7 @@ def test_float32_scores_are_compared_in_float64(implementation: str) -> None:
 def test_threads_never_change_a_result(
     implementation: str, shape: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_chunks, "THREAD_ROWS", 1)
+    monkeypatch.setattr(_numpy, "THREAD_ROWS", 1)
     generator = np.random.default_rng(11)
     scores = SHAPES[shape](generator, 90_001)
     cuts = doubled(np.unique(np.quantile(scores.astype(float), np.arange(1, 15) / 15)))

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from calibrant.kernels.hash import GOLDEN, mixed, small_hashes
-from calibrant.params.random import RandomSource
+from calibrant.kernels.hash import GOLDEN
+from calibrant.params.random import RandomSource, mixed, small_hashes
 from calibrant.sample.draw import (
     Draw,
     _instant_keys,

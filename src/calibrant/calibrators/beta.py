@@ -15,10 +15,11 @@ from calibrant._typing import FloatArray
 from calibrant.calibrators.curves.curve_calibrator import (
     CurveCalibrator,
     DistinctScores,
+    LogisticFit,
     check_probabilities,
+    fit_logistic,
     inner,
 )
-from calibrant.calibrators.curves.logistic_fit import LogisticFit, fit_logistic
 from calibrant.calibrators.score_calibrator import FACTS
 from calibrant.calibrators.tables.steps import steps_of_probabilities
 from calibrant.calibrators.tables.table import Table

@@ -16,7 +16,7 @@ from calibrant.errors import InvalidValueError
 from calibrant.guarantee.values import region_values
 from calibrant.limits.group_sums import GroupDesign
 from calibrant.params.labels import Classes, name_classes
-from calibrant.params.replaced import ALPHA, replaces
+from calibrant.params.rules import ALPHA, replaces
 from calibrant.sample.facts import RowFacts
 
 

@@ -16,8 +16,8 @@ from calibrant.calibrators.regions.weakness import reported_by_caller, warn_if_w
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee.class_wise import ClassWiseGuarantee
 from calibrant.params.arrays import as_array, check_rows
-from calibrant.params.rules import OPEN_UNIT, check_state, error_budget
-from calibrant.params.saved_state import check_schema, read_labels, read_numbers
+from calibrant.params.rules import OPEN_UNIT, error_budget
+from calibrant.params.saved_state import check_schema, check_state, read_labels, read_numbers
 from calibrant.text.sentences import shown
 
 _SCHEMA = "calibrant.class_wise_hold_out/1"

@@ -31,8 +31,8 @@ from calibrant.params.declared_state import Inline, declared_entries, read_entri
 from calibrant.params.frames import FrameOutput, predicts
 from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes
-from calibrant.params.rules import OPEN_UNIT, CheckedParameters, check_state, thread_count
-from calibrant.params.saved_state import check_schema, read_classes, read_numbers
+from calibrant.params.rules import OPEN_UNIT, CheckedParameters, thread_count
+from calibrant.params.saved_state import check_schema, check_state, read_classes, read_numbers
 from calibrant.sample.facts import (
     CountBeyond,
     Limits,

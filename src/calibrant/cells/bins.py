@@ -1,4 +1,4 @@
-"""Common parts of score bins, in one segment or in many."""
+"""Score bins of one segment, or of many laid end to end, so that no work is done once per segment."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._typing import BoolArray, IndexArray, IntArray
-from calibrant.cells.layout import Layout
+from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.cells.partition import Partition
+from calibrant.text.numbers import EDGE
 
 if TYPE_CHECKING:
     from calibrant.cells.score_partition import ScorePartition
+
+_CHUNK = 1 << 15  # rows that are searched together: their numbers fit in the cache
 
 
 class Rest(Enum):
@@ -44,6 +46,250 @@ class SegmentedScores:
 
     def __getitem__(self, index: IndexArray) -> SegmentedScores:
         return SegmentedScores(self.scores[index], self.segment[index])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """The doubles of each segment, cut into cells.
+
+    Attributes
+    ----------
+    cuts : float array
+        Where one cell of a segment ends and the next begins: increasing within each segment,
+        segment by segment.
+    starts : int array of shape (n_segments + 1,)
+        Where the cuts of each segment begin, and where the last ones end.
+    """
+
+    cuts: FloatArray
+    starts: IndexArray
+
+    @classmethod
+    def between(cls, values: FloatArray, segment: IndexArray, n_segments: int) -> Self:
+        """Return cells with the distinct finite values as cuts.
+
+        A cut at infinity separates nothing.
+        """
+        finite = np.isfinite(values)
+        values = values[finite]
+        segment = segment[finite]
+        order = np.lexsort((values, segment))
+        values = values[order]
+        segment = segment[order]
+        new = np.ones(values.size, dtype=bool)
+        new[1:] = (values[1:] != values[:-1]) | (segment[1:] != segment[:-1])
+        sizes = np.bincount(segment[new], minlength=n_segments)
+        cuts = values[new]
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        cuts.flags.writeable = False
+        return cls(cuts, starts)
+
+    @property
+    def first(self) -> IndexArray:
+        """The first cell of each segment, and the number of all cells."""
+        return self.starts + np.arange(self.starts.size)
+
+    @property
+    def segment(self) -> IndexArray:
+        """Segment of each cell."""
+        return np.repeat(np.arange(self.starts.size - 1), np.diff(self.starts) + 1)
+
+    def bounds(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Where each cell begins and ends, given where each segment does."""
+        begin, end = np.empty((2, self.cuts.size + low.size))
+        first = self.first
+        inner = np.ones(begin.size, dtype=bool)
+        inner[first[:-1]] = False
+        begin[first[:-1]] = low
+        begin[inner] = self.cuts
+        end[first[1:] - 1] = high
+        end[:-1][inner[1:]] = self.cuts
+        return begin, end
+
+    def find(self, scores: NDArray[Any], segment: IndexArray) -> IndexArray:
+        """The cell of each row, numbered over all segments, by one binary search for all rows that
+        need the same number of steps.
+        """
+        if self.starts.size == 2:
+            return self.cuts.searchsorted(scores, side="right")
+        widths = np.diff(self.starts)
+        steps = np.frexp(widths)[1]
+        found = self.first[segment]
+        for depth in np.unique(steps[steps > 0]).tolist():
+            alike = steps == depth
+            # pad the cuts of these segments with infinities, so that all searches have the same
+            # length
+            table = np.full((np.count_nonzero(alike), 1 << depth), np.inf)
+            table[np.arange(1 << depth) < widths[alike, None]] = self.cuts[np.repeat(alike, widths)]
+            begin = (np.cumsum(alike) - 1) << depth
+            every = np.flatnonzero(alike[segment])
+            for start in range(0, every.size, _CHUNK):
+                rows = every[start : start + _CHUNK]
+                score = scores[rows]
+                first = begin[segment[rows]]
+                place = first.copy()
+                for step in 1 << np.arange(depth)[::-1]:
+                    place += (table.take(place + (step - 1)) <= score) * step
+                found[rows] += place - first
+        return found
+
+
+class Layout:
+    """The regions of score bins, of one segment or of many.
+
+    See `ScorePartition` for what edges, atoms and ranks mean.
+
+    Attributes
+    ----------
+    n_atoms, n_uncounted : int
+        The number of single score values that are regions of their own, and of edge values that
+        count in no region.
+    low, high : float arrays of shape (n_segments,)
+        The score range of each segment.
+    cells : Cells
+        The regions.
+    count_cells : Cells
+        The regions, with every edge value that counts in no region or is absorbed by a bin as a
+        separate cell.
+    count_regions : int array
+        Region of each of these cells; -1 for an edge value that counts in no region.
+    absorbed_cells : int array
+        The cells that are edge values absorbed by the bin to their right.
+    """
+
+    def __init__(self, parts: Sequence[ScorePartition]) -> None:
+        self._parts = parts
+        sizes = [part.edges.size for part in parts]
+        self._edges = np.concatenate([part.edges for part in parts])
+        self._segment = np.repeat(np.arange(len(parts)), sizes)
+        self._is_atom = np.concatenate([part.is_atom for part in parts])
+        self._is_absorbed = np.concatenate([part.is_absorbed for part in parts])
+        self._own_sample = np.array([part.cuts_own_sample for part in parts])
+        self.low, self.high = np.array([(part.low, part.high) for part in parts]).T
+        self._after = next_double(self._edges, np.inf)
+        uncounted = self._own_sample[self._segment] & ~self._is_atom & ~self._is_absorbed
+        # no double lies between such an edge and the next one, so it begins no bin
+        closed_in = uncounted.copy()
+        closed_in[-1:] = False
+        closed_in[:-1] &= (self._after[:-1] == self._edges[1:]) & (
+            self._segment[:-1] == self._segment[1:]
+        )
+        self.cells = self._cells(~closed_in, self._is_atom)
+        self.count_cells = self._cells(
+            np.ones_like(closed_in), self._is_atom | self._is_absorbed | uncounted
+        )
+        begin, _ = self.count_cells.bounds(
+            np.full(len(parts), -np.inf), np.full(len(parts), np.inf)
+        )
+        self.n_atoms = int(self._is_atom.sum())
+        self.n_uncounted = int(uncounted.sum())
+        self.count_regions = self.cells.find(begin, self.count_cells.segment)
+        self.count_regions[
+            self.count_cells.find(self._edges[uncounted], self._segment[uncounted])
+        ] = -1
+        self.count_regions.flags.writeable = False
+        self.absorbed_cells = self.count_cells.find(
+            self._edges[self._is_absorbed], self._segment[self._is_absorbed]
+        )
+
+    def _cells(self, edges: BoolArray, after: BoolArray) -> Cells:
+        values = np.concatenate([self._edges[edges], self._after[after]])
+        segment = np.concatenate([self._segment[edges], self._segment[after]])
+        return Cells.between(values, segment, len(self._parts))
+
+    @cached_property
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        """Where each region begins, and the first double after it or the end of the score range."""
+        return self.cells.bounds(self.low, self.high)
+
+    def bounds(self) -> tuple[FloatArray, FloatArray, BoolArray, BoolArray]:
+        """For each region its infimum and supremum, whether it is a single value, and whether it
+        follows one.
+        """
+        begin, end = self.ends
+        single, at_edge, follows = np.zeros((3, begin.size), dtype=bool)
+        at = self.cells.find(self._edges, self._segment)
+        single[at[self._is_atom]] = True
+        at_edge[at[begin[at] == self._edges]] = True
+        next_cell = self.cells.find(self._after[self._is_atom], self._segment[self._is_atom])
+        follows[next_cell[begin[next_cell] == self._after[self._is_atom]]] = True
+        follows &= ~at_edge
+        begin = np.where(follows, next_double(begin, -np.inf), begin)
+        return begin, np.where(single, begin, end), single, follows
+
+    def names(self) -> list[str]:
+        """One readable name per region, such as '[0.1, 0.2)', or '{0.5}' for a single value."""
+        begin, end, single, follows = self.bounds()
+        open_left = self._own_sample[self.cells.segment] | follows | (begin == -np.inf)
+        open_left[self.count_regions[self.absorbed_cells]] = False
+        closed_right = np.zeros(begin.size, dtype=bool)
+        closed_right[self.cells.first[1:] - 1] = True
+        closed_right &= end < np.inf
+        return [
+            (
+                f"{{{low:{EDGE}}}}"
+                if alone
+                else f"{'(' if opened else '['}{low:{EDGE}}, {high:{EDGE}}{']' if closed else ')'}"
+            )
+            for low, high, alone, opened, closed in zip(
+                *(column.tolist() for column in (begin, end, single, open_left, closed_right)),
+                strict=True,
+            )
+        ]
+
+    def gather(self, rows: IntArray) -> IntArray:
+        """Convert counts per count cell to counts per region."""
+        inside = self.count_regions >= 0
+        counts = np.zeros(self.cells.first[-1], dtype=np.int64)
+        np.add.at(counts, self.count_regions[inside], rows[inside])
+        return counts
+
+    def ranks(self, rows: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        """First and last rank of each edge among the rows of its segment, counted per cell, and the
+        number of these rows.
+        """
+        total = np.cumsum(rows)
+        ends = total[self.cells.first[1:] - 1]
+        before = np.concatenate([[0], ends[:-1]])
+        at = self.cells.find(self._edges, self._segment)
+        last = total[at] - before[self._segment]
+        return last - rows[at] + 1, last, ends - before
+
+    def cut_counts(self) -> IntArray:
+        """Rows of each region in the samples whose order statistics are the edges.
+
+        0 in segments with other edges.
+        """
+        counts = np.zeros(self.cells.first[-1], dtype=np.int64)
+        if not self._own_sample.any():
+            return counts
+        of_sample = self._own_sample[self._segment]
+        held = self._is_atom | self._is_absorbed
+        edges, segment, is_held = (
+            column[of_sample] for column in (self._edges, self._segment, held)
+        )
+        own = [part for part in self._parts if part.cuts_own_sample]
+        first, last = (
+            np.concatenate([getattr(part, name) for part in own])
+            for name in ("first_rank", "last_rank")
+        )
+        np.add.at(counts, self.cells.find(edges, segment)[is_held], (last - first + 1)[is_held])
+        previous = np.where(np.diff(segment, prepend=-1) == 0, np.roll(last, 1), 0)
+        np.add.at(
+            counts, self.cells.find(next_double(edges, -np.inf), segment), first - 1 - previous
+        )
+        highest = np.zeros(len(self._parts), dtype=np.int64)
+        np.maximum.at(highest, segment, last)
+        counts[self.cells.first[1:] - 1] += [part.n_rows or 0 for part in self._parts] - highest
+        return counts
+
+
+def next_double(values: FloatArray, towards: float) -> FloatArray:
+    """The next double after each value."""
+    with np.errstate(
+        all="ignore"
+    ):  # numpy reports an underflow next to 0 and an overflow next to the largest double
+        return np.nextafter(values, towards)
 
 
 class Bins(Partition):

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray, IntArray, Keys
-from calibrant.cells.bins import Bins
-from calibrant.cells.layout import next_double
+from calibrant.cells.bins import Bins, next_double
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.params.random import RandomSource
 

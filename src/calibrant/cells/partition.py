@@ -17,7 +17,8 @@ from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import as_numbers, as_scores
 from calibrant.params.declared_state import NOTHING_KNOWN, Saved, restored, stored
 from calibrant.params.kind import Known
-from calibrant.params.rules import SCORE_RANGE, Integer, check_bins, check_state
+from calibrant.params.rules import SCORE_RANGE, Integer, check_bins
+from calibrant.params.saved_state import check_state
 from calibrant.text.sentences import Setting, shown
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant import kernels
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
-from calibrant.cells.bins import Bins
-from calibrant.cells.layout import next_double
+from calibrant.cells.bins import Bins, next_double
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import as_scores, check_in_range
 from calibrant.params.kind import Entry, EntryTable, Known

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.cells.attribute_levels import AttributeLevels
 from calibrant.errors import InvalidValueError
-from calibrant.kernels.hash import mixed
+from calibrant.params.random import mixed
 from calibrant.text.numbers import counted
 
 MOST_ORDERS = 3

@@ -39,7 +39,7 @@ from calibrant.guarantee.class_wise import ClassWiseGuarantee
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.params.frames import framed
-from calibrant.params.replaced import ALPHA, replaces
+from calibrant.params.rules import ALPHA, replaces
 from calibrant.text.sentences import Setting, Text, shown
 
 _SORTED = (

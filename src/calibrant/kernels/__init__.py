@@ -1,7 +1,7 @@
 """The per-row work: finding a score's cell, counting, table lookup, order statistics, and input
 checks.
 
-Everything runs with numpy. Four functions are also compiled by numba, the extra ``[fast]``. Through
+Everything runs with numpy. Three functions are also compiled by numba, the extra ``[fast]``. Through
 the public API they are 1.5 to 2.3 times as fast for scores that all differ (uniform, logits,
 float32), and 1.9 to 4.2 times for tied ones. Processor time in nanoseconds per row, for 10^7 rows,
 one thread, best of five alternating runs on a busy machine, for uniform scores and for scores with
@@ -13,7 +13,6 @@ job                                     through               numpy         numb
 `order_statistics` and `count`          fit, 15 bins          13.5, 22.5    8.7, 6.3
 `count`                                 Tally.from_data       7.2, 6.7      4.5, 3.4
 `look_up`                               predict               5.3, 6.5      2.7, 2.9
-`venn_abers.multiprobabilities`         VennAbersCalibrator   1360          87
 `assign`                                (loop of `look_up`)
 `encode`, `first_nonfinite`             every fit             numpy only
 ======================================  ====================  ============  ============
@@ -22,10 +21,10 @@ numba is used if it is installed and there are enough rows to repay loading it (
 disk cache, 1 to 3 s the first time); it is imported only then. Neither the implementation nor the
 number of threads ever changes a result.
 
-The modules: `_chunks` (rows in chunks), `_grid` (from a score to its cell by arithmetic), `_numpy`
-and `_numba` (two implementations of the same passes), `_select` (order statistics, from these
-passes), `_curves` (values of a curve), `venn_abers`, `libraries` (torch and CuPy arrays), `device`
-(work on a GPU).
+The modules: `_grid` (from a score to its cell by arithmetic), `_numpy` and `_numba` (two
+implementations of the same passes over chunks of rows), `_select` (order statistics of many rows,
+from these passes), `_curves` (values of a curve), `libraries` (torch and CuPy arrays), `device`
+(work on a GPU), `hash` (the constants of a hash).
 
 Scores are one-dimensional float64 or float32 arrays of any stride. They are finite and already
 checked, unless `limits` are given. Cuts are finite and strictly increasing. float32 scores are
@@ -42,7 +41,9 @@ from numpy.typing import NDArray
 
 from calibrant._typing import FloatArray, IndexArray, IntArray
 from calibrant.kernels import _numpy, _select
-from calibrant.kernels._chunks import (
+from calibrant.kernels._curves import Along, shape_along, values_along
+from calibrant.kernels._grid import CutKeys, build
+from calibrant.kernels._numpy import (
     Limits,
     OutsideLimitsError,
     encode,
@@ -50,8 +51,6 @@ from calibrant.kernels._chunks import (
     inside,
     over_threads,
 )
-from calibrant.kernels._curves import Along, shape_along, values_along
-from calibrant.kernels._grid import CutKeys, build
 
 __all__ = [
     "OutsideLimitsError",
@@ -150,6 +149,8 @@ def assign(
     >>> assign(np.array([0.1, 0.5, 0.9]), np.array([0.5]))
     array([0, 1, 1])
     """
+    if scores.shape[0] < PLAIN_ROWS and implementation is None:
+        return cuts.searchsorted(scores, side="right")
     return _looked_up(scores, cuts, np.arange(cuts.shape[0] + 1), None, threads, implementation)
 
 
@@ -341,12 +342,14 @@ def order_statistics(
     >>> order_statistics(np.array([0.9, 0.1, 0.5]), np.array([1, 2]))
     array([0.1, 0.5])
     """
+    ranks = np.asarray(ranks, np.int64)
+    if scores.shape[0] <= _select.SORT_ROWS:
+        # zeros of both signs are equal, and their order depends on the method: return positive ones
+        return _numpy.sorted_at(scores, ranks) + 0.0
     module = _compiled(scores.shape[0], implementation) or _numpy
 
     def rows_between(part: NDArray[Any], cuts: FloatArray) -> IntArray:
         no_labels = np.zeros(part.shape[0], np.uint8)
         return count(part, no_labels, cuts, threads=threads, implementation=implementation)[0]
 
-    return _select.order_statistics(
-        scores, np.asarray(ranks, np.int64), module, rows_between, threads
-    )
+    return _select.order_statistics(scores, ranks, module, rows_between, threads)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._typing import FloatArray, IndexArray
-from calibrant.kernels._chunks import CHUNK_ROWS
+from calibrant.kernels._numpy import CHUNK_ROWS
 
 LINE = 3
 """Numbers that describe a line: where its cell begins, the value there, and the slope.

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._typing import FloatArray, IntArray
-from calibrant.kernels._chunks import CHUNK_ROWS, Limits, OutsideLimitsError, chunks
 from calibrant.kernels._grid import MAGIC, POSITIVE_BITS, CutKeys
+from calibrant.kernels._numpy import CHUNK_ROWS, Limits, OutsideLimitsError, chunks
 
 BLOCK = 1024  # rows whose keys are computed together, so that the compiler can vectorise
 # histograms filled in turn: otherwise consecutive equal scores would wait for each other's store

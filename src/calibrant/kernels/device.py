@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._typing import FloatArray, IntArray
-from calibrant.kernels._chunks import Limits, OutsideLimitsError
+from calibrant.kernels._numpy import Limits, OutsideLimitsError
 from calibrant.kernels.libraries import (
     DeviceArray,
     dtype,

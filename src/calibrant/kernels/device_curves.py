@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from calibrant._typing import FloatArray
 from calibrant.kernels import device
-from calibrant.kernels._chunks import Limits, OutsideLimitsError
 from calibrant.kernels._curves import LINE, shape_along
+from calibrant.kernels._numpy import Limits, OutsideLimitsError
 from calibrant.kernels.libraries import DeviceArray, like
 
 

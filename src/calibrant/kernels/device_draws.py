@@ -198,7 +198,7 @@ def sums_of_rows(scores: DeviceArray, codes: DeviceArray) -> list[tuple[int, int
 
 
 def hashes(keys: DeviceArray, plus: int) -> DeviceArray:
-    """64 random bits for each key, as in `calibrant.kernels.hash.mixed`, as signed integers."""
+    """64 random bits for each key, as in `calibrant.params.random.mixed`, as signed integers."""
     return _scrambled(keys + _signed((plus + GOLDEN) % 2**64), ROUNDS)
 
 

@@ -28,8 +28,8 @@ from calibrant.params.arrays import (
 )
 from calibrant.params.frames import FrameOutput
 from calibrant.params.labels import of_one_kind
-from calibrant.params.rules import CheckedParameters, Choice, RuleTable, check_state
-from calibrant.params.saved_state import check_schema, read_labels
+from calibrant.params.rules import CheckedParameters, Choice, RuleTable
+from calibrant.params.saved_state import check_schema, check_state, read_labels
 from calibrant.sample.reader import is_scored
 from calibrant.text.sentences import Setting, shown
 

@@ -20,7 +20,8 @@ from calibrant.guarantee.class_wise import ClassWiseGuarantee
 from calibrant.multiclass.class_columns import ColumnsCalibrator, OneClass
 from calibrant.params.frames import predicts
 from calibrant.params.labels import CODED
-from calibrant.params.rules import check_state, error_budget
+from calibrant.params.rules import error_budget
+from calibrant.params.saved_state import check_state
 from calibrant.text.sentences import shown
 
 

@@ -24,7 +24,7 @@ from calibrant.guarantee.statement import Event
 from calibrant.multiclass.class_columns import ColumnsCalibrator, OneClass
 from calibrant.params.frames import predicts
 from calibrant.params.labels import CODED
-from calibrant.params.rules import check_state
+from calibrant.params.saved_state import check_state
 from calibrant.sample.reader import read_rows
 from calibrant.text.sentences import shown
 

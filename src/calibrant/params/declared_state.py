@@ -36,8 +36,7 @@ from calibrant._lock import Locked
 from calibrant.errors import CalibrantError
 from calibrant.params.kind import Entry, EntryTable, Kind, Known
 from calibrant.params.labels import Classes
-from calibrant.params.rules import check_state
-from calibrant.params.saved_state import check_schema, read_classes
+from calibrant.params.saved_state import check_schema, check_state, read_classes
 from calibrant.params.state_kinds import a_list, found_at, within
 
 S = TypeVar("S", bound="Saved")

@@ -13,6 +13,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from numbers import Real
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
@@ -24,6 +25,9 @@ from calibrant.text.sentences import did_you_mean, shown
 
 T = TypeVar("T", covariant=True)
 S = TypeVar("S")
+Estimator = TypeVar("Estimator", bound=type)
+ALPHA = "use confidence_level, which is 1 - alpha"
+"""What replaces `alpha`, a parameter of other libraries; see `replaces`."""
 _GENERATORS = (np.random.Generator, np.random.RandomState, np.random.SeedSequence)
 _MOST_BINS = 10**7  # their edges take 80 MB
 _THREADS_PER_CORE = 8  # more would cost memory without any gain
@@ -371,6 +375,38 @@ class CheckedParameters:
             rule.check(name, getattr(self, name))
 
 
+def replaces(**advice: str) -> Callable[[Estimator], Estimator]:
+    """Decorate a class so that its constructor says what replaces a parameter of another library.
+
+    Python would only say that the argument is unexpected. The signature is unchanged.
+
+    Examples
+    --------
+    >>> from calibrant import BinningCalibrator
+    >>> try:
+    ...     BinningCalibrator(alpha=0.1)
+    ... except TypeError as error:
+    ...     print(error)
+    alpha must be left out; got 0.1: use confidence_level, which is 1 - alpha
+    """
+
+    def decorate(estimator: Estimator) -> Estimator:
+        made: Callable[..., None] = vars(estimator)["__init__"]
+
+        @wraps(made)
+        def told(self: Any, *args: Any, **parameters: Any) -> None:
+            for name, instead in advice.items():
+                if name in parameters:
+                    got = shown(parameters[name])
+                    raise InvalidTypeError(name, "be left out", got=got, advice=instead)
+            made(self, *args, **parameters)
+
+        estimator.__init__ = told  # type: ignore[misc]
+        return estimator
+
+    return decorate
+
+
 def check_type(name: str, value: object, kind: type, words: str) -> None:
     """Raise an error that names the parameter and the type given, if the object has the wrong type.
 
@@ -398,20 +434,6 @@ def error_budget(confidence_level: Any) -> float:
         1.0 - OPEN_UNIT.check("confidence_level", confidence_level),
         math.nextafter(1.0, 0.0),
     )
-
-
-def check_state(state: Any, keys: Collection[str] = ()) -> None:
-    """Raise an error unless it is a mapping with these keys, as `to_dict` returns."""
-    if not isinstance(state, Mapping):
-        raise InvalidTypeError(
-            "state", "be the dict that to_dict returned", got=type(state).__name__
-        )
-    absent = [key for key in keys if key not in state]
-    if absent:
-        got = ", ".join(map(repr, list(state)[:20])) or "an empty one"
-        raise InvalidValueError(
-            "state", f"have the key {absent[0]!r}, as to_dict writes it", got=got
-        )
 
 
 def thread_count(n_jobs: Any) -> int:

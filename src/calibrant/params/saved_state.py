@@ -10,10 +10,24 @@ from calibrant._typing import FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import as_numbers
 from calibrant.params.labels import Classes, name_classes
-from calibrant.params.rules import Integer, check_state
+from calibrant.params.rules import Integer
 from calibrant.text.sentences import shown
 
 _LARGEST_COUNT = 2**53
+
+
+def check_state(state: Any, keys: Collection[str] = ()) -> None:
+    """Raise an error unless it is a mapping with these keys, as `to_dict` returns."""
+    if not isinstance(state, Mapping):
+        raise InvalidTypeError(
+            "state", "be the dict that to_dict returned", got=type(state).__name__
+        )
+    absent = [key for key in keys if key not in state]
+    if absent:
+        got = ", ".join(map(repr, list(state)[:20])) or "an empty one"
+        raise InvalidValueError(
+            "state", f"have the key {absent[0]!r}, as to_dict writes it", got=got
+        )
 
 
 def check_schema(state: Any, schema: str, keys: Collection[str]) -> None:

@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from calibrant._optional import pa
 from calibrant._typing import Keys, Seed
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.kernels.hash import mixed
-from calibrant.params.random import RandomSource
+from calibrant.params.random import RandomSource, mixed
 
 DRAW_RULE = 3
 """Version of the rule by which rows are drawn. Files with a draw record it.

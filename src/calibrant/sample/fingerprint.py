@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._typing import Keys
-from calibrant.kernels.hash import mixed
-from calibrant.params.random import RowSums
+from calibrant.params.random import RowSums, mixed
 from calibrant.sample.batch import BatchRows, Coded, Work, read_batch
 from calibrant.sample.facts import Reach
 from calibrant.sample.faults import Faults, Place

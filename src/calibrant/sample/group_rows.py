@@ -16,8 +16,7 @@ from calibrant._typing import IntArray, Keys
 from calibrant.cells.bins import Bins
 from calibrant.cells.group_counts import GroupCounts, block_of
 from calibrant.errors import InvalidValueError
-from calibrant.kernels.hash import mixed
-from calibrant.params.random import RandomSource
+from calibrant.params.random import RandomSource, mixed
 from calibrant.sample.batch import Columns, Work, read_batch
 from calibrant.sample.counts import segment_numbers
 from calibrant.sample.draw import Draw

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from calibrant._typing import ArrayLike, BoolArray, IndexArray, Keys
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.kernels.hash import mixed
 from calibrant.params.arrays import as_column, at_row, is_missing, missing_entry
-from calibrant.params.random import RandomSource
+from calibrant.params.random import RandomSource, mixed
 from calibrant.sample.draw import value_keys
 
 _FINER = ("ps", "fs", "as")  # than the units that engines support

@@ -30,9 +30,8 @@ from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidValueError
-from calibrant.kernels.hash import mixed
 from calibrant.params.labels import Classes, settle_classes
-from calibrant.params.random import RandomSource
+from calibrant.params.random import RandomSource, mixed
 from calibrant.sample.batch import missing_column
 from calibrant.sample.counts import Count, Counted, CountKnots, KindSums
 from calibrant.sample.cross_counts import CountCross, CrossCounts, TakeDrawn

@@ -12,8 +12,7 @@ import numpy as np
 from calibrant._typing import FloatArray, IndexArray, Keys
 from calibrant.cells.bins import OTHER
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.kernels.hash import mixed
-from calibrant.params.random import RowSums
+from calibrant.params.random import RowSums, mixed
 from calibrant.sample.batch import BatchRows, Coded, Columns, Work, read_batch
 from calibrant.sample.draw import Draw, SmallestHashes, repeated, smallest
 from calibrant.sample.faults import Fault, Faults, Place

@@ -21,10 +21,7 @@ from calibrant.params.arrays import as_scores
 from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes
 from calibrant.params.random import RandomSource, seed_number
-from calibrant.params.rules import (
-    Number,
-    error_budget,
-)
+from calibrant.params.rules import Number, error_budget
 from calibrant.params.state_kinds import Maybe, Nested
 from calibrant.sample.facts import RowFacts
 from calibrant.sample.reader import ONE_ROW_EACH, check_no_weights, is_scored, one_row_each

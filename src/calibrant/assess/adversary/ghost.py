@@ -14,7 +14,8 @@ from sklearn.base import clone
 from calibrant._typing import CodeArray, FloatArray, IntArray, Keys, ScoreMap
 from calibrant.calibrators.regions.weakness import reported_by_caller
 from calibrant.errors import InvalidTypeError
-from calibrant.kernels.hash import GOLDEN, mixed
+from calibrant.kernels.hash import GOLDEN
+from calibrant.params.random import mixed
 from calibrant.params.rules import Integer
 
 # 10^12 points: a million draws repeat a point with probability 0.4, and 10^5 draws with 0.005

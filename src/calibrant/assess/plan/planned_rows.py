@@ -17,10 +17,7 @@ from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidValueError
 from calibrant.limits.error_budget import ABSORBED_SHARE, budgets
 from calibrant.limits.methods import METHODS, get_method
-from calibrant.params.rules import (
-    Number,
-    error_budget,
-)
+from calibrant.params.rules import Number, error_budget
 from calibrant.text.sentences import Setting
 
 INTERVALS = tuple(name for name, method in METHODS.items() if method.largest_radius is not None)

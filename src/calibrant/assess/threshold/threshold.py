@@ -17,14 +17,7 @@ from calibrant.calibrators.regions.weighted_rows import kept_rows
 from calibrant.errors import GroupCapWarning, InvalidTypeError, InvalidValueError, warn_caller
 from calibrant.params.arrays import as_numbers
 from calibrant.params.random import seed_number
-from calibrant.params.rules import (
-    FRACTION_OR_COUNT,
-    OPEN_UNIT,
-    Choice,
-    Number,
-    Only,
-    error_budget,
-)
+from calibrant.params.rules import FRACTION_OR_COUNT, OPEN_UNIT, Choice, Number, Only, error_budget
 from calibrant.sample.reader import bound_of, read_judged
 from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample

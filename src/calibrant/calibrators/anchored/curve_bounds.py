@@ -37,8 +37,8 @@ from typing import Protocol, Self
 import numpy as np
 
 from calibrant._typing import BoolArray, FloatArray, IntArray
-from calibrant.calibrators._held_out import Guess
 from calibrant.calibrators.anchored.pieces import Pieces
+from calibrant.calibrators.anchored.pilot_rows import Guess
 from calibrant.cells.knots import Knots
 from calibrant.limits.interval import Interval
 

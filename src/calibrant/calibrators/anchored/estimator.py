@@ -53,8 +53,7 @@ from calibrant.limits.interval import Interval
 from calibrant.params.declared_state import Inline
 from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes
-from calibrant.params.replaced import ALPHA, replaces
-from calibrant.params.rules import Choice, Instance, RuleTable
+from calibrant.params.rules import ALPHA, Choice, Instance, RuleTable, replaces
 from calibrant.params.state_kinds import Nested
 from calibrant.sample.facts import RowFacts
 from calibrant.sample.reader import read_rows, refuse, refuse_segments

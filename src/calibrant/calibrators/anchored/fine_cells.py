@@ -10,9 +10,8 @@ import numpy as np
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.calibrators.anchored.pieces import ROUNDING, Pieces
 from calibrant.calibrators.curves.curve_calibrator import DistinctScores
-from calibrant.cells.bins import Bins
+from calibrant.cells.bins import Bins, next_double
 from calibrant.cells.knots import first_inside
-from calibrant.cells.layout import next_double
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.sample.rows import Rows
 

@@ -14,9 +14,8 @@ from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray
 from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
 from calibrant.calibrators.tables.steps import steps_of_bins
 from calibrant.calibrators.tables.table import Table
-from calibrant.cells.bins import Bins
+from calibrant.cells.bins import Bins, next_double
 from calibrant.cells.knots import first_inside, straight_cells
-from calibrant.cells.layout import next_double
 from calibrant.cells.lines import Lines
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.errors import InvalidValueError

@@ -1,5 +1,5 @@
-"""What pilot rows determine before any row is counted: a first curve, the knots of curves, and how
-far curves may move beyond the pilot scores.
+"""What pilot rows determine before any row is counted: a first curve, the knots of curves, how far
+curves may move beyond the pilot scores, and guesses at variances in each region.
 """
 
 from collections.abc import Hashable, Mapping
@@ -11,12 +11,12 @@ from typing import Any, Self
 import numpy as np
 
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
-from calibrant.calibrators._held_out import Guess
 from calibrant.calibrators.anchored.curve_choice import Curve, first_curve, is_falling
 from calibrant.calibrators.curves.curve_calibrator import DistinctScores
 from calibrant.cells.bins import Bins
 from calibrant.cells.knots import Knots, RowHashes
 from calibrant.cells.score_partition import ScorePartition
+from calibrant.limits.error_budget import even_widths
 from calibrant.params.random import RandomSource
 from calibrant.sample.sources.memory import MemoryRows
 
@@ -38,11 +38,104 @@ _OWN_PILOT = 50  # pilot rows from which on a segment has its own first curve an
 _NEAREST = 0.01  # distance to 0 and 1, if the score itself is the first curve
 # share of the standard error of a rate times the rows: how far curves move beyond pilot rows
 _MOST_BEYOND = 0.015
+_TRUSTED = 20.0  # rows that the probabilities themselves count as in a guess from pilot rows
+_GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 
 
 def has_pilot(drawn: Mapping[Hashable, Any]) -> bool:
     """Whether enough rows were drawn for a first curve."""
     return sum(map(len, drawn.values())) >= _FEWEST_ROWS
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RegionUnits:
+    """The units of one region: label minus probability, and the probability.
+
+    For a group, the means over its rows.
+    """
+
+    errors: FloatArray
+    scores: FloatArray
+    weights: FloatArray | None = None
+
+    @property
+    def average(self) -> float:
+        """The average probability; NaN without units."""
+        return float(np.average(self.scores, weights=self.weights)) if self.scores.size else np.nan
+
+    @property
+    def positives(self) -> int:
+        """The number of positive single rows."""
+        return int(np.rint((self.errors + self.scores).sum()))
+
+    def typical(self, n_units: int) -> "RegionUnits":
+        """`n_units` typical units: taken at even steps in the order of their errors.
+
+        They are mixed evenly, as in a random order, by multiples of the golden ratio. Empty if
+        there are none to choose from.
+        """
+        if not self.errors.size or not n_units:
+            return RegionUnits(self.errors[:0], self.scores[:0])
+        step = (np.arange(n_units) + 0.5) * (self.errors.size / n_units)
+        mixed = np.argsort(np.arange(1, n_units + 1) * _GOLDEN % 1.0, kind="stable")
+        rows = np.argsort(self.errors, kind="stable")[step.astype(np.intp)[mixed]]
+        return RegionUnits(self.errors[rows], self.scores[rows])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Guess:
+    """The estimates from pilot rows for each region.
+
+    Attributes
+    ----------
+    rate, spread : float arrays of shape (n_regions,)
+        The rate, and the variance of p.
+    of_errors, of_scores : float arrays of shape (n_regions,)
+        The variance of label minus probability, and of the probability: of weighted units.
+    weight : float array of shape (n_regions,)
+        The mean weight of a unit.
+    """
+
+    rate: FloatArray
+    spread: FloatArray
+    of_errors: FloatArray
+    of_scores: FloatArray
+    weight: FloatArray
+
+    @classmethod
+    def of(cls, pilot: list[RegionUnits], bounds: FloatArray) -> Self:
+        """The guess from the units of pilot rows."""
+        rows = [_guessed(units, *ends) for units, ends in zip(pilot, bounds.tolist(), strict=True)]
+        return cls(*np.array(rows).T)
+
+    def shares(self, n_units: IntArray | FloatArray, alpha: float) -> FloatArray:
+        """Shares of the error budget with which limits are about equally wide; they add up to 1."""
+        n = np.maximum(n_units, 1)
+        return even_widths(np.sqrt(self.of_errors / (n * self.weight**2) + 1.0 / n**2), alpha)
+
+
+def _guessed(units: RegionUnits, low: float, high: float) -> tuple[float, ...]:
+    """The guess for one region; the midpoint of its probabilities counts as some more rows."""
+    weights = np.ones(units.errors.size) if units.weights is None else units.weights
+    middle = (low + high) / 2.0
+    n = units.errors.size + _TRUSTED
+    weight = (
+        (weights.sum() + _TRUSTED) / n
+        if units.weights is None
+        else weights.mean()
+        if weights.size
+        else 1.0
+    )
+    score = (float((weights * units.scores).sum()) + _TRUSTED * weight * middle) / (n * weight)
+    rate = np.clip(score + float((weights * units.errors).sum()) / (n * weight), 1e-6, 1.0 - 1e-6)
+    prior = score * (1.0 - score) * weight**2
+    of_errors = (float(((weights * units.errors) ** 2).sum()) + _TRUSTED * prior) / n
+    width = (high - low) ** 2 / 12.0
+    spread = (float((weights * (units.scores - score) ** 2).sum()) / weight + _TRUSTED * width) / n
+    of_scores = (
+        float(((weights * (units.scores - score)) ** 2).sum()) + _TRUSTED * width * weight**2
+    ) / n
+    return float(rate), spread, of_errors, of_scores, weight
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,6 @@ from typing import Self
 import numpy as np
 
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
-from calibrant.calibrators._held_out import SKEWED, Guess, RegionUnits
 from calibrant.calibrators.anchored.curve_bounds import (
     CURVE_SHARE,
     MOVED_SHARE,
@@ -19,6 +18,7 @@ from calibrant.calibrators.anchored.curve_bounds import (
     CurveEvidence,
     CurveLimits,
 )
+from calibrant.calibrators.anchored.pilot_rows import Guess, RegionUnits
 from calibrant.cells.knots import Knots, RowHashes
 from calibrant.limits.bet_walk import FEW_STEPS
 from calibrant.limits.binomial import lower_limit, upper_limit
@@ -30,6 +30,8 @@ from calibrant.params.random import RandomSource
 _AT_ONCE = 64  # regions whose bets are placed together
 _STEP_ERRORS = 4.5  # approximate standard errors of a share of rows that simultaneous limits leave
 _RATE_ERRORS = 3.0  # the same, for a rate
+# skewness over the square root of the rows from which on exact limits are narrower than bets
+_SKEWED = 0.08
 # approximate gain of exact limits over bets, per skewness over the root of the rows
 _SKEW_COST = 1.0
 
@@ -192,7 +194,7 @@ class PlainRows:
         unexplained = np.clip(1.0 - guess.spread / variance, 0.0, 1.0)
         of_exact = unknown + half_width * (1.0 - np.sqrt(unexplained))
         is_narrower = of_exact < _SKEW_COST * skewness * half_width
-        return np.asarray(((skewness > SKEWED) & is_narrower) | (n_knots == 1))
+        return np.asarray(((skewness > _SKEWED) & is_narrower) | (n_knots == 1))
 
     def _gaps(self, tail: float) -> FloatArray:
         """Exact binomial limits on the share of rows at knots up to each one."""

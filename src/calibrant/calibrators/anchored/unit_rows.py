@@ -14,7 +14,7 @@ from typing import Self
 import numpy as np
 
 from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray, IntArray
-from calibrant.calibrators._held_out import RegionUnits
+from calibrant.calibrators.anchored.pilot_rows import RegionUnits
 from calibrant.calibrators.regions.weighted_rows import weights_of
 from calibrant.cells.knots import Knots
 from calibrant.cells.units import Counting, turns

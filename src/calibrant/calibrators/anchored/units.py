@@ -28,13 +28,13 @@ from typing import Self
 import numpy as np
 
 from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray, IntArray
-from calibrant.calibrators._held_out import Guess, RegionUnits
 from calibrant.calibrators.anchored.curve_bounds import (
     CURVE_SHARE,
     MOVED_SHARE,
     CurveEvidence,
     CurveLimits,
 )
+from calibrant.calibrators.anchored.pilot_rows import Guess, RegionUnits
 from calibrant.calibrators.anchored.unit_rows import UnitRows, rounded_counts
 from calibrant.calibrators.regions.binned_rows import Binned
 from calibrant.cells.knots import Knots

@@ -16,6 +16,7 @@ from calibrant.limits.methods import METHODS
 from calibrant.limits.shift.evidence import WEIGHT_FLOOR
 from calibrant.params import rules
 from calibrant.params.bounds import GROUP_SIZE, GROUP_TARGET, WEIGHT_BOUND
+from calibrant.params.saved_state import check_state
 from calibrant.sample.reader import bound_of
 from calibrant.text.sentences import Setting, shown
 
@@ -116,7 +117,7 @@ class Stated:
     @classmethod
     def from_dict(cls, saved: Any) -> Self:
         """Read back what `to_dict` wrote."""
-        rules.check_state(saved)
+        check_state(saved)
         if unknown := [name for name in saved if name not in _STATED_RULES]:
             raise InvalidValueError(
                 "stated", f"have entries among {list(_STATED_RULES)}", got=shown(unknown[0])

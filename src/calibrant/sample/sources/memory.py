@@ -25,10 +25,9 @@ from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally
 from calibrant.cells.units import RowUnits
 from calibrant.errors import InvalidValueError
-from calibrant.kernels.hash import small_hashes
 from calibrant.params.arrays import check_in_range
 from calibrant.params.labels import Classes, settle_classes
-from calibrant.params.random import RandomSource, RowSums, fingerprint_of, text_keys
+from calibrant.params.random import RandomSource, RowSums, fingerprint_of, small_hashes, text_keys
 from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.batch import Coded, Columns, Result, Work, grouped
 from calibrant.sample.bounds import NO_BOUNDS, DataBounds
@@ -38,8 +37,6 @@ from calibrant.sample.groups import Groups
 from calibrant.sample.rows import Rows, Split
 from calibrant.sample.taken_rows import COLLECT_LIMIT
 from calibrant.text.sentences import Setting
-
-_FEW_ROWS = 1_000  # up to this many rows, sorting is faster than searching for the ranks
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -231,10 +228,10 @@ class MemoryRows(Rows):
     def _ranked(
         self, scores: NDArray[Any], ranks: IntArray, repeats: IntArray | None
     ) -> FloatArray:
-        if repeats is None and len(scores) > _FEW_ROWS:
+        if repeats is None:
             return kernels.order_statistics(scores, ranks, threads=self.threads)
         order = np.argsort(scores, kind="stable")
-        rows = ranks - 1 if repeats is None else np.searchsorted(np.cumsum(repeats[order]), ranks)
+        rows = np.searchsorted(np.cumsum(repeats[order]), ranks)
         return np.asarray(scores[order[rows]], dtype=np.float64) + 0.0
 
     def fingerprint(self) -> int:
