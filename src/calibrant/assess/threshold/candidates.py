@@ -6,7 +6,6 @@ reversed, so one search serves both.
 """
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
@@ -15,13 +14,9 @@ from scipy.special import ndtri
 from scipy.stats import binom
 
 from calibrant._typing import BoolArray, CodeArray, FloatArray, IntArray
-from calibrant.cells.group_counts import GroupCounts, block_of
-from calibrant.cells.tally import Tally
+from calibrant.cells.unit_sums import UnitSums
 from calibrant.limits.binomial import lower_limit
 from calibrant.limits.group_limits import proved_above
-from calibrant.limits.group_sums import GroupDesign
-from calibrant.params.random import RandomSource
-from calibrant.sample.groups import Groups
 
 Count = TypeVar("Count", int, IntArray)
 _CANDIDATES = 100  # between the start and the end, and as many again close to the expected answer
@@ -32,7 +27,7 @@ _POWER = 0.9  # of the number of labels that would probably be enough
 class Confusion(NamedTuple, Generic[Count]):
     """Counted rows by decision and label.
 
-    Or arrays, with an entry per threshold.
+    Or arrays, with an entry per threshold or per group.
     """
 
     tp: Count
@@ -144,29 +139,11 @@ class Ladder:
 class GroupLadder(Ladder):
     """A ladder for grouped rows: one test of whole groups at each threshold, by betting."""
 
-    tally: Tally
-    design: GroupDesign
+    sums: UnitSums
 
     def passed(self, target: float, alpha: float) -> BoolArray:
         """Whether the bet on the groups' sums at each threshold has reached 1 / alpha."""
-        return proved_above(self.tally, self.design, target, alpha)
-
-
-def nested_groups(
-    sets: Iterable[tuple[BoolArray, BoolArray]], groups: Groups, blocks: RandomSource
-) -> Tally:
-    """The rows of each group in several sets of rows, and the correct ones; sets may overlap."""
-    cells = []
-    number = groups.codes
-    block = block_of(groups.keys, blocks)
-    for place, (chosen, right) in enumerate(sets):
-        rows = np.bincount(number[chosen], minlength=block.size)
-        hits = np.bincount(number[chosen & right], minlength=block.size)
-        seen = np.flatnonzero(rows)
-        cells.append(np.stack([np.full(seen.size, place), rows[seen], hits[seen], block[seen]]))
-    region, rows, hits, in_block = np.concatenate(cells, axis=1)
-    table = GroupCounts.from_cells(region, rows, hits, None, in_block, None, block.size)
-    return Tally(*table.totals(len(cells)), groups=table)
+        return proved_above(self.sums, target, alpha)
 
 
 def labels_that_would_do(
