@@ -6,7 +6,7 @@ merged, with no second code path.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -220,6 +220,20 @@ class Tally(Saved):
         return tally
 
     @classmethod
+    def of_one_label(
+        cls, counts: IntArray, uncounted: int = 0, weights: WeightSums | None = None
+    ) -> Self:
+        """Rows with one label, which counts as the negative one until it is known which is."""
+        return cls(counts, np.zeros_like(counts), uncounted, weights=weights)
+
+    def all_positive(self) -> Tally:
+        """The same rows, all with the positive label."""
+        weights = self.weights
+        if weights is not None:
+            weights = replace(weights, wy=weights.w, w2y=weights.w2)
+        return Tally(self.counts, self.counts, self.uncounted, self.over, weights)
+
+    @classmethod
     def from_data(
         cls,
         partition: Partition,
@@ -324,7 +338,7 @@ class Tally(Saved):
     @property
     def n_rows(self) -> int:
         """The number of rows, in regions or in none."""
-        return sum(map(int, self.counts)) + self.uncounted
+        return int(sum(self.counts.tolist())) + self.uncounted
 
     @property
     def rates(self) -> FloatArray:
