@@ -72,7 +72,7 @@ class CountedGroups:
 
     Attributes
     ----------
-    sums : GroupSums
+    sums : UnitSums
         The weights and rates of groups in regions.
     limits : Interval
         Limits on the rates.
@@ -80,7 +80,7 @@ class CountedGroups:
         What a guarantee has to say about the groups.
     """
 
-    sums: GroupSums
+    sums: UnitSums
     limits: Interval
     facts: GroupFacts
 
