@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.isotonic import isotonic_regression
 
 from calibrant import VennAbersCalibrator
-from calibrant.calibrators.curves.curve_calibrator import DistinctScores
+from calibrant.cells.tally import ScoreCounts
 from calibrant.kernels import venn_abers
 
 POINTS = [0.0, 0.07, 0.3, 0.5, 0.62, 0.9, 1.0]
@@ -98,7 +98,7 @@ def test_numba_and_python_agree_to_the_last_bit(kind):
         y[:] = 1
     elif kind != "plain":
         y = ((scores > 0.4) == (kind == "separable")).astype(np.uint8)
-    rows = DistinctScores.of(scores, y)
+    rows = ScoreCounts.of(scores, y)
     plain, compiled = (
         venn_abers.multiprobabilities(rows.counts, rows.positives, implementation=name)
         for name in ("numpy", "numba")

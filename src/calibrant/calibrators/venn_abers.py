@@ -10,10 +10,11 @@ import numpy as np
 from calibrant import kernels
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.claims import BINNED_INSTEAD, WeakerGuarantee
-from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator, DistinctScores
+from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator
 from calibrant.calibrators.score_calibrator import FACTS
 from calibrant.calibrators.tables.steps import steps_everywhere
 from calibrant.calibrators.tables.table import StepFunction, Table
+from calibrant.cells.tally import ScoreCounts
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.kernels.venn_abers import multiprobabilities
@@ -137,7 +138,7 @@ class VennAbersCalibrator(CurveCalibrator):
         beside = {"sample_weight": sample_weight, "groups": groups, "classes": classes}
         return self._fit_rows(one_row_each(self._read(scores, y, **beside)))
 
-    def _learn(self, rows: DistinctScores) -> dict[str, Any]:
+    def _learn(self, rows: ScoreCounts) -> dict[str, Any]:
         z = rows.scores
         at_p0, at_p1 = multiprobabilities(*rows.whole)
         # p0 is constant on [z_j, z_j+1) and 0 below all scores; p1 is constant on (z_j, z_j+1] and

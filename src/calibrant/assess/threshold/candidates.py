@@ -14,6 +14,7 @@ from scipy.special import ndtri
 from scipy.stats import binom
 
 from calibrant._typing import BoolArray, CodeArray, FloatArray, IntArray
+from calibrant.cells.tally import ScoreCounts
 from calibrant.cells.unit_sums import UnitSums
 from calibrant.limits.binomial import lower_limit
 from calibrant.limits.group_limits import proved_above
@@ -68,7 +69,7 @@ def candidates(
     continue down to where the drawn rows are clear evidence against the target. Half of them lie
     where the answer is expected.
     """
-    values, n, k = above_each(scores, codes)
+    values, n, k = ScoreCounts.of(scores, codes).from_above()
     evidence = (k - target * n) / np.sqrt(n)
     enough = n * ratio >= 1.5 * rows_needed(target, alpha)
     start = int(np.argmax(np.where(enough, evidence, -np.inf) if enough.any() else evidence))
@@ -80,17 +81,6 @@ def candidates(
     return np.unique(
         np.concatenate([_filled(values[start : end + 1]), _filled(values[near : end + 1])])
     )[::-1]
-
-
-def above_each(scores: FloatArray, codes: CodeArray) -> tuple[FloatArray, IntArray, IntArray]:
-    """The distinct scores in decreasing order, and the numbers of rows and positives at or above
-    each.
-    """
-    order = np.argsort(-scores, kind="stable")
-    ranked = scores[order]
-    rows = np.arange(1, scores.size + 1)
-    last = np.append(ranked[1:] != ranked[:-1], True)  # equal scores are selected together
-    return ranked[last], rows[last], np.cumsum(codes[order], dtype=np.int64)[last]
 
 
 def _filled(values: FloatArray) -> FloatArray:
