@@ -31,11 +31,10 @@ from calibrant.assess.compare_models.model_comparison import PairedDifference, _
 from calibrant.assess.monotone.runs import BandSteps, refutation
 from calibrant.assess.threshold.rank_tests import rows_needed, starts
 from calibrant.calibrators.anchored.curve_choice import chosen
-from calibrant.calibrators.curves.curve_calibrator import DistinctScores
 from calibrant.cells.exact_sums import ExactSums
 from calibrant.cells.group_counts import GroupCounts, _added_up
 from calibrant.cells.score_partition import ScorePartition, _check_ranks
-from calibrant.cells.tally import WeightSums
+from calibrant.cells.tally import ScoreCounts, WeightSums
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.absorbed import region_limits
 from calibrant.intervals import clopper_pearson, get_method
@@ -426,9 +425,9 @@ def test_one_bin_without_a_number_is_refused() -> None:
 
 
 def test_curves_are_compared_from_two_distinct_scores_on() -> None:
-    both = DistinctScores(np.array([0.2, 0.8]), np.array([500, 500]), np.array([100, 400]))
+    both = ScoreCounts(np.array([0.2, 0.8]), np.array([500, 500]), np.array([100, 400]))
     assert chosen(both, "beta").name == "score"
-    one = DistinctScores(np.array([0.2]), np.array([500]), np.array([100]))
+    one = ScoreCounts(np.array([0.2]), np.array([500]), np.array([100]))
     assert chosen(one, "beta").name == "beta"
 
 

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from calibrant import BinningCalibrator, audit
-from calibrant.assess.audit.cell_sums import CellSums
 from calibrant.assess.audit.resolutions import resolve
+from calibrant.cells.tally import ScoreCounts
 from calibrant.intervals import Interval
 from calibrant.limits.non_identical import non_identical
-from calibrant.sample.reader import read_rows
 from worlds.binary import WORLDS, World
 from worlds.guarantees import assert_kept
 
@@ -362,7 +361,7 @@ def test_every_region_lies_in_its_parent_also_where_the_first_value_is_common() 
     scores = np.concatenate(
         [np.full(600, 0.01), rng.uniform(0.1, 1.0, size=400)]
     )  # it fills four of eight bins
-    cells = CellSums.of_rows(read_rows(scores, rng.integers(2, size=1_000)).collect())
+    cells = ScoreCounts.of(scores, rng.integers(2, size=1_000))
     found = resolve(None, cells, 8, 0.1)
     table = found.table
     parent = found.parent

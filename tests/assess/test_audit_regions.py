@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from calibrant import Partition, Tally, audit, scored
-from calibrant.assess.audit.cell_sums import CellSums, finest_bins
+from calibrant.assess.audit.cell_sums import finest_bins, is_finite
+from calibrant.cells.tally import ScoreCounts
 from calibrant.limits.non_identical import non_identical
 
 
@@ -90,8 +91,11 @@ def test_auto_takes_about_the_cube_root_of_the_rows(n: int, bins: int) -> None:
 
 def test_a_score_is_finite_from_twenty_rows_a_value_and_up_to_a_thousand_values() -> None:
     def finite(n_values: int | None, n_rows: int) -> bool:
-        ones = np.ones(1)
-        return CellSums(ones, ones, np.array([n_rows]), np.array([0]), ones, n_values).finite
+        values = np.arange(n_values or 3.0)
+        counts = np.ones(values.size, dtype=int)
+        counts[0] += n_rows - values.size
+        wider = (None, None) if n_values else (values + 0.5, values * counts)
+        return is_finite(ScoreCounts(values, counts, 0 * counts, *wider))
 
     assert finite(5, 100)
     assert not finite(5, 99)
@@ -105,13 +109,14 @@ def test_cells_of_a_tally_are_its_regions_with_rows() -> None:
     scores = np.array([0.25, 0.5, 0.5, 0.75, 0.25])
     partition = Partition.fixed_width(10)
     tally = Tally.from_data(partition, scores, [0, 1, 1, 0, 1], importance_weight=scores)
-    cells = CellSums.of_tally(tally, 3)
-    np.testing.assert_array_equal(cells.low, [0.25, 0.5, 0.75])
-    np.testing.assert_array_equal(cells.high, [0.25, 0.5, 0.75])
-    np.testing.assert_array_equal(cells.counts, [2, 2, 1])
-    np.testing.assert_array_equal(cells.positives, [1, 2, 0])
-    np.testing.assert_array_equal(cells.total, [0.5, 1.0, 0.75])
-    assert (cells.n_rows, cells.n_values) == (5, 3)
+    for are_values in (True, False):
+        cells = ScoreCounts.of_tally(tally, are_values=are_values)
+        np.testing.assert_array_equal(cells.scores, [0.25, 0.5, 0.75])
+        np.testing.assert_array_equal(cells.high, [0.25, 0.5, 0.75])
+        np.testing.assert_array_equal(cells.counts, [2, 2, 1])
+        np.testing.assert_array_equal(cells.positives, [1, 2, 0])
+        np.testing.assert_array_equal(cells.total, [0.5, 1.0, 0.75])
+        assert (cells.n_rows, cells.n_values) == (5, 3 if are_values else None)
 
 
 @pytest.mark.parametrize("n_bins", [3, 7, "auto"])

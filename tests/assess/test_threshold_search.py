@@ -15,7 +15,9 @@ from calibrant.assess.threshold.candidates import (
     misses_allowed,
     rows_needed,
 )
+from calibrant.assess.threshold.counted_rows import GroupedRows
 from calibrant.assess.threshold.rank_tests import chained, ranked, starts, tails_of
+from calibrant.cells.units import Counting, RowUnits
 from calibrant.params.random import RandomSource
 from calibrant.sample.reader import read_rows
 from worlds.thresholds import draws, falls_at_the_top
@@ -204,3 +206,41 @@ def test_a_chain_hands_its_part_on_and_a_failure_ends_it():
     assert (
         chained(tails, [(2, 0.035), (4, 0.02), (7, 0.04)]).tolist() == [False, True] + [False] * 6
     )
+
+
+@pytest.mark.parametrize("falling", [True, False])
+def test_groups_are_counted_at_each_threshold_as_one_by_one(falling):
+    rng = np.random.default_rng(6)
+    scores = rng.integers(0, 20, size=300) / 20
+    codes = (rng.uniform(size=300) < scores).astype(np.uint8)
+    groups = rng.integers(0, 80, size=300)
+    units = RowUnits(groups, 80, np.ones(300))
+    rows = GroupedRows(scores, codes, units, rng.integers(0, 48, size=80), Counting(2.0))
+    cuts = np.sort(np.append(rng.permutation(scores)[:5], [-1.0, 3.0]))  # everything, and nothing
+    cuts = np.unique(cuts)[::-1] if falling else np.unique(cuts)
+    above = scores >= cuts[:, None]
+    positive = codes == 1
+    sets = {
+        "selected": (np.ones_like(above), above),
+        "precision": (above, positive),
+        "recall": (positive, above),
+        "specificity": (~positive, ~above),
+        "npv": (~above, ~positive),
+    }
+    for target, (chosen, right) in sets.items():
+        every, correct = np.broadcast_arrays(chosen, chosen & right)
+        ladder = rows.ladder(target, cuts, np.arange(cuts.size))
+        assert ladder.n.tolist() == every.sum(axis=1).tolist()
+        assert ladder.k.tolist() == correct.sum(axis=1).tolist()
+        for place, cut in enumerate(cuts.tolist()):
+            size = np.bincount(groups[every[place]], minlength=80)
+            hits = np.bincount(groups[correct[place]], minlength=80)
+            seen = size > 0
+            weight = np.minimum(size, 2)[seen]
+            rate = (hits[seen] / size[seen] * weight).sum() / weight.sum() if seen.any() else np.nan
+            in_full = hits.sum() / size.sum() if seen.any() else np.nan
+            capped, whole = rows.shares(cut)[target]
+            assert capped == pytest.approx(rate, abs=1e-12, nan_ok=True)
+            assert whole == pytest.approx(in_full, abs=1e-12, nan_ok=True)
+            assert ladder.sums.rates[place] == pytest.approx(rate, abs=1e-12, nan_ok=True)
+            assert ladder.sums.n_groups[place] == seen.sum()

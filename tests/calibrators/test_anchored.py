@@ -21,7 +21,7 @@ from calibrant.calibrators import VennBinningCalibrator
 from calibrant.calibrators.anchored.curve_choice import NAMED, _rising
 from calibrant.calibrators.anchored.fine_cells import Grid, grid_ranks
 from calibrant.calibrators.anchored.pieces import interpolate, simplified
-from calibrant.calibrators.curves.curve_calibrator import DistinctScores
+from calibrant.cells.tally import ScoreCounts
 from calibrant.errors import InvalidValueError
 from calibrant.limits.kolmogorov import kolmogorov_distance
 from calibrant.sample.reader import read_rows
@@ -419,9 +419,7 @@ def test_a_ranking_is_refuted_by_two_standard_errors(wrong, refuted):
     """Of 100 rows of each class, so many have the score of the other: 1.95 and 2.2 standard errors,
     nearly.
     """
-    rows = DistinctScores(
-        np.array([0.0, 1.0]), np.array([100, 100]), np.array([wrong, 100 - wrong])
-    )
+    rows = ScoreCounts(np.array([0.0, 1.0]), np.array([100, 100]), np.array([wrong, 100 - wrong]))
     found = _rising(lambda scores: np.full(len(scores), 0.5), rows)(np.array([0.0, 1.0]))
     assert (found[0] == found[1]) == refuted
 

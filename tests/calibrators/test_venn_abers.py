@@ -12,7 +12,7 @@ from sklearn.isotonic import isotonic_regression
 
 from calibrant import VennAbersCalibrator
 from calibrant.calibrators import venn_abers
-from calibrant.calibrators.curves.curve_calibrator import DistinctScores
+from calibrant.cells.tally import ScoreCounts
 
 POINTS = [0.0, 0.07, 0.3, 0.5, 0.62, 0.9, 1.0]
 # p0 and p1 of venn_abers 1.5.4, VennAbers.fit and predict_proba, at POINTS
@@ -98,7 +98,7 @@ def test_numba_and_python_agree_to_the_last_bit(kind):
         y[:] = 1
     elif kind != "plain":
         y = ((scores > 0.4) == (kind == "separable")).astype(np.uint8)
-    rows = DistinctScores.of(scores, y)
+    rows = ScoreCounts.of(scores, y)
     plain, compiled = (
         venn_abers.multiprobabilities(rows.counts, rows.positives, implementation=name)
         for name in ("numpy", "numba")

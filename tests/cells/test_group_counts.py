@@ -259,3 +259,29 @@ def test_counts_without_a_group_are_written_and_read_back() -> None:
     nobody = GroupCounts.of([], [], [])
     assert nobody.n_groups == 0
     assert GroupCounts.from_dict(nobody.to_dict()) == nobody
+
+
+def test_sets_of_rows_may_overlap_and_come_in_any_order(rows):
+    scores, codes, groups = rows
+    block = block_of(np.arange(60, dtype=np.uint64), BLOCKS)
+    sets = {2: scores < 0.3, 0: scores < 2.0, 1: scores > 2.0}  # all rows, and none
+    found = GroupCounts.of_sets(
+        (
+            (
+                number,
+                np.bincount(groups[own], minlength=60),
+                np.bincount(groups[own & (codes == 1)]),
+            )
+            for number, own in sets.items()
+        ),
+        block,
+    )
+    assert found.n_groups == 60
+    for number, own in sets.items():
+        alone = GroupCounts.of(
+            np.where(own, 0, -1), codes, groups, np.arange(60, dtype=np.uint64), BLOCKS
+        ).without_sizes()
+        here = found.region == number
+        for name in ("rows", "positives", "block", "number"):
+            assert getattr(found, name)[here].tolist() == getattr(alone, name).tolist()
+    assert not (found.region == 1).any()

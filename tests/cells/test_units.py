@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
+from calibrant.cells.group_counts import GroupCounts, block_of
+from calibrant.cells.tally import Tally
+from calibrant.cells.unit_sums import UnitSums
 from calibrant.cells.units import Counting, RowUnits, turns
+from calibrant.limits.group_limits import limits_of_sums
+from calibrant.params.random import RandomSource
 from calibrant.sample.groups import Groups, fewest_pilot_groups
 from calibrant.sample.reader import read_rows
 
@@ -62,3 +67,41 @@ def test_a_tenth_of_the_groups_fix_the_cap_and_it_is_the_largest_of_them() -> No
     assert groups.largest == 3
     assert groups.take(np.array([3, 4])).largest == 1
     assert groups.take(np.empty(0, dtype=np.intp)).largest == 1
+
+
+@pytest.mark.parametrize("spread", [1, 1_000])
+def test_entries_are_the_same_whether_units_are_many_or_few(spread: int) -> None:
+    rng = np.random.default_rng(3)
+    unit = rng.integers(0, 30, size=400)
+    cell = rng.integers(-1, 5, size=400)
+    weights = rng.integers(0, 3, size=400).astype(float)
+    cells = RowUnits(spread * unit, spread * 30, weights).in_cells(cell, 5)
+    used = np.flatnonzero((cell >= 0) & (weights > 0))
+    assert cells.rows.tolist() == used.tolist()
+    pairs = sorted({(spread * int(unit[row]), int(cell[row])) for row in used})
+    assert list(zip(cells.unit.tolist(), cells.cell.tolist(), strict=True)) == pairs
+    of_row = [(spread * int(unit[row]), int(cell[row])) for row in used]
+    assert [pairs[entry] for entry in cells.entry.tolist()] == of_row
+
+
+@pytest.mark.parametrize("counting", [Counting(3.0), Counting(1.0, by_group=True)])
+def test_sums_of_units_are_the_same_from_whole_numbers_and_from_rows(counting: Counting) -> None:
+    rng = np.random.default_rng(4)
+    group = rng.integers(0, 200, size=1_500)
+    region = rng.integers(-1, 4, size=1_500)
+    codes = rng.integers(0, 2, size=1_500).astype(np.uint8)
+    keys = np.arange(200, dtype=np.uint64)
+    table = GroupCounts.of(region, codes, group, keys, RandomSource(5))
+    whole = UnitSums.of(Tally(*table.totals(4), groups=table), counting)
+    cells = RowUnits(group, 200, np.ones(1_500)).in_cells(region, 4)
+    block = block_of(keys, RandomSource(5))
+    of_rows = UnitSums.of_cells(cells, codes, block, 4, counting)
+    assert whole.n_groups.tolist() == of_rows.n_groups.tolist()
+    for name in ("rates", "uncapped_rates"):
+        np.testing.assert_allclose(getattr(whole, name), getattr(of_rows, name), rtol=1e-12)
+    assert whole.above_cap == pytest.approx(of_rows.above_cap, abs=1e-12)
+    assert whole.design_effect == pytest.approx(of_rows.design_effect, rel=1e-12)
+    found = limits_of_sums(whole, 3.0, 0.1)
+    again = limits_of_sums(of_rows, 3.0, 0.1)
+    np.testing.assert_allclose(found.lower, again.lower, rtol=1e-12)
+    np.testing.assert_allclose(found.upper, again.upper, rtol=1e-12)

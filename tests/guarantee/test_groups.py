@@ -6,8 +6,9 @@ from scipy.stats import binomtest
 
 from calibrant import AnchoredCalibrator, BinningCalibrator, Tally, TopLabelCalibrator
 from calibrant.cells.group_counts import GroupCounts
+from calibrant.cells.unit_sums import UnitSums
+from calibrant.limits.group_design import GroupDesign
 from calibrant.limits.group_limits import group_distance, group_limits
-from calibrant.limits.group_sums import GroupDesign, GroupSums
 
 ALPHA = 0.1
 
@@ -256,7 +257,7 @@ def test_the_distance_between_rows_and_population_is_bounded(target):
 def test_the_design_effect_is_that_of_the_population():
     groups, codes = _beta_binomial(np.random.default_rng(8), 20_000, 10, 0.3, 0.4)
     tally = _tally(np.zeros(groups.size, int), codes, groups, 1)
-    sums = GroupSums.of(tally, GroupDesign(10))
+    sums = UnitSums.of(tally, GroupDesign(10).counting)
     assert sums.design_effect == pytest.approx(1 + 9 * 0.3, rel=0.03)
     assert sums.telling[0][0] == pytest.approx(200_000 / 3.7, rel=0.03)
 

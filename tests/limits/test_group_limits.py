@@ -8,15 +8,16 @@ from scipy.stats import norm
 
 from calibrant import Tally
 from calibrant.cells.group_counts import GroupCounts, block_of
+from calibrant.cells.unit_sums import UnitSums
 from calibrant.errors import InvalidValueError
 from calibrant.limits.bounded_mean import lower_mean
+from calibrant.limits.group_design import GroupDesign
 from calibrant.limits.group_limits import (
     _sharpened,
     group_distance,
     group_limits,
     proved_above,
 )
-from calibrant.limits.group_sums import GroupDesign, GroupSums
 from calibrant.params.random import RandomSource
 
 DESIGNS = [GroupDesign(4), GroupDesign(9), GroupDesign(4, "groups")]
@@ -120,7 +121,8 @@ def test_limits_are_where_the_bets_written_out_have_won_enough(world, tally, des
 def test_a_rate_is_proved_where_the_one_bet_written_out_has_won_enough(world, tally, design):
     rates = np.linspace(0.02, 0.6, 15)
     goal = -np.log(0.1)
-    found = np.array([proved_above(tally, design, rate, 0.1) for rate in rates])
+    sums = UnitSums.of(tally, design.counting)
+    found = np.array([proved_above(sums, rate, 0.1) for rate in rates])
     for region in range(2):
         seen = list(seen_in(world, region, design))
         won = [capital(seen, rate, 1, goal) >= goal for rate in rates]
@@ -132,7 +134,7 @@ def test_a_rate_is_proved_where_the_one_bet_written_out_has_won_enough(world, ta
 
 @pytest.mark.parametrize("design", DESIGNS)
 def test_sums_are_those_of_the_groups_one_by_one(world, tally, design):
-    sums = GroupSums.of(tally, design)
+    sums = UnitSums.of(tally, design.counting)
     squares = 0.0
     alone = 0.0
     for region in range(2):
@@ -198,9 +200,9 @@ def test_the_design_effect_does_not_depend_on_the_scale_of_weights(scale: float)
     block = np.zeros(4, dtype=np.int64)
     ones = np.ones(4, dtype=np.int64)
     region = np.zeros(4, dtype=np.intp)
-    sums = GroupSums(region, weight, rate, block, ones, weight, 1, scale, weight)
+    sums = UnitSums(region, weight, rate, block, ones, weight, 1, scale, weight)
     assert sums.design_effect == pytest.approx(1.0)
-    nobody = GroupSums(region, weight, np.zeros(4), block, ones, weight, 1, scale, weight)
+    nobody = UnitSums(region, weight, np.zeros(4), block, ones, weight, 1, scale, weight)
     assert np.isnan(nobody.design_effect)
 
 

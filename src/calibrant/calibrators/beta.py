@@ -14,7 +14,6 @@ from scipy.special import expit, logit
 from calibrant._typing import FloatArray
 from calibrant.calibrators.curves.curve_calibrator import (
     CurveCalibrator,
-    DistinctScores,
     LogisticFit,
     check_probabilities,
     fit_logistic,
@@ -24,6 +23,7 @@ from calibrant.calibrators.score_calibrator import FACTS
 from calibrant.calibrators.tables.steps import steps_of_probabilities
 from calibrant.calibrators.tables.table import Table
 from calibrant.cells.lines import Lines
+from calibrant.cells.tally import ScoreCounts
 from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.rules import Choice, Number, RuleTable
 from calibrant.text.sentences import Setting
@@ -101,7 +101,7 @@ class BetaCalibrator(CurveCalibrator):
             ("use ", Setting("method", "platt", python="PlattCalibrator()"), " for other scores"),
         )
 
-    def _learn(self, rows: DistinctScores) -> dict[str, Any]:
+    def _learn(self, rows: ScoreCounts) -> dict[str, Any]:
         p = inner(rows.scores)
         if self.parameters == "am":
             (slope,), c = _increasing(logit(p)[:, None], rows, intercept=True)
@@ -125,7 +125,7 @@ class BetaCalibrator(CurveCalibrator):
 
 
 def _increasing(
-    features: FloatArray, rows: DistinctScores, *, intercept: bool
+    features: FloatArray, rows: ScoreCounts, *, intercept: bool
 ) -> tuple[list[float], float]:
     """Nonnegative coefficients of the best curve: the free optimum, or else the best on the
     boundary.

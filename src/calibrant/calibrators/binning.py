@@ -14,7 +14,7 @@ from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally, check_tally
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.values import region_values
-from calibrant.limits.group_sums import GroupDesign
+from calibrant.limits.group_design import GroupDesign
 from calibrant.params.labels import Classes, name_classes
 from calibrant.params.rules import ALPHA, replaces
 from calibrant.sample.facts import RowFacts

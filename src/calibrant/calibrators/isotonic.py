@@ -10,12 +10,13 @@ import numpy as np
 from calibrant._typing import FloatArray
 from calibrant.calibrators.anchored.pieces import Pieces
 from calibrant.calibrators.claims import BINNED_INSTEAD, WeakerGuarantee
-from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator, DistinctScores
+from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator
 from calibrant.calibrators.score_calibrator import FACTS
 from calibrant.calibrators.tables.steps import steps_everywhere
 from calibrant.calibrators.tables.table import Table
 from calibrant.cells.lines import Lines
 from calibrant.cells.score_partition import ScorePartition
+from calibrant.cells.tally import ScoreCounts
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.params.kind import Entry, EntryTable
@@ -90,7 +91,7 @@ class IsotonicCalibrator(CurveCalibrator):
     }
     _claim: ClassVar[NoGuarantee] = _KNOWN
 
-    def _learn(self, rows: DistinctScores) -> dict[str, Any]:
+    def _learn(self, rows: ScoreCounts) -> dict[str, Any]:
         from sklearn.isotonic import isotonic_regression
 
         weights = rows.counts.astype(np.float64)

@@ -9,14 +9,11 @@ import numpy as np
 from scipy.special import expit
 
 from calibrant._typing import FloatArray
-from calibrant.calibrators.curves.curve_calibrator import (
-    CurveCalibrator,
-    DistinctScores,
-    fit_logistic,
-)
+from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator, fit_logistic
 from calibrant.calibrators.score_calibrator import FACTS
 from calibrant.calibrators.tables.table import Table
 from calibrant.cells.lines import Lines
+from calibrant.cells.tally import ScoreCounts
 from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.rules import Flag, Number, RuleTable
 
@@ -86,7 +83,7 @@ class PlattCalibrator(CurveCalibrator):
 
     smoothing: bool = True
 
-    def _learn(self, rows: DistinctScores) -> dict[str, Any]:
+    def _learn(self, rows: ScoreCounts) -> dict[str, Any]:
         n_positive = rows.n_positive
         n_negative = rows.n_rows - n_positive
         high = (n_positive + 1) / (n_positive + 2) if self.smoothing else 1.0

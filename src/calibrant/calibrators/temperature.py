@@ -12,7 +12,6 @@ from scipy.special import expit, logit
 from calibrant._typing import FloatArray
 from calibrant.calibrators.curves.curve_calibrator import (
     CurveCalibrator,
-    DistinctScores,
     check_probabilities,
     inner,
 )
@@ -20,6 +19,7 @@ from calibrant.calibrators.score_calibrator import FACTS
 from calibrant.calibrators.tables.steps import steps_of_probabilities
 from calibrant.calibrators.tables.table import Table
 from calibrant.cells.lines import Lines
+from calibrant.cells.tally import ScoreCounts
 from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.rules import Choice, Number, RuleTable
 from calibrant.text.sentences import Setting
@@ -97,7 +97,7 @@ class TemperatureCalibrator(CurveCalibrator):
     def _logits(self, scores: FloatArray) -> FloatArray:
         return np.asarray(logit(inner(scores)) if self.scale == "probability" else scores)
 
-    def _learn(self, rows: DistinctScores) -> dict[str, Any]:
+    def _learn(self, rows: ScoreCounts) -> dict[str, Any]:
         from scipy.optimize import brentq
 
         z = self._logits(rows.scores)

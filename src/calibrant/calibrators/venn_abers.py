@@ -39,10 +39,11 @@ import numpy as np
 from calibrant import kernels
 from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.calibrators.claims import BINNED_INSTEAD, WeakerGuarantee
-from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator, DistinctScores
+from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator
 from calibrant.calibrators.score_calibrator import FACTS
 from calibrant.calibrators.tables.steps import steps_everywhere
 from calibrant.calibrators.tables.table import StepFunction, Table
+from calibrant.cells.tally import ScoreCounts
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.kernels import Implementation, uses_numba
@@ -119,7 +120,7 @@ class VennAbersCalibrator(CurveCalibrator):
     -----
     The merged probability is p1 / (1 - p0 + p1) for log loss, and p1 + (p0^2 - p1^2) / 2 for the
     Brier score. Tied scores are merged before pooling. The fit is one sort and a linear pass, exact
-    in whole numbers; a prediction is one binary search. See `calibrant.kernels.venn_abers`.
+    in whole numbers; a prediction is one binary search.
 
     References
     ----------
@@ -173,7 +174,7 @@ class VennAbersCalibrator(CurveCalibrator):
         beside = {"sample_weight": sample_weight, "groups": groups, "classes": classes}
         return self._fit_rows(one_row_each(self._read(scores, y, **beside)))
 
-    def _learn(self, rows: DistinctScores) -> dict[str, Any]:
+    def _learn(self, rows: ScoreCounts) -> dict[str, Any]:
         z = rows.scores
         at_p0, at_p1 = multiprobabilities(*rows.whole)
         # p0 is constant on [z_j, z_j+1) and 0 below all scores; p1 is constant on (z_j, z_j+1] and

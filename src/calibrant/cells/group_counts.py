@@ -2,6 +2,7 @@
 positives in a region.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -96,6 +97,22 @@ class GroupCounts(Saved):
         return cls.from_cells(
             place, rows, hits, sizes[owner], block, None, int(np.count_nonzero(sizes))
         )
+
+    @classmethod
+    def of_sets(cls, sets: Iterable[tuple[int, IntArray, IntArray]], block: IntArray) -> Self:
+        """Count groups in sets of rows, which may overlap; each set is a region.
+
+        A set has its number, and the rows and positives of every group in it. `block` has the block
+        of every group. Equal groups of a set are merged before the next set is read.
+        """
+        parts = []
+        for number, rows, positives in sets:
+            seen = np.flatnonzero(rows)
+            columns = [rows[seen], positives[seen], block[seen]]
+            found, counts = _added_up(columns, np.ones(seen.size, dtype=np.int64))
+            parts.append(np.stack([np.full(counts.size, number), *found, counts]))
+        region, rows, positives, in_block, counts = np.concatenate(parts, axis=1)
+        return cls.from_cells(region, rows, positives, None, in_block, counts, block.size)
 
     @classmethod
     def from_cells(

@@ -2,8 +2,8 @@
 
 All code that handles groups or importance weights in memory uses this module to find which rows
 form a unit, how much a unit counts, and its sums in each cell: rates of regions, curves, audits,
-metrics, bands and subgroups. For rows elsewhere, `calibrant.cells.group_counts` has the same as
-whole numbers.
+metrics, thresholds, bands and subgroups. For rows elsewhere, `calibrant.cells.group_counts` has the
+same as whole numbers; limits are computed from `calibrant.cells.unit_sums`, made from either.
 """
 
 from dataclasses import dataclass
@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant._typing import CodeArray, FloatArray, IndexArray, IntArray
+
+_PAIRS_A_ROW = 8  # pairs of unit and cell for each row, up to which marking is faster than sorting
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ class RowUnits:
         """The units in cells, given the cell of each row (-1 for none)."""
         rows = np.flatnonzero((cell >= 0) & (self.weights > 0.0))
         pair = self.unit[rows] * n_cells + cell[rows]
-        pairs, entry = np.unique(pair, return_inverse=True)
+        pairs, entry = _numbered(pair, self.n_units * n_cells)
         unit, of_entry = np.divmod(pairs, n_cells)
         total = np.bincount(entry, self.weights[rows], minlength=pairs.size)
         return UnitCells(self, rows, entry, of_entry, unit, np.asarray(total, dtype=np.float64))
@@ -136,6 +138,17 @@ class UnitCells:
         found = np.zeros(self.of.weights.size)
         found[self.rows] = self.of.weights[self.rows] * (counted / self.total)[self.entry]
         return found
+
+
+def _numbered(pair: IndexArray, n_pairs: int) -> tuple[IndexArray, IndexArray]:
+    """The distinct pairs, which are numbers below `n_pairs`, in increasing order, and the place of
+    each row's pair among them.
+    """
+    if n_pairs > _PAIRS_A_ROW * pair.size:
+        return np.unique(pair, return_inverse=True)
+    seen = np.zeros(n_pairs, dtype=bool)
+    seen[pair] = True
+    return np.flatnonzero(seen), (np.cumsum(seen, dtype=np.intp) - 1)[pair]
 
 
 def turns(order: IndexArray) -> IndexArray:

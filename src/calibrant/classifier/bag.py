@@ -17,7 +17,7 @@ from scipy.special import expit, logit
 from calibrant._typing import CodeArray, FloatArray, IndexArray
 from calibrant.calibrators.anchored.curve_choice import fit_curve
 from calibrant.calibrators.anchored.pieces import interpolate, simplified
-from calibrant.calibrators.curves.curve_calibrator import DistinctScores
+from calibrant.cells.tally import ScoreCounts
 from calibrant.classifier.fitted_parts import Fitting
 from calibrant.classifier.responses import response_of
 from calibrant.sample.progress import watched
@@ -50,7 +50,7 @@ class MemberCurve:
         It is the mean, on the logit scale, of two curves: the one with the smallest cross-validated
         log loss, and a smooth one. The second stabilises the first where rows are few.
         """
-        rows = DistinctScores.of(scores, codes)
+        rows = ScoreCounts.of(scores, codes)
         name, best = fit_curve("auto", rows)
         is_probability = rows.scores[0] >= 0.0 and rows.scores[-1] <= 1.0
         smooth_name, smooth = fit_curve("beta" if is_probability else "platt", rows)

@@ -1,7 +1,7 @@
 """Limits on rates of grouped rows, by bets on the sums of whole groups.
 
 Groups are independent draws from one distribution; rows within a group may depend on each other in
-any way. `calibrant.limits.group_sums` defines how groups count, and so which rate is covered.
+any way. `calibrant.limits.group_design` defines how groups count, and so which rate is covered.
 """
 
 from dataclasses import dataclass
@@ -13,9 +13,10 @@ from scipy.special import ndtri_exp
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.cells.group_counts import N_BLOCKS
 from calibrant.cells.tally import Tally
+from calibrant.cells.unit_sums import UnitSums
 from calibrant.limits.bets import ROUNDING, Bets
 from calibrant.limits.bounded_mean import lower_mean
-from calibrant.limits.group_sums import GroupDesign, GroupSums
+from calibrant.limits.group_design import GroupDesign
 from calibrant.limits.interval import Interval
 from calibrant.params.rules import OPEN_UNIT
 
@@ -93,10 +94,11 @@ def group_limits(tally: Tally, design: GroupDesign, alpha: float) -> Interval:
     >>> group_limits(tally, GroupDesign(max_size=10), 0.1).radius.round(3)
     array([0.014])
     """
-    return shared_limits(GroupSums.of(tally, design), design, OPEN_UNIT.check("alpha", alpha))
+    sums = UnitSums.of(tally, design.counting)
+    return shared_limits(sums, design, OPEN_UNIT.check("alpha", alpha))
 
 
-def shared_limits(sums: GroupSums, design: GroupDesign, alpha: float) -> Interval:
+def shared_limits(sums: UnitSums, design: GroupDesign, alpha: float) -> Interval:
     """Simultaneous limits for the rate of every region, from sums of groups; see `group_limits`."""
     n_proved = max(sums.n_regions - len(design.unproved), 1)
     found = limits_of_sums(sums, design.max_size, alpha / n_proved)
@@ -105,7 +107,7 @@ def shared_limits(sums: GroupSums, design: GroupDesign, alpha: float) -> Interva
     return found
 
 
-def limits_of_sums(sums: GroupSums, most_rows: float, delta: float) -> Interval:
+def limits_of_sums(sums: UnitSums, most_rows: float, delta: float) -> Interval:
     """Limits for the rate of each region; each interval misses with probability at most `delta`.
 
     A group has at most about `most_rows` rows in a region; only the step of the grid depends on it.
@@ -126,14 +128,13 @@ def limits_of_sums(sums: GroupSums, most_rows: float, delta: float) -> Interval:
     return _sharpened(game, lower, upper, most_rows, goal - float(np.log1p(-_BEGIN)))
 
 
-def proved_above(tally: Tally, design: GroupDesign, rate: float, alpha: float) -> BoolArray:
+def proved_above(sums: UnitSums, rate: float, alpha: float) -> BoolArray:
     """Whether the rate of each region is proved to be above `rate`, by its own one-sided bet at
     level `alpha`.
 
     A region whose rate is `rate` or lower passes with probability at most alpha. Regions may
     overlap: nothing is claimed about several at once.
     """
-    sums = GroupSums.of(tally, design)
     if not sums.number.size:
         return np.zeros(sums.n_regions, dtype=bool)
     return _Game.of(sums).hedged(
@@ -169,7 +170,7 @@ def group_distance(tally: Tally, design: GroupDesign, alpha: float) -> FloatArra
     difference between rows with equal weights and rows with their own weights: at most their total
     variation distance, which the table gives.
     """
-    sums = GroupSums.of(tally, design)
+    sums = UnitSums.of(tally, design.counting)
     distance = picked_distance(sums, design, alpha)
     rows = sums.weight / sums.row_weight
     total = sums.sums(sums.weight)
@@ -178,7 +179,7 @@ def group_distance(tally: Tally, design: GroupDesign, alpha: float) -> FloatArra
     return np.minimum(distance + sums.sums(rows * uneven) / 2.0, 1.0)
 
 
-def picked_distance(sums: GroupSums, design: GroupDesign, alpha: float) -> FloatArray:
+def picked_distance(sums: UnitSums, design: GroupDesign, alpha: float) -> FloatArray:
     """Limits as in `group_distance`, for the share of rows in which each row counts by its weight."""
     n_groups = sums.n_groups
     total = sums.sums(sums.weight)
@@ -240,7 +241,7 @@ class _Game:
     n_groups: IntArray
 
     @classmethod
-    def of(cls, sums: GroupSums) -> Self:
+    def of(cls, sums: UnitSums) -> Self:
         turn = _TURNS[sums.block]
         order = np.lexsort((turn, sums.region))
         region = sums.region[order]

@@ -1,15 +1,15 @@
 """The common kernels of all engines: rows and weights of each region, by label; rows at knots."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant._typing import IndexArray, IntArray
+from calibrant._typing import IndexArray
 from calibrant.cells.bins import Bins
 from calibrant.cells.knots import Knots, RowHashes
-from calibrant.cells.tally import WeightSums
+from calibrant.cells.tally import Tally, WeightSums
 from calibrant.params.random import RandomSource
 from calibrant.sample.batch import BatchRows, Coded, Columns, Work, missing_column, read_batch
 from calibrant.sample.draw import Draw
@@ -22,59 +22,41 @@ MOST_KINDS = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class KindSums:
-    """The counts for one label: rows in each region and in none, sums of their weights, and the
-    first row.
-    """
-
-    counts: IntArray
-    uncounted: int = 0
-    weights: WeightSums | None = None
-    first: Place | None = None
-
-    def __add__(self, other: "KindSums") -> "KindSums":
-        both = self.weights is not None and other.weights is not None
-        weights = self.weights + other.weights if both else None  # type: ignore[operator]
-        places = [place for place in (self.first, other.first) if place is not None]
-        first = min(places, default=None)
-        return KindSums(
-            self.counts + other.counts, self.uncounted + other.uncounted, weights, first
-        )
-
-    @property
-    def rows(self) -> int:
-        """Number of rows with this label."""
-        return int(self.counts.sum()) + self.uncounted
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Counted:
     """The counts in each region of a partition, by label.
 
-    Also the range of the scores.
+    Also the first row of each label, and the range of the scores.
     """
 
-    kinds: Mapping[Hashable, KindSums] = field(default_factory=dict)
+    kinds: Mapping[Hashable, Tally] = field(default_factory=dict)
+    first: Mapping[Hashable, Place] = field(default_factory=dict)
     left_out: Seal = field(default_factory=Seal)
     faults: Faults = field(default_factory=Faults)
     reach: Reach = field(default_factory=Reach)
 
     def __add__(self, other: "Counted") -> "Counted":
         kinds = dict(self.kinds)
-        for kind, sums in other.kinds.items():
+        for kind, tally in other.kinds.items():
             if kind in kinds:
-                kinds[kind] = kinds[kind] + sums
+                kinds[kind] = kinds[kind] + tally
             elif len(kinds) <= MOST_KINDS:
-                kinds[kind] = sums
+                kinds[kind] = tally
+        first = dict(self.first)
+        for kind, place in other.first.items():
+            first[kind] = min(first.get(kind, place), place)
         left_out = self.left_out + other.left_out
         faults = self.faults + other.faults
-        return Counted(kinds, left_out, faults, self.reach + other.reach)
+        return Counted(kinds, first, left_out, faults, self.reach + other.reach)
 
     def where(self) -> str:
         """The number of rows and the first row of each label: rare ones first, because these are
         probably wrong.
         """
-        seen = [(sums.rows, kind, sums.first) for kind, sums in self.kinds.items() if sums.rows]
+        seen = [
+            (tally.n_rows, kind, self.first.get(kind))
+            for kind, tally in self.kinds.items()
+            if tally.n_rows
+        ]
         seen.sort(key=lambda entry: (entry[0], str(entry[1])))
         return "; ".join(
             f"label {kind!r}: {rows:,} {'row' if rows == 1 else 'rows'},"
@@ -122,8 +104,12 @@ class Count(Work[Counted]):
             kept = rows if self.keeps_keys else replace(rows, keys=rows.keys[:0])
             rows = kept.take(~drawn)
         rows, outside = self._inside(rows, place)
-        kinds = {} if rows.labels is None else self._count(rows, rows.labels.names, place)
-        return Counted(kinds, left_out, faults + outside, Reach.of(rows.scores))
+        faults += outside
+        reach = Reach.of(rows.scores)
+        if rows.labels is None:
+            return Counted({}, {}, left_out, faults, reach)
+        kinds = self._count(rows, rows.labels.names)
+        return Counted(kinds, _first(rows, kinds, place), left_out, faults, reach)
 
     def nothing(self) -> Counted:
         """No rows."""
@@ -153,14 +139,11 @@ class Count(Work[Counted]):
             faults += Faults.of(fault, rows.in_batch(wrong), place)
         return rows.take(np.flatnonzero(good)), faults
 
-    def _count(
-        self, rows: BatchRows, kinds: tuple[Any, ...], place: Place
-    ) -> dict[Hashable, KindSums]:
+    def _count(self, rows: BatchRows, kinds: tuple[Any, ...]) -> dict[Hashable, Tally]:
         prepared = self.partition.prepared(
             rows.scores, segment_numbers(rows.segments, self.partition)
         )
         number = rows.labels.number if rows.labels is not None else np.empty(0, dtype=np.intp)
-        first = [rows.first(number == code, place) for code in range(len(kinds[: MOST_KINDS + 1]))]
         if len(kinds) == 2 and not self.weighted:
             codes = number.astype(np.uint8, copy=False)
             counts, positives, uncounted = self.partition.count(
@@ -173,26 +156,26 @@ class Count(Work[Counted]):
                 if uncounted
                 else 0
             )
-            negative = KindSums(counts - positives, uncounted - hits, first=first[0])
-            return {kinds[0]: negative, kinds[1]: KindSums(positives, hits, first=first[1])}
+            negative = Tally.of_one_label(counts - positives, uncounted - hits)
+            return {kinds[0]: negative, kinds[1]: Tally.of_one_label(positives, hits)}
         regions = self.partition.membership(prepared)
         return {
-            kind: replace(self._sums(rows, regions, number == code), first=first[code])
+            kind: self._tally(rows, regions, number == code)
             for code, kind in enumerate(kinds[: MOST_KINDS + 1])
         }
 
-    def _sums(self, rows: BatchRows, regions: Any, chosen: Any) -> KindSums:
+    def _tally(self, rows: BatchRows, regions: Any, chosen: Any) -> Tally:
         n_regions = self.partition.n_regions
         here = chosen & (regions >= 0)
         counts = np.bincount(regions[here], minlength=n_regions).astype(np.int64)
         uncounted = int(np.count_nonzero(chosen)) - int(np.count_nonzero(here))
         if not self.weighted or rows.weights is None:
-            return KindSums(counts, uncounted)
+            return Tally.of_one_label(counts, uncounted)
         weights = rows.weights[here]
         sums = WeightSums.of(
             weights, regions[here], np.zeros(len(weights), dtype=np.uint8), n_regions
         )
-        return KindSums(counts, uncounted, sums)
+        return Tally.of_one_label(counts, uncounted, sums)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,9 +200,7 @@ class CountKnots(Count):
         """Each row's position determines the knot where it counts."""
         return True
 
-    def _count(
-        self, rows: BatchRows, kinds: tuple[Any, ...], place: Place
-    ) -> dict[Hashable, KindSums]:
+    def _count(self, rows: BatchRows, kinds: tuple[Any, ...]) -> dict[Hashable, Tally]:
         """Rows of each label by place and half."""
         if rows.labels is None:
             return {}
@@ -231,7 +212,16 @@ class CountKnots(Count):
             RowHashes(self.source, rows.keys),
             n_labels=len(kinds),
         )
-        return {kind: KindSums(counts[..., code].ravel()) for code, kind in enumerate(kinds)}
+        return {
+            kind: Tally.of_one_label(counts[..., code].ravel()) for code, kind in enumerate(kinds)
+        }
+
+
+def _first(rows: BatchRows, kinds: Iterable[Hashable], place: Place) -> dict[Hashable, Place]:
+    """The first row of each label that some row has."""
+    number = np.empty(0, dtype=np.intp) if rows.labels is None else rows.labels.number
+    found = {kind: rows.first(number == code, place) for code, kind in enumerate(kinds)}
+    return {kind: first for kind, first in found.items() if first is not None}
 
 
 def segment_numbers(segments: Coded | None, partition: Bins) -> IndexArray | None:

@@ -33,7 +33,7 @@ from calibrant.errors import InvalidValueError
 from calibrant.params.labels import Classes, settle_classes
 from calibrant.params.random import RandomSource, mixed
 from calibrant.sample.batch import missing_column
-from calibrant.sample.counts import Count, Counted, CountKnots, KindSums
+from calibrant.sample.counts import Count, Counted, CountKnots
 from calibrant.sample.cross_counts import CountCross, CrossCounts, TakeDrawn
 from calibrant.sample.draw import Draw, check_ids, draw_key, enough
 from calibrant.sample.facts import Reach
@@ -349,11 +349,11 @@ class Rows(RowSource):
         counted.faults.check()
         check_same_rows(counted, taken)
         settle_classes(
-            {kind: sums.rows for kind, sums in counted.kinds.items() if sums.rows},
+            {kind: tally.n_rows for kind, tally in counted.kinds.items() if tally.n_rows},
             classes=classes.labels,
             pos_label=classes.positive,
         )
-        nothing = KindSums(np.zeros(2 * knots.n_places, dtype=np.int64))
+        nothing = Tally.of_one_label(np.zeros(2 * knots.n_places, dtype=np.int64))
         labels = (classes.negative, classes.positive)
         of_labels = [
             counted.kinds.get(label, nothing).counts.reshape(knots.n_places, 2) for label in labels

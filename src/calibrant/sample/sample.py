@@ -119,7 +119,7 @@ class Sample:
             counted = self._rows.count(ScorePartition(np.empty(0)))
             counted.faults.check()
             kinds = sorted(counted.kinds.items(), key=lambda kind: str(kind[0]))
-            found["labels"] = {label: sums.rows for label, sums in kinds}
+            found["labels"] = {label: tally.n_rows for label, tally in kinds}
             found["scores"] = counted.reach.seen
         else:
             found["scores"] = reach_of(self._rows).seen

@@ -11,7 +11,7 @@ from calibrant._typing import ArrayLike
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally, WeightSums
 from calibrant.params.labels import Classes, UnexpectedLabelsError, settle_classes
-from calibrant.sample.counts import Counted, KindSums
+from calibrant.sample.counts import Counted
 from calibrant.sample.order_statistics import MovedRowsError
 from calibrant.sample.taken_rows import Taken
 
@@ -41,10 +41,12 @@ def settle(
 ) -> tuple[Tally, Classes]:
     """Return the tally, and the two classes among the labels seen."""
     seen = {
-        kind: sums for kind, sums in counted.kinds.items() if sums.uncounted or sums.counts.any()
+        kind: tally
+        for kind, tally in counted.kinds.items()
+        if tally.uncounted or tally.counts.any()
     }
     try:
-        rows = {kind: sums.rows for kind, sums in seen.items()}
+        rows = {kind: tally.n_rows for kind, tally in seen.items()}
         known = settle_classes(rows, classes=classes, pos_label=pos_label)
     except UnexpectedLabelsError as error:
         if not counted.left_out.rows:
@@ -57,13 +59,8 @@ def settle(
         if weighted
         else None
     )
-    nothing = KindSums(np.zeros(n_regions, dtype=np.int64), weights=no_weights)
+    nothing = Tally.of_one_label(np.zeros(n_regions, dtype=np.int64), weights=no_weights)
     negative, positive = (
         counted.kinds.get(label, nothing) for label in (known.negative, known.positive)
     )
-    both = negative + positive
-    weights = positive.weights
-    sums = both.weights
-    if sums is not None and weights is not None:
-        sums = replace(sums, wy=weights.w, w2y=weights.w2)
-    return Tally(both.counts, positive.counts, both.uncounted, partition, sums), known
+    return replace(negative + positive.all_positive(), over=partition), known

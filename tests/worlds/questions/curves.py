@@ -13,8 +13,9 @@ from calibrant.calibrators.anchored.pieces import Pieces, interpolate, simplifie
 from calibrant.cells.group_counts import GroupCounts
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.segmented_partition import SegmentedPartition
+from calibrant.cells.unit_sums import UnitSums
+from calibrant.limits.group_design import GroupDesign
 from calibrant.limits.group_limits import group_distance, picked_distance
-from calibrant.limits.group_sums import GroupDesign, GroupSums
 from worlds.questions.base import QUESTIONS, SMOOTH, of_calibrator, question, tried
 from worlds.questions.pairs import SEGMENTS, SMALL, TARGETS
 
@@ -125,7 +126,7 @@ def distances_of_groups() -> Any:
             for alpha in (0.01, 0.3):
                 found += [
                     group_distance(tally, design, alpha),
-                    picked_distance(GroupSums.of(tally, design), design, alpha),
+                    picked_distance(UnitSums.of(tally, design.counting), design, alpha),
                 ]
     return found
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._typing import ArrayLike, AttributeRows, FloatArray
-from calibrant.assess.audit.cell_sums import CellSums, cells_of_data
+from calibrant.assess.audit.cell_sums import cells_of_data
 from calibrant.assess.audit.findings import AuditTable, Finding
 from calibrant.assess.audit.resolutions import Proved, Resolutions, audit_cells
 from calibrant.assess.audit.result import Audit, Bounds
@@ -18,6 +18,7 @@ from calibrant.assess.audit.weighted_audit import audit_units
 from calibrant.assess.metrics.bin_sums import MOST_VALUES, read_forecasts
 from calibrant.assess.monotone.monotone_band import MonotoneBand
 from calibrant.assess.subgroups.read import checked_question, read_and_audit_subgroups
+from calibrant.cells.tally import ScoreCounts
 from calibrant.errors import InvalidValueError
 from calibrant.params.labels import CODED
 from calibrant.params.rules import Flag, Integer, Number, Only, error_budget
@@ -277,7 +278,7 @@ def _cells(
     classes: ArrayLike | None,
     segments: ArrayLike | None,
     n_bins: int | str,
-) -> list[tuple[Hashable, CellSums]]:
+) -> list[tuple[Hashable, ScoreCounts]]:
     """The cells of all rows, then those of each segment.
 
     Data of any size are counted where they are.
@@ -304,13 +305,12 @@ def _bounds(
     }
 
 
-def _band(cells: CellSums, confidence_level: float) -> MonotoneBand:
+def _band(cells: ScoreCounts, confidence_level: float) -> MonotoneBand:
     """The band of all rows; its texts name no class."""
-    counts = (cells.low, cells.high, cells.counts, cells.positives)
-    return MonotoneBand.from_cells(counts, CODED, confidence_level=confidence_level)
+    return MonotoneBand.from_cells(cells, CODED, confidence_level=confidence_level)
 
 
-def _members(rows: MemoryRows) -> list[tuple[Hashable, CellSums]]:
+def _members(rows: MemoryRows) -> list[tuple[Hashable, ScoreCounts]]:
     """All rows first, then the rows of each segment."""
     names: list[Hashable] = [None]
     members = [rows]
@@ -319,7 +319,10 @@ def _members(rows: MemoryRows) -> list[tuple[Hashable, CellSums]]:
         ends = np.cumsum(np.bincount(rows.segment, minlength=len(rows.segment_names)))[:-1]
         names += rows.segment_names
         members += [rows.take(chosen) for chosen in np.split(order, ends)]
-    return [(name, CellSums.of_rows(part)) for name, part in zip(names, members, strict=True)]
+    return [
+        (name, ScoreCounts.of(part.scores, part.codes))
+        for name, part in zip(names, members, strict=True)
+    ]
 
 
 def _findings(parts: list[Resolutions], tolerance: float) -> tuple[Finding, ...]:

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._typing import IndexArray, IntArray
-from calibrant.assess.audit.cell_sums import CellSums, finest_bins
+from calibrant.assess.audit.cell_sums import finest_bins, is_finite
 from calibrant.assess.audit.findings import AuditTable
 from calibrant.cells.score_partition import equal_mass
+from calibrant.cells.tally import ScoreCounts
 from calibrant.guarantee.relative import relative_limits
 from calibrant.limits.bounded_mean import lower_mean
 from calibrant.limits.error_budget import sidak_level
@@ -107,14 +108,15 @@ class Proved:
 
 
 def audit_cells(
-    members: list[tuple[Hashable, CellSums]], n_bins: int | str, alpha: float
+    members: list[tuple[Hashable, ScoreCounts]], n_bins: int | str, alpha: float
 ) -> Proved:
     """What is proved about independent rows, with probability 1 - alpha, from the cells of all rows
     and of each segment.
     """
     share = alpha * REGIONS_SHARE / len(members)
     parts = [
-        resolve(name, cells, finest_bins(cells.n_rows, n_bins), share) for name, cells in members
+        resolve(name, cells, finest_bins(int(cells.n_rows), n_bins), share)
+        for name, cells in members
     ]
     rest = alpha if len(parts) == 1 else alpha / 2.0
     targets = [parts[:1], parts[1:]][: len(parts)]
@@ -144,7 +146,7 @@ def audit_cells(
     )
 
 
-def resolve(segment: Hashable, cells: CellSums, n_bins: int, alpha: float) -> Resolutions:
+def resolve(segment: Hashable, cells: ScoreCounts, n_bins: int, alpha: float) -> Resolutions:
     """Cut the scores at every resolution, and find limits that hold for all regions with
     probability 1 - alpha.
 
@@ -152,16 +154,19 @@ def resolve(segment: Hashable, cells: CellSums, n_bins: int, alpha: float) -> Re
     Sidak's rule: given the scores, labels of different regions are independent. The cuts depend on
     the scores alone, and equal scores stay together, so choosing the cuts costs no part of alpha.
     """
-    nested = _nested_cells(cells.counts, n_bins, cells.finite)
+    finite = is_finite(cells)
+    rows, hits = cells.whole
+    total = cells.total
+    nested = _nested_cells(rows, n_bins, finite)
     n_levels = len(nested)
     parts: list[dict[str, NDArray[Any]]] = []
     offset = 0
-    above = np.full(cells.counts.size, -1)
+    above = np.full(rows.size, -1)
     for level, cell in enumerate(nested):
         first = np.flatnonzero(np.diff(cell, prepend=-1))
-        n_rows = np.add.reduceat(cells.counts, first)
-        low = cells.low[first]
-        high = cells.high[np.append(first[1:], cells.counts.size) - 1]
+        n_rows = np.add.reduceat(rows, first)
+        low = cells.scores[first]
+        high = cells.high[np.append(first[1:], rows.size) - 1]
         parts.append(
             {
                 "resolution": np.full(first.size, level),
@@ -169,8 +174,8 @@ def resolve(segment: Hashable, cells: CellSums, n_bins: int, alpha: float) -> Re
                 "low": low,
                 "high": high,
                 "counts": n_rows,
-                "positives": np.add.reduceat(cells.positives, first),
-                "mean_score": np.clip(np.add.reduceat(cells.total, first) / n_rows, low, high),
+                "positives": np.add.reduceat(hits, first),
+                "mean_score": np.clip(np.add.reduceat(total, first) / n_rows, low, high),
                 "tail": np.full(first.size, sidak_level(alpha / n_levels, first.size) / 2),
             }
         )
@@ -202,9 +207,9 @@ def resolve(segment: Hashable, cells: CellSums, n_bins: int, alpha: float) -> Re
         ),
         parent,
         largest_possible=min(1.0, float(farthest[finest].max()) + _ROUNDING),
-        finite=cells.finite,
+        finite=finite,
         n_values=cells.n_values,
-        n_singletons=int(np.count_nonzero(cells.counts == 1)),
+        n_singletons=int(np.count_nonzero(rows == 1)),
     )
 
 

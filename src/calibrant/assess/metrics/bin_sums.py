@@ -131,9 +131,7 @@ class BinSums:
         noise = None
         moves = np.asarray(counts if squares is None else squares, dtype=np.float64)
         if rows.groups is not None:
-            squares, noise, moves = _by_group(
-                rows, rows.groups.codes, index, counts, positives / counts
-            )
+            squares, noise, moves = _by_group(rows, index, counts, positives / counts)
         return cls(index, counts, positives, mean, lowest == highest, squares, noise, moves)
 
     @property
@@ -161,7 +159,6 @@ class BinSums:
 
 def _by_group(
     rows: MemoryRows,
-    group: IndexArray,
     index: IndexArray,
     counts: IntArray | FloatArray,
     rate: FloatArray,
@@ -169,16 +166,15 @@ def _by_group(
     """Squared weights of groups in each bin, the variance of each rate, and these weights times
     those in all bins.
     """
-    weights = np.ones(len(rows)) if rows.weights is None else rows.weights
-    cell, member = np.unique(group * counts.size + index, return_inverse=True)
-    where = cell % counts.size
-    inside = np.bincount(member, weights)
-    off = np.bincount(member, weights * (rows.codes - rate[index]))
-    n_groups = np.bincount(where, minlength=counts.size)
-    spread = np.bincount(where, off**2, minlength=counts.size) / counts**2
+    units = rows.units
+    cells = units.in_cells(index, counts.size)
+    off = cells.sums((rows.codes - rate[index])[cells.rows])
+    n_groups = np.bincount(cells.cell, minlength=counts.size)
+    spread = np.bincount(cells.cell, off**2, minlength=counts.size) / counts**2
     noise = np.where(n_groups > 1, spread * n_groups / np.maximum(n_groups - 1.0, 1.0), np.nan)
-    squares = np.bincount(where, inside**2, minlength=counts.size).astype(np.float64)
-    moves = np.bincount(index, weights * np.bincount(group, weights)[group], minlength=counts.size)
+    squares = np.bincount(cells.cell, cells.total**2, minlength=counts.size).astype(np.float64)
+    in_all = units.weights * units.totals[units.unit]
+    moves = np.bincount(index, in_all, minlength=counts.size)
     return squares, noise, moves.astype(np.float64)
 
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._typing import ArrayLike, FloatArray, Seed
 from calibrant.assess.monotone.band_guarantee import BandGuarantee
 from calibrant.assess.monotone.grouped_runs import GroupScores
-from calibrant.assess.monotone.runs import BandSteps, CellCounts, Refutation
+from calibrant.assess.monotone.runs import BandSteps, Refutation
 from calibrant.calibrators.regions.weighted_rows import (
     checked_bound,
     has_weights,
@@ -22,6 +22,7 @@ from calibrant.calibrators.regions.weighted_rows import (
 )
 from calibrant.calibrators.tables.steps import steps_everywhere
 from calibrant.calibrators.tables.table import Table, written_by
+from calibrant.cells.tally import ScoreCounts
 from calibrant.cells.units import turns
 from calibrant.errors import InvalidTypeError, warn_caller
 from calibrant.params.arrays import as_scores
@@ -283,14 +284,10 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
             place = turns(source.order(len(rows)))
             weights = weights_of(rows) / bound
             return BandSteps.of_weighted(scores, rows.codes, weights, place, self.n_cells, alpha)
-        values, inverse = np.unique(scores, return_inverse=True)
-        counts, positives = (
-            np.bincount(inverse, kind).astype(np.int64) for kind in (None, rows.codes)
-        )
-        return BandSteps.of((values, values, counts, positives), self.n_cells, alpha)
+        return BandSteps.of(ScoreCounts.of(scores, rows.codes), self.n_cells, alpha)
 
     @classmethod
-    def from_cells(cls, cells: CellCounts, classes: Classes, **parameters: Any) -> Self:
+    def from_cells(cls, cells: ScoreCounts, classes: Classes, **parameters: Any) -> Self:
         """The band for rows of which only the counts between scores are known, in increasing order."""
         band = cls(**parameters)
         band._check_parameters()

@@ -3,7 +3,7 @@ cells of scores.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Self, TypeAlias
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from calibrant._typing import CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.assess.monotone.grouped_runs import GroupScores, grouped_limits
 from calibrant.assess.monotone.weighted_runs import weighted_limits
 from calibrant.cells.score_partition import equal_mass
+from calibrant.cells.tally import ScoreCounts
 from calibrant.limits.interval import Interval
 from calibrant.limits.non_identical import non_identical
 from calibrant.params.declared_state import Saved
@@ -21,11 +22,6 @@ from calibrant.text import numbers
 _CELLS = 10.0  # number of cells over the cube root of the rows
 _CELLS_OF_BETS = 6.7  # the same, for rows that are bet on one by one
 _CELLS_OF_GROUPS = 3.5  # the same, for rows in groups
-
-CellCounts: TypeAlias = tuple[FloatArray, FloatArray, IntArray, IntArray]
-"""Rows between scores, in increasing order: the lowest and highest score, the rows and the
-positives of each cell.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +81,16 @@ class BandSteps:
     refutation: Refutation | None
 
     @classmethod
-    def of(cls, cells: CellCounts, n_cells: int | str, alpha: float) -> Self:
+    def of(cls, cells: ScoreCounts, n_cells: int | str, alpha: float) -> Self:
         """The best simultaneous limits over all runs of plain rows."""
-        low, high, counts, positives = cells
+        counts, positives = cells.whole
         if not counts.sum():
             return cls(np.empty(0), np.empty(0), np.empty(0), np.empty(0), 0, 0, None)
         start, stop = _runs_of(counts, _number_of_cells(n_cells, _CELLS, counts.sum()))
         before = (np.append(0, np.cumsum(sums)) for sums in (counts, positives))
         rows, hits = (sums[stop] - sums[start] for sums in before)
-        low = low[start]
-        high = high[stop - 1]
+        low = cells.scores[start]
+        high = cells.high[stop - 1]
         limits = non_identical(rows, hits, alpha / (2.0 * start.size), low == high)
         return cls._of_limits(low, high, limits, int(counts.sum()))
 

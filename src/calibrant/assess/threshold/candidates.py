@@ -6,7 +6,6 @@ reversed, so one search serves both.
 """
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
@@ -15,13 +14,10 @@ from scipy.special import ndtri
 from scipy.stats import binom
 
 from calibrant._typing import BoolArray, CodeArray, FloatArray, IntArray
-from calibrant.cells.group_counts import GroupCounts, block_of
-from calibrant.cells.tally import Tally
+from calibrant.cells.tally import ScoreCounts
+from calibrant.cells.unit_sums import UnitSums
 from calibrant.limits.binomial import lower_limit
 from calibrant.limits.group_limits import proved_above
-from calibrant.limits.group_sums import GroupDesign
-from calibrant.params.random import RandomSource
-from calibrant.sample.groups import Groups
 
 Count = TypeVar("Count", int, IntArray)
 _CANDIDATES = 100  # between the start and the end, and as many again close to the expected answer
@@ -32,7 +28,7 @@ _POWER = 0.9  # of the number of labels that would probably be enough
 class Confusion(NamedTuple, Generic[Count]):
     """Counted rows by decision and label.
 
-    Or arrays, with an entry per threshold.
+    Or arrays, with an entry per threshold or per group.
     """
 
     tp: Count
@@ -73,7 +69,7 @@ def candidates(
     continue down to where the drawn rows are clear evidence against the target. Half of them lie
     where the answer is expected.
     """
-    values, n, k = above_each(scores, codes)
+    values, n, k = ScoreCounts.of(scores, codes).from_above()
     evidence = (k - target * n) / np.sqrt(n)
     enough = n * ratio >= 1.5 * rows_needed(target, alpha)
     start = int(np.argmax(np.where(enough, evidence, -np.inf) if enough.any() else evidence))
@@ -85,17 +81,6 @@ def candidates(
     return np.unique(
         np.concatenate([_filled(values[start : end + 1]), _filled(values[near : end + 1])])
     )[::-1]
-
-
-def above_each(scores: FloatArray, codes: CodeArray) -> tuple[FloatArray, IntArray, IntArray]:
-    """The distinct scores in decreasing order, and the numbers of rows and positives at or above
-    each.
-    """
-    order = np.argsort(-scores, kind="stable")
-    ranked = scores[order]
-    rows = np.arange(1, scores.size + 1)
-    last = np.append(ranked[1:] != ranked[:-1], True)  # equal scores are selected together
-    return ranked[last], rows[last], np.cumsum(codes[order], dtype=np.int64)[last]
 
 
 def _filled(values: FloatArray) -> FloatArray:
@@ -144,29 +129,11 @@ class Ladder:
 class GroupLadder(Ladder):
     """A ladder for grouped rows: one test of whole groups at each threshold, by betting."""
 
-    tally: Tally
-    design: GroupDesign
+    sums: UnitSums
 
     def passed(self, target: float, alpha: float) -> BoolArray:
         """Whether the bet on the groups' sums at each threshold has reached 1 / alpha."""
-        return proved_above(self.tally, self.design, target, alpha)
-
-
-def nested_groups(
-    sets: Iterable[tuple[BoolArray, BoolArray]], groups: Groups, blocks: RandomSource
-) -> Tally:
-    """The rows of each group in several sets of rows, and the correct ones; sets may overlap."""
-    cells = []
-    number = groups.codes
-    block = block_of(groups.keys, blocks)
-    for place, (chosen, right) in enumerate(sets):
-        rows = np.bincount(number[chosen], minlength=block.size)
-        hits = np.bincount(number[chosen & right], minlength=block.size)
-        seen = np.flatnonzero(rows)
-        cells.append(np.stack([np.full(seen.size, place), rows[seen], hits[seen], block[seen]]))
-    region, rows, hits, in_block = np.concatenate(cells, axis=1)
-    table = GroupCounts.from_cells(region, rows, hits, None, in_block, None, block.size)
-    return Tally(*table.totals(len(cells)), groups=table)
+        return proved_above(self.sums, target, alpha)
 
 
 def labels_that_would_do(

@@ -1,7 +1,7 @@
 """Counts at thresholds: rows and positives, or groups, above each."""
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +13,13 @@ from calibrant.assess.threshold.candidates import (
     GroupLadder,
     Ladder,
     candidates,
-    nested_groups,
 )
+from calibrant.cells.group_counts import GroupCounts
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.segmented_partition import SegmentedPartition
-from calibrant.limits.group_sums import GroupDesign, GroupSums
-from calibrant.params.random import RandomSource
-from calibrant.sample.groups import Groups
+from calibrant.cells.tally import Tally
+from calibrant.cells.unit_sums import UnitSums
+from calibrant.cells.units import Counting, RowUnits
 from calibrant.sample.sources.memory import MemoryRows
 
 _GROUP_GRID = 100  # thresholds at which groups are tested: each group at every one of them
@@ -39,47 +39,77 @@ def regions(cuts: Mapping[Hashable, FloatArray]) -> ScorePartition | SegmentedPa
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupedRows:
-    """Counted rows of one segment, with their groups."""
+    """Counted rows of one segment, with their groups.
+
+    Attributes
+    ----------
+    scores, codes : arrays of shape (n_rows,)
+        Scores and labels.
+    units : RowUnits
+        The groups.
+    block : int array of shape (n_groups,)
+        The block of each group.
+    counting : Counting
+        How groups count.
+    """
 
     scores: FloatArray
     codes: CodeArray
-    groups: Groups
-    design: GroupDesign
-    blocks: RandomSource
+    units: RowUnits
+    block: IntArray
+    counting: Counting
 
     def ladder(self, target: str, cuts: FloatArray, places: IntArray) -> GroupLadder:
         """The ladder of groups: their rows that the target is about, at each threshold, and the
         correct ones.
         """
-        kind, side = SIDES[target]
-        own = self.codes == (kind == "positive")
-        beyond = (
-            self.scores >= cut if side == "above" else self.scores < cut for cut in cuts.tolist()
-        )
-        tally = nested_groups(
-            ((one, own) if target in ("precision", "npv") else (own, one) for one in beyond),
-            self.groups,
-            self.blocks,
-        )
-        return GroupLadder(cuts, tally.counts, tally.positives, places, tally, self.design)
+        sets = ((place, *seen.shares[target]) for place, seen in self._seen(cuts))
+        tally = self._tally(sets, cuts.size)
+        sums = UnitSums.of(tally, self.counting)
+        return GroupLadder(cuts, tally.counts, tally.positives, places, sums)
 
     def shares(self, cut: float) -> dict[str, tuple[float, float]]:
         """Each share at a threshold, where a group counts up to its cap, as in the tests.
 
         Also the shares where all rows count.
         """
-        positive = self.codes == 1
-        above = self.scores >= cut
-        sets = {
-            "selected": (np.ones(above.size, dtype=bool), above),
-            "precision": (above, positive),
-            "recall": (positive, above),
-            "specificity": (~positive, ~above),
-            "npv": (~above, ~positive),
-        }
-        sums = GroupSums.of(nested_groups(sets.values(), self.groups, self.blocks), self.design)
+        ((_, seen),) = self._seen(np.array([cut]))
+        of_groups = seen.shares
+        sets = ((place, *share) for place, share in enumerate(of_groups.values()))
+        tally = self._tally(sets, len(of_groups))
+        sums = UnitSums.of(tally, self.counting)
         found = zip(sums.rates.tolist(), sums.uncapped_rates.tolist(), strict=True)
-        return dict(zip(sets, found, strict=True))
+        return dict(zip(of_groups, found, strict=True))
+
+    def _seen(self, cuts: FloatArray) -> Iterator[tuple[int, Confusion[IntArray]]]:
+        """For each threshold: its place among `cuts`, and the rows of every group by decision and
+        label. In increasing order.
+        """
+        order = np.argsort(cuts)
+        reached = np.searchsorted(cuts[order], self.scores, side="right")
+        n_cells = 2 * (cuts.size + 1)
+        cells = self.units.in_cells(2 * reached + self.codes, n_cells)
+        by_cell = np.argsort(cells.cell, kind="stable")
+        ends = np.cumsum(np.bincount(cells.cell, minlength=n_cells))[:-1]
+        entries = np.split(by_cell, ends)
+        rows = cells.n_rows
+        below = np.zeros((2, self.units.n_units), dtype=np.int64)
+        of_label = np.zeros((2, self.units.n_units), dtype=np.int64)
+        for cell, own in enumerate(entries):
+            of_label[cell % 2, cells.unit[own]] += rows[own]
+        for step, place in enumerate(order.tolist()):
+            for label in (0, 1):
+                own = entries[2 * step + label]
+                below[label, cells.unit[own]] += rows[own]
+            rejected, missed = below.copy()
+            yield place, Confusion(of_label[1] - missed, of_label[0] - rejected, missed, rejected)
+
+    def _tally(self, sets: Iterable[tuple[int, IntArray, IntArray]], n_sets: int) -> Tally:
+        """Groups in sets of rows: the number of the set, and the correct rows and all rows of every
+        group in it.
+        """
+        table = GroupCounts.of_sets(((place, n, k) for place, k, n in sets), self.block)
+        return Tally(*table.totals(n_sets), groups=table)
 
 
 class CountedRows:

@@ -35,9 +35,11 @@ from calibrant.assess.threshold.shares import (
     measured_at_rank,
     measured_in_groups,
 )
+from calibrant.cells.group_counts import block_of
+from calibrant.cells.units import RowUnits
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.limits.error_budget import sidak_level
-from calibrant.limits.group_sums import GroupDesign
+from calibrant.limits.group_design import GroupDesign
 from calibrant.params.random import RandomSource
 from calibrant.sample.groups import PILOT_SHARE, fewest_pilot_groups
 from calibrant.sample.reader import in_memory
@@ -221,17 +223,18 @@ class Search:
             raise InvalidTypeError("groups", "be known for all rows", got="rows without groups")
         if self.max_group_size is None:
             self.max_group_size = drawn.groups.largest
-        design = GroupDesign(self.max_group_size)
-        sizes = np.bincount(others.groups.codes)
+        counting = GroupDesign(self.max_group_size).counting
+        sizes = others.groups.sizes
         self.above_cap = float(
             np.maximum(sizes - self.max_group_size, 0).sum() / max(sizes.sum(), 1)
         )
-        blocks = self.data.block_source(self.seed)
+        block = block_of(others.groups.keys, self.data.block_source(self.seed))
         for name, (scores, codes) in rows_by_segment(others, self.names).items():
             groups = others.groups
             if others.segment is not None:
                 groups = groups.take(others.segment == others.segment_names.index(name))
-            counted[name].rows = GroupedRows(scores, codes, groups, design, blocks)
+            units = RowUnits(groups.codes, block.size, np.ones(scores.size))
+            counted[name].rows = GroupedRows(scores, codes, units, block, counting)
 
     def _decided(
         self,

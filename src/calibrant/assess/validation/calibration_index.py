@@ -9,6 +9,7 @@ from calibrant.assess.metrics.independent_units import Units
 from calibrant.assess.monotone.runs import BandSteps
 from calibrant.assess.validation.isotonic import isotonic_rates
 from calibrant.assess.validation.result import MEASURED, PROVED_IF_MONOTONE, Measure
+from calibrant.cells.tally import ScoreCounts
 
 _QUANTILES = {"E50": 0.5, "E90": 0.9}
 
@@ -66,13 +67,13 @@ def _limits(
     """The smallest and the largest distance of each score from a rate within the band; None if the
     rows refute a nondecreasing rate.
     """
-    values, inverse = np.unique(scores, return_inverse=True)
-    counts = np.bincount(inverse).astype(np.int64)
-    positives = np.bincount(inverse, codes).astype(np.int64)
-    steps = BandSteps.of((values, values, counts, positives), "auto", alpha)
+    rows = ScoreCounts.of(scores, codes)
+    steps = BandSteps.of(rows, "auto", alpha)
     if steps.refutation is not None:
         return None
+    values = rows.scores
     lower, upper = steps.at(values)
     nearest = np.maximum(np.maximum(lower - values, values - upper), 0.0)
     farthest = np.maximum(np.abs(values - lower), np.abs(values - upper))
-    return nearest[inverse], farthest[inverse]
+    place = np.searchsorted(values, scores)
+    return nearest[place], farthest[place]

@@ -6,6 +6,7 @@ import numpy as np
 
 from calibrant._typing import CodeArray, FloatArray
 from calibrant.assess.metrics.independent_units import Units
+from calibrant.cells.tally import ScoreCounts
 
 _ROUNDING = 1e-12
 
@@ -36,9 +37,11 @@ def _with_drawn_labels(
     codes: CodeArray, scores: FloatArray, rng: np.random.Generator
 ) -> Iterator[FloatArray]:
     """Yield the observed path, and then paths of labels drawn with the scores as rates."""
-    values, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    expected = np.cumsum(values * counts)
-    yield np.cumsum(np.bincount(inverse, codes)) - expected
+    rows = ScoreCounts.of(scores, codes)
+    values = rows.scores
+    counts, positives = rows.whole
+    expected = np.cumsum(rows.total)
+    yield np.cumsum(positives) - expected
     if values.size <= codes.size / 4:
         while True:
             yield np.cumsum(rng.binomial(counts, values)) - expected

@@ -11,12 +11,13 @@ from sklearn.base import clone
 from calibrant._typing import FloatArray, IntArray
 from calibrant.calibrators.anchored.pieces import interpolate
 from calibrant.calibrators.beta import BetaCalibrator
-from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator, DistinctScores, inner
+from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator, inner
 from calibrant.calibrators.isotonic import IsotonicCalibrator
 from calibrant.calibrators.platt import PlattCalibrator
 from calibrant.calibrators.regions.weakness import reported_by_caller
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.calibrators.venn_abers import VennAbersCalibrator
+from calibrant.cells.tally import ScoreCounts
 from calibrant.errors import InvalidValueError
 from calibrant.params.random import RandomSource, fingerprint_of
 from calibrant.sample.taken_rows import COLLECT_LIMIT
@@ -44,7 +45,7 @@ _CLEARLY_FALLING = 4.0  # the same, for a curve that decreases in the score
 _CLEARLY = 3.0  # by which its log loss over all these rows must be below that of the score itself
 
 
-def fit_curve(curve: str | ScoreCalibrator, rows: DistinctScores) -> tuple[str, Curve]:
+def fit_curve(curve: str | ScoreCalibrator, rows: ScoreCounts) -> tuple[str, Curve]:
     """Fit a curve to counts of rows; also return its name, because "auto" chooses one."""
     if not isinstance(curve, str):
         given = clone(curve).set_params(pos_label=1)
@@ -52,20 +53,20 @@ def fit_curve(curve: str | ScoreCalibrator, rows: DistinctScores) -> tuple[str, 
         return type(curve).__name__, _fitted(given, rows)
     if is_falling(rows):
         name, rising = _fit_rising(
-            curve, DistinctScores(rows.scores, rows.counts, rows.counts - rows.positives)
+            curve, ScoreCounts(rows.scores, rows.counts, rows.counts - rows.positives)
         )
         return f"falling {name}", lambda scores: 1.0 - rising(scores)
     return _fit_rising(curve, rows)
 
 
-def is_falling(rows: DistinctScores) -> bool:
+def is_falling(rows: ScoreCounts) -> bool:
     """Whether the rate clearly decreases in the score, by far more than chance (Mann and Whitney's
     test).
     """
     return _order(rows) < -_CLEARLY_FALLING
 
 
-def _fit_rising(curve: str, rows: DistinctScores) -> tuple[str, Curve]:
+def _fit_rising(curve: str, rows: ScoreCounts) -> tuple[str, Curve]:
     """Fit a curve, by name, to rows whose rate does not clearly decrease."""
     if curve != "auto":
         return curve, _fitted(NAMED[curve](), rows)
@@ -80,7 +81,7 @@ def _fit_rising(curve: str, rows: DistinctScores) -> tuple[str, Curve]:
     return best.name, lambda scores: _mixed(one(scores), other(scores), best.steps)
 
 
-def first_curve(rows: DistinctScores) -> Curve:
+def first_curve(rows: ScoreCounts) -> Curve:
     """A curve for few rows: a score in [0, 1] itself, or a smooth curve of it if that is clearly
     better.
 
@@ -89,18 +90,18 @@ def first_curve(rows: DistinctScores) -> Curve:
     smooth = _smooth(rows)
     share: Any = rows.counts * (_TRUSTED / rows.n_rows if smooth == "beta" else 0.0)
     positives = rows.positives + share * np.clip(rows.scores, 0.0, 1.0)
-    fitted = _fitted(NAMED[smooth](), DistinctScores(rows.scores, rows.counts + share, positives))
+    fitted = _fitted(NAMED[smooth](), ScoreCounts(rows.scores, rows.counts + share, positives))
     if smooth != "beta":
         return fitted
     losses = [_loss(*rows.whole, curve(rows.scores)) for curve in (_itself(rows), fitted)]
     return fitted if losses[0] > losses[1] + _CLEARLY else _itself(rows)
 
 
-def _itself(rows: DistinctScores) -> Curve:
+def _itself(rows: ScoreCounts) -> Curve:
     return lambda scores: np.clip(scores, *_without_ends(rows.scores))
 
 
-def _rising(curve: Curve, rows: DistinctScores) -> Curve:
+def _rising(curve: Curve, rows: ScoreCounts) -> Curve:
     """The curve; or a slight rise in its place, if it does not increase and the rows do not refute
     the ranking.
 
@@ -120,7 +121,7 @@ def _rising(curve: Curve, rows: DistinctScores) -> Curve:
     )
 
 
-def _order(rows: DistinctScores) -> float:
+def _order(rows: ScoreCounts) -> float:
     """By how many standard errors pairs of a positive and a negative row are in order more often
     than by chance.
     """
@@ -144,11 +145,11 @@ class Candidate(NamedTuple):
     handicap: float
 
 
-def _smooth(rows: DistinctScores) -> str:
+def _smooth(rows: ScoreCounts) -> str:
     return "beta" if rows.scores[0] >= 0.0 and rows.scores[-1] <= 1.0 else "platt"
 
 
-def chosen(rows: DistinctScores, smooth: str) -> Candidate:
+def chosen(rows: ScoreCounts, smooth: str) -> Candidate:
     """The curve with the smallest log loss on rows that it was not fitted to."""
     score = Candidate(_SCORE, 0.0, 0.0)
     candidates = [
@@ -182,12 +183,12 @@ def _loss(counts: IntArray, positives: IntArray, values: FloatArray) -> float:
     return -float((xlogy(positives, values) + xlogy(counts - positives, 1.0 - values)).sum())
 
 
-def _present(scores: FloatArray, counts: IntArray, positives: IntArray) -> DistinctScores:
+def _present(scores: FloatArray, counts: IntArray, positives: IntArray) -> ScoreCounts:
     here = counts > 0
-    return DistinctScores(scores[here], counts[here], positives[here])
+    return ScoreCounts(scores[here], counts[here], positives[here])
 
 
-def _folds(rows: DistinctScores) -> tuple[list[IntArray], list[IntArray]]:
+def _folds(rows: ScoreCounts) -> tuple[list[IntArray], list[IntArray]]:
     """Rows and positives of each fold; each row is in a random fold, whatever the order of rows.
 
     The classes are drawn in the order of their sizes, so that exchanging labels exchanges folds.
@@ -214,7 +215,7 @@ def _shared(counts: IntArray, generator: np.random.Generator) -> list[IntArray]:
     return parts
 
 
-def _fitted(calibrator: Any, rows: DistinctScores) -> Curve:
+def _fitted(calibrator: Any, rows: ScoreCounts) -> Curve:
     """The curve of a calibrator, fitted to counts of rows with labels 0 and 1."""
     # a user-written class may have its own
     known = (CurveCalibrator.fit, VennAbersCalibrator.fit)
@@ -249,7 +250,7 @@ def _known(values: FloatArray, calibrator: ScoreCalibrator) -> FloatArray:
     return inner(values)
 
 
-def _fitted_to_counts(calibrator: CurveCalibrator, rows: DistinctScores) -> Curve:
+def _fitted_to_counts(calibrator: CurveCalibrator, rows: ScoreCounts) -> Curve:
     """The fitted curve of a calibrant calibrator, which does not need individual rows.
 
     Beyond the scores of these rows it is constant.
@@ -262,7 +263,7 @@ def _fitted_to_counts(calibrator: CurveCalibrator, rows: DistinctScores) -> Curv
             rule = "be probabilities in [0, 1] for the beta curve"
             raise InvalidValueError("scores", rule, f"{low:g} to {high:g}", advice)
         low, high = _without_ends(rows.scores)
-    clipped = DistinctScores(np.clip(rows.scores, low, high), rows.counts, rows.positives)
+    clipped = ScoreCounts(np.clip(rows.scores, low, high), rows.counts, rows.positives)
     fitted = calibrator.curve_through(smoothed(clipped) if calibrator.reaches_ends else clipped)
     return lambda scores: _known(fitted(np.clip(scores, low, high)), calibrator)
 
@@ -273,10 +274,10 @@ def _without_ends(scores: FloatArray) -> tuple[float, float]:
     return (float(inner[0]) / 2, (1.0 + float(inner[-1])) / 2) if inner.size else (0.25, 0.75)
 
 
-def smoothed(rows: DistinctScores) -> DistinctScores:
+def smoothed(rows: ScoreCounts) -> ScoreCounts:
     """Add half a row of each class, spread over all rows, so that no curve reaches 0 or 1."""
     share: Any = rows.counts / rows.n_rows
-    return DistinctScores(rows.scores, rows.counts + share, rows.positives + share / 2)
+    return ScoreCounts(rows.scores, rows.counts + share, rows.positives + share / 2)
 
 
 def _mixed(one: FloatArray, other: FloatArray, share: float) -> FloatArray:

@@ -9,10 +9,10 @@ import numpy as np
 
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.calibrators.anchored.pieces import ROUNDING, Pieces
-from calibrant.calibrators.curves.curve_calibrator import DistinctScores
 from calibrant.cells.bins import Bins, next_double
 from calibrant.cells.knots import first_inside
 from calibrant.cells.score_partition import ScorePartition
+from calibrant.cells.tally import ScoreCounts
 from calibrant.sample.rows import Rows
 
 _MOST_VALUES = 1024  # rows of a segment up to which every score has its own cell
@@ -120,7 +120,7 @@ class Grid:
         )
         return np.asarray(begin[~after_value])
 
-    def distinct(self, chosen: BoolArray) -> DistinctScores:
+    def distinct(self, chosen: BoolArray) -> ScoreCounts:
         """The chosen cells with rows as distinct scores, each in the middle of its cell.
 
         If gaps are divided, a value and the gap after it are merged, at the mean of their rows.
@@ -138,9 +138,8 @@ class Grid:
         mean = np.add.reduceat(scores * (rows / counts[np.cumsum(new) - 1]), starts)
         single = np.diff(starts, append=scores.size) == 1
         distinct, place = np.unique(np.where(single, scores[starts], mean), return_inverse=True)
-        return DistinctScores(
-            distinct, *(np.bincount(place, values).astype(np.int64) for values in (counts, hits))
-        )
+        counts, hits = (np.bincount(place, values).astype(np.int64) for values in (counts, hits))
+        return ScoreCounts(distinct, counts, hits)
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,11 +20,10 @@ from calibrant.calibrators.anchored.curve_choice import Curve, fit_curve
 from calibrant.calibrators.anchored.pilot_rows import LabelledPilot, has_pilot
 from calibrant.calibrators.anchored.plain_rows import PlainRows
 from calibrant.calibrators.anchored.units import CurveUnits
-from calibrant.calibrators.curves.curve_calibrator import DistinctScores
 from calibrant.calibrators.regions.binned_rows import Binned, CutBins
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.cells.knots import Knots
-from calibrant.cells.tally import Tally
+from calibrant.cells.tally import ScoreCounts, Tally
 from calibrant.cells.units import Counting
 from calibrant.errors import InvalidValueError
 from calibrant.limits.interval import Interval
@@ -342,13 +341,13 @@ def _fitted(curve: str | ScoreCalibrator, knots: Knots, counts: IntArray) -> tup
     return name, _at_knots(knots, curves)
 
 
-def _distinct(scores: FloatArray, counts: IntArray) -> DistinctScores:
+def _distinct(scores: FloatArray, counts: IntArray) -> ScoreCounts:
     """Counts by knot and label as distinct scores."""
     found, place = np.unique(scores, return_inverse=True)
     rows = np.bincount(place, counts.sum(axis=1)).astype(np.int64)
     positives = np.bincount(place, counts[:, 1]).astype(np.int64)
     seen = rows > 0
-    return DistinctScores(found[seen], rows[seen], positives[seen])
+    return ScoreCounts(found[seen], rows[seen], positives[seen])
 
 
 def _falling(knots: Knots, curve: FloatArray) -> BoolArray:

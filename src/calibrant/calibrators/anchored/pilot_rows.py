@@ -12,10 +12,10 @@ import numpy as np
 
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.calibrators.anchored.curve_choice import Curve, first_curve, is_falling
-from calibrant.calibrators.curves.curve_calibrator import DistinctScores
 from calibrant.cells.bins import Bins
 from calibrant.cells.knots import Knots, RowHashes
 from calibrant.cells.score_partition import ScorePartition
+from calibrant.cells.tally import ScoreCounts
 from calibrant.limits.error_budget import even_widths
 from calibrant.params.random import RandomSource
 from calibrant.sample.sources.memory import MemoryRows
@@ -179,14 +179,14 @@ class LabelledPilot:
         return [_first_curve(rows) for rows, _ in self._distinct]
 
     @cached_property
-    def _distinct(self) -> list[tuple[DistinctScores, bool]]:
+    def _distinct(self) -> list[tuple[ScoreCounts, bool]]:
         """The distinct scores of the rows that decide for each segment, thinned if there are many,
         and whether rows share scores.
         """
         found = []
         for number in range(len(self.regions.parts)):
             own = self.own(number)
-            rows = DistinctScores.of(self.rows.scores[own], self.rows.codes[own])
+            rows = ScoreCounts.of(self.rows.scores[own], self.rows.codes[own])
             is_tied = rows.scores.size < rows.n_rows
             found.append((rows.thinned(_MOST_SCORES), is_tied))
         return found
@@ -284,11 +284,11 @@ def _one_half(scores: FloatArray) -> FloatArray:
     return np.full(scores.shape, 0.5)
 
 
-def _first_curve(rows: DistinctScores) -> Curve:
+def _first_curve(rows: ScoreCounts) -> Curve:
     """A curve for few rows; a decreasing one if the rate clearly decreases."""
     if not is_falling(rows):
         return first_curve(rows)
-    rising = first_curve(DistinctScores(rows.scores, rows.counts, rows.counts - rows.positives))
+    rising = first_curve(ScoreCounts(rows.scores, rows.counts, rows.counts - rows.positives))
     return lambda scores: 1.0 - rising(scores)
 
 
@@ -307,7 +307,7 @@ def cells_of_region(n_rows: int, n_regions: int) -> int:
 
 def knot_scores(
     part: ScorePartition,
-    rows: DistinctScores,
+    rows: ScoreCounts,
     values: FloatArray,
     n_cells: int,
     *,
@@ -319,7 +319,7 @@ def knot_scores(
     ----------
     part : ScorePartition
         The regions of one segment.
-    rows : DistinctScores
+    rows : ScoreCounts
         Distinct scores of pilot rows.
     values : float array of shape (n,)
         A first curve at them.

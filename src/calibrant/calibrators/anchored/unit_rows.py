@@ -3,7 +3,7 @@
 In a region a unit has some rows, and counts there with a weight w in (0, 1]. The limits are about
 E[w m] / E[w] over the units with rows in the region, where m is the mean of a function over the
 unit's rows: its average over the population in which rows of groups count as
-`calibrant.limits.group_sums` defines, or over the weighted population. Given which units have rows
+`calibrant.limits.group_design` defines, or over the weighted population. Given which units have rows
 in a region, these are independent draws, in any order that does not depend on their rows; their
 sizes and weights may depend on labels.
 """

@@ -1,5 +1,5 @@
-"""Calibrators that are curves, one number in, one number out, and what they share: counts of rows by
-distinct score, and the logistic curve that fits counts best.
+"""Calibrators that are curves, one number in, one number out, learned from counts of rows by score;
+and the logistic curve that fits counts best.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._typing import ArrayLike, CodeArray, FloatArray, IntArray
+from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.calibrators.claims import INJECTIVE
 from calibrant.calibrators.regions.weighted_rows import checked_bound, has_weights, weights_of
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.calibrators.tables.steps import steps_everywhere
 from calibrant.calibrators.tables.table import Steps, Table
 from calibrant.cells.lines import SMALLEST_PROBABILITY, Lines
+from calibrant.cells.tally import ScoreCounts
 from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.params.arrays import as_scores, check_rows
 from calibrant.params.frames import predicts
@@ -30,104 +31,6 @@ from calibrant.sample.reader import ONE_EACH, refuse
 from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
 from calibrant.text.sentences import Text
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class DistinctScores:
-    """Distinct scores, increasing, with the rows and the positive rows at each.
-
-    This makes every fit independent of the order of rows, makes a weight equivalent to repeated
-    rows, and merges ties before any pooling. For rows with importance weights, counts are sums of
-    weights.
-    """
-
-    scores: FloatArray
-    counts: IntArray | FloatArray
-    positives: IntArray | FloatArray
-
-    @property
-    def n_rows(self) -> float:
-        """The number of rows."""
-        return float(self.counts.sum())
-
-    @property
-    def n_positive(self) -> float:
-        """The number of positive rows."""
-        return float(self.positives.sum())
-
-    @property
-    def whole(self) -> tuple[IntArray, IntArray]:
-        """Rows and positive rows at each score, for rows without weights."""
-        return self.counts.astype(np.int64), self.positives.astype(np.int64)
-
-    @classmethod
-    def of(
-        cls, scores: NDArray[Any], codes: CodeArray, repeats: IntArray | FloatArray | None = None
-    ) -> Self:
-        """Group checked scores and labels coded as 0 and 1."""
-        if repeats is not None:
-            return cls._of_repeated(scores, codes, repeats)
-        values = scores.astype(np.float64) + 0.0  # -0.0 becomes 0.0
-        if values.min() < 0.0:
-            return cls._of_any_sign(values, codes)
-        # the bits of doubles >= 0 sort like the doubles, and the first bit is 0: shifting it out
-        # makes room for the label, so that sorting numbers replaces sorting positions
-        keys = (values.view(np.uint64) << np.uint64(1)) | codes.astype(np.uint64)
-        keys.sort()
-        ordered = (keys >> np.uint64(1)).view(np.float64)
-        starts = _starts(ordered)
-        reached = np.concatenate([[0], np.cumsum(keys & np.uint64(1), dtype=np.int64)])
-        ends = np.append(starts[1:], ordered.size)
-        return cls(ordered[starts], ends - starts, reached[ends] - reached[starts])
-
-    def thinned(self, most: int) -> DistinctScores:
-        """The same rows at about `most` scores, if there are more.
-
-        Neighbouring scores with about a `most`-th of the rows are merged into the score in the
-        middle of their rows, so that a score with many rows stays where it is. The smallest and the
-        largest score are kept, too.
-
-        >>> rows = DistinctScores(np.arange(9.0), np.array([1, 1, 1, 1, 90, 1, 1, 1, 1]), np.arange(9))
-        >>> rows.thinned(4).scores, rows.thinned(4).counts
-        (array([0., 2., 4., 6., 8.]), array([ 1,  3, 90,  3,  1]))
-        """
-        size = self.scores.size
-        if size <= most:
-            return self
-        reached = np.cumsum(self.counts)
-        before = reached - self.counts
-        place = np.floor((before + self.counts / 2.0) * (most / self.n_rows))
-        starts = np.union1d(_starts(place), [1, size - 1])
-        counts = np.add.reduceat(self.counts, starts)
-        positives = np.add.reduceat(self.positives, starts)
-        middle = np.searchsorted(reached, before[starts] + counts / 2.0)
-        return DistinctScores(self.scores[middle], counts, positives)
-
-    @classmethod
-    def _of_any_sign(cls, values: FloatArray, codes: CodeArray) -> Self:
-        ordered = np.sort(values)
-        starts = _starts(ordered)
-        distinct = ordered[starts]
-        below = np.searchsorted(np.sort(values[codes == 1]), distinct, side="right")
-        return cls(distinct, np.diff(starts, append=ordered.size), np.diff(below, prepend=0))
-
-    @classmethod
-    def _of_repeated(
-        cls, scores: NDArray[Any], codes: CodeArray, repeats: IntArray | FloatArray
-    ) -> Self:
-        scores = (
-            scores.astype(np.float64) + 0.0
-        )  # rows with sample_weight 0 were removed when they were read
-        order = np.argsort(scores, kind="stable")
-        starts = _starts(scores[order])
-        counts = np.add.reduceat(repeats[order], starts)
-        positives = np.add.reduceat((repeats * codes)[order], starts)
-        return cls(scores[order][starts], counts, positives)
-
-
-def _starts(ordered: FloatArray) -> IntArray:
-    """Where each distinct value of a sorted array begins."""
-    return np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -151,7 +54,7 @@ class CurveCalibrator(ScoreCalibrator):
     pos_label: Hashable = None
 
     @abstractmethod
-    def _learn(self, rows: DistinctScores) -> dict[str, Any]:
+    def _learn(self, rows: ScoreCounts) -> dict[str, Any]:
         """The state that fits the rows best, as plain JSON values."""
 
     def _check_curve(self) -> None:
@@ -210,13 +113,13 @@ class CurveCalibrator(ScoreCalibrator):
             rows = rows.take(repeats > 0.0)
             repeats = repeats[repeats > 0.0]
         self.fit_distinct(
-            DistinctScores.of(rows.scores, rows.codes, repeats), rows.known, rows.one_of_each
+            ScoreCounts.of(rows.scores, rows.codes, repeats), rows.known, rows.one_of_each
         )
         self.score_range_seen_ = Reach.of(rows.scores).seen
         return self
 
     def fit_distinct(
-        self, rows: DistinctScores, classes: Classes, one_of_each: tuple[int, int] = (0, 0)
+        self, rows: ScoreCounts, classes: Classes, one_of_each: tuple[int, int] = (0, 0)
     ) -> Self:
         """Learn the curve from counts of rows at distinct scores, which may have one row from each
         group.
@@ -227,7 +130,7 @@ class CurveCalibrator(ScoreCalibrator):
         self._restore({**state, **RowFacts(one_of_each=one_of_each).to_dict()}, classes)
         return self
 
-    def curve_through(self, rows: DistinctScores) -> Callable[[FloatArray], FloatArray]:
+    def curve_through(self, rows: ScoreCounts) -> Callable[[FloatArray], FloatArray]:
         """The curve that fits counts of rows best, as a plain function of scores.
 
         It is learned as in `fit_distinct`, but this calibrator is not fitted afterwards: nothing is

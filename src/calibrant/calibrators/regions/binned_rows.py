@@ -17,7 +17,7 @@ from calibrant.cells.score_partition import ScorePartition, check_enough_rows, e
 from calibrant.cells.segmented_partition import SegmentedPartition
 from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidValueError
-from calibrant.limits.group_sums import GroupDesign
+from calibrant.limits.group_design import GroupDesign
 from calibrant.params.labels import Classes
 from calibrant.params.random import seed_number
 from calibrant.sample.draw import repeated

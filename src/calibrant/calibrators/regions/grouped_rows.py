@@ -25,7 +25,7 @@ from calibrant.calibrators.regions.weighted_rows import (
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.errors import InvalidValueError
-from calibrant.limits.group_sums import GroupDesign
+from calibrant.limits.group_design import GroupDesign
 from calibrant.params.random import seed_number
 from calibrant.sample.draw import Draw
 from calibrant.sample.facts import Reach, RowFacts

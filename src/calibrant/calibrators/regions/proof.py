@@ -22,7 +22,7 @@ from calibrant.guarantee.statement import (
     Statement,
 )
 from calibrant.limits.error_budget import budgets
-from calibrant.limits.group_sums import GroupDesign
+from calibrant.limits.group_design import GroupDesign
 from calibrant.limits.interval import Interval
 from calibrant.limits.mass import mass_limits
 from calibrant.limits.methods import get_method

@@ -15,6 +15,7 @@ from calibrant.calibrators.regions.weighted_rows import (
     weights_of,
 )
 from calibrant.cells.tally import Tally
+from calibrant.cells.unit_sums import UnitSums
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.statement import (
     Caveat,
@@ -24,8 +25,8 @@ from calibrant.guarantee.statement import (
     Population,
     Statement,
 )
+from calibrant.limits.group_design import GroupDesign
 from calibrant.limits.group_limits import group_limits, shared_limits
-from calibrant.limits.group_sums import GroupDesign, GroupSums
 from calibrant.limits.interval import Interval
 from calibrant.limits.shift.evidence import WEIGHT_BOUND_OF_TALLY, Evidence, weighted_rates
 from calibrant.limits.shift.shift_methods import get_shift_method
@@ -71,7 +72,7 @@ class CountedGroups:
 
     Attributes
     ----------
-    sums : GroupSums
+    sums : UnitSums
         The weights and rates of groups in regions.
     limits : Interval
         Limits on the rates.
@@ -79,7 +80,7 @@ class CountedGroups:
         What a guarantee has to say about the groups.
     """
 
-    sums: GroupSums
+    sums: UnitSums
     limits: Interval
     facts: GroupFacts
 
@@ -202,8 +203,8 @@ class GroupRates:
         return about_groups(statement, settings, _facts(self.design, n_groups, self._sums, limits))
 
     @property
-    def _sums(self) -> GroupSums:
-        return GroupSums.of(self.tally, self.design)
+    def _sums(self) -> UnitSums:
+        return UnitSums.of(self.tally, self.design.counting)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -260,7 +261,7 @@ def about_groups(statement: Statement, settings: CutParameters, groups: GroupFac
     )
 
 
-def _facts(design: GroupDesign, n_groups: int, sums: GroupSums, limits: Interval) -> GroupFacts:
+def _facts(design: GroupDesign, n_groups: int, sums: UnitSums, limits: Interval) -> GroupFacts:
     """The facts about groups, and how far the rate that counts all rows in full is from the limits."""
     in_full = sums.uncapped_rates
     apart = (in_full < limits.lower) | (in_full > limits.upper)

@@ -8,9 +8,10 @@ from calibrant._typing import FloatArray, IndexArray, Seed
 from calibrant.calibrators.regions.binned_rows import Binned
 from calibrant.cells.group_counts import block_of
 from calibrant.cells.partition import Partition
+from calibrant.cells.unit_sums import UnitSums
 from calibrant.cells.units import UnitCells
 from calibrant.errors import InvalidValueError
-from calibrant.limits.group_sums import GroupDesign, GroupSums
+from calibrant.limits.group_design import GroupDesign
 from calibrant.limits.shift.evidence import WeightedRows
 from calibrant.params.arrays import check_rows
 from calibrant.params.random import RandomSource
@@ -103,13 +104,13 @@ def rounded_rows(rows: MemoryRows, random_state: Seed) -> MemoryRows:
 
 def weighted_sums(
     rows: MemoryRows, partition: Partition, design: GroupDesign, blocks: RandomSource
-) -> GroupSums:
+) -> UnitSums:
     """Sums of the weights of groups in regions."""
     if rows.groups is None:
         raise InvalidValueError("groups", "be given", got="None")
     block = block_of(rows.groups.keys, blocks)
     cells = units_in_regions(rows, partition)
-    return GroupSums.of_units(cells, rows.codes, block, partition.n_regions, design.counting)
+    return UnitSums.of_cells(cells, rows.codes, block, partition.n_regions, design.counting)
 
 
 def units_in_regions(rows: MemoryRows, partition: Partition) -> UnitCells:

@@ -19,13 +19,14 @@ from calibrant._typing import ArrayLike, FloatArray, IntArray, Seed
 from calibrant.cells.knots import Knots
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
+from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidValueError
 from calibrant.kernels import device, device_curves, device_draws, device_knots, libraries
 from calibrant.params.labels import Classes, settle_classes
 from calibrant.params.random import RandomSource, RowSums
 from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.batch import BatchRows, Columns
-from calibrant.sample.counts import Counted, KindSums
+from calibrant.sample.counts import Counted
 from calibrant.sample.draw import Draw, draw_key, enough
 from calibrant.sample.facts import Limits, Reach
 from calibrant.sample.faults import Place
@@ -194,11 +195,13 @@ class DeviceData(Rows):
             hits = hits - drawn_hits
         counts, positives, uncounted = bins.gather(rows, hits)
         left_out = int(hits[bins.count_regions < 0].sum())
-        negative = KindSums(
-            counts - positives, uncounted - left_out, first=Place(0, device.first(~codes))
-        )
-        positive = KindSums(positives, left_out, first=Place(0, device.first(codes)))
-        return Counted({kinds[0]: negative, kinds[1]: positive}, reach=self._reach())
+        negative = Tally.of_one_label(counts - positives, uncounted - left_out)
+        positive = Tally.of_one_label(positives, left_out)
+        first = {
+            kinds[0]: Place(0, device.first(~codes)),
+            kinds[1]: Place(0, device.first(codes)),
+        }
+        return Counted({kinds[0]: negative, kinds[1]: positive}, first, reach=self._reach())
 
     def _reach(self) -> Reach:
         """The range of all scores."""

@@ -1,15 +1,11 @@
-"""How groups count: their weights and rates in each region.
+"""Sums of units in regions: what every limit for grouped or weighted rows is computed from.
 
-In a region a group has S rows, T of them positive. It counts there with weight w, and the limits
-are for E[w T / S] / E[w] over the groups with rows in the region:
-
-- "rows": w = min(S, M), the rate among rows, where a group counts as at most M rows in a region;
-- "groups": w = S over the total number of rows of the group, the rate of a random row from a
-  random group.
+They are made from whole numbers (`calibrant.cells.group_counts`), which engines compute and files
+store, or from rows in memory (`calibrant.cells.units`).
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
@@ -17,61 +13,11 @@ from calibrant._typing import CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.cells.tally import Tally
 from calibrant.cells.units import Counting, UnitCells
 from calibrant.errors import InvalidTypeError
-from calibrant.params.bounds import GROUP_TARGET
-from calibrant.params.declared_state import Saved
-from calibrant.params.kind import Entry, EntryTable
-from calibrant.params.rules import Flag, Integer
-from calibrant.params.state_kinds import Lists, OneCount
-
-
-@dataclass(frozen=True, slots=True)
-class GroupDesign(Saved):
-    """How groups count.
-
-    Attributes
-    ----------
-    max_size : int
-        M: the largest number of rows that a group counts as in a region. Fixed before the counted
-        groups are seen.
-    target : {"rows", "groups"}
-        Whether every row or every group counts equally.
-    aside : int
-        Number of groups that were set aside and are not counted.
-    unproved : tuple of int
-        Regions for which nothing is proved, because no group set aside has rows in their segment.
-    max_weight : float or None
-        If rows have importance weights: the largest weight of a group in a region. Not saved,
-        because the limits are saved.
-    fixed : bool
-        Whether the regions were given, and so not cut by groups set aside.
-    """
-
-    _entries: ClassVar[EntryTable] = {
-        "max_size": Integer(1),
-        "target": GROUP_TARGET,
-        "aside": OneCount(),
-        "unproved": Entry(Lists(OneCount()), absent=()),
-        "fixed": Entry(Flag(), absent=False),
-    }
-
-    max_size: int
-    target: str = "rows"
-    aside: int = 0
-    unproved: tuple[int, ...] = ()
-    max_weight: float | None = None
-    fixed: bool = False
-
-    @property
-    def counting(self) -> Counting:
-        """By how much a group counts in a region."""
-        if self.target == "groups":
-            return Counting(1.0, by_group=True)
-        return Counting(float(self.max_size) if self.max_weight is None else self.max_weight)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GroupSums:
-    """Weights and rates of groups in regions, from a tally; equal groups are one entry.
+class UnitSums:
+    """Weights and rates of units in regions; equal units are one entry.
 
     Attributes
     ----------
@@ -106,13 +52,12 @@ class GroupSums:
     uncapped: FloatArray
 
     @classmethod
-    def of(cls, tally: Tally, design: GroupDesign) -> Self:
-        """The group sums with the weights of the target."""
+    def of(cls, tally: Tally, counting: Counting) -> Self:
+        """The sums of the groups that a tally counts."""
         table = tally.groups
         if table is None:
             raise InvalidTypeError("tally", "count groups", got="rows only")
         rows = table.rows.astype(np.float64)
-        counting = design.counting
         if counting.by_group and not table.size.all():
             raise InvalidTypeError(
                 "tally", "know the sizes of groups", got="rows and positives only"
@@ -125,12 +70,12 @@ class GroupSums:
         return cls(table.region, weight, rate, *counted, bound, uncapped)
 
     @classmethod
-    def of_units(
+    def of_cells(
         cls, cells: UnitCells, codes: CodeArray, block: IntArray, n_regions: int, counting: Counting
     ) -> Self:
-        """Sums of importance weights, from what groups have in regions.
+        """The sums of units in cells, which are the regions.
 
-        `codes` are the labels of all rows, and `block` has the block of each group.
+        `codes` are the labels of all rows, and `block` has the block of each unit.
         """
         uncapped = cells.uncapped(by_group=counting.by_group)
         weight = np.minimum(uncapped, counting.bound)
