@@ -301,33 +301,35 @@ class _Walk:
         """
         n_blocks = self.moments.shape[1]
         gained = np.broadcast_to(-self.goal, means.shape).copy()  # beyond the goal
-        most = _MOST_LOST / means
-        most_early = np.minimum(most, 1.0 / np.maximum(self.width - means, 1e-300))
-        stakes = np.empty((self.pace.shape[0], *means.shape))
+        stakes = np.zeros((self.pace.shape[0], *means.shape))
+        most = np.minimum(_MOST_LOST / means, 1.0 / np.maximum(self.width - means, 1e-300))
         early = _BlockGains.of(self, means)
-        late = (self.draws[:, None] - means) * self.weights[:, None]
-        share = np.empty(means.shape)
-        for number, pace in enumerate(self.pace):
-            # phi(Phi^-1(x)) / x at x = exp(share)
+        for number in range(n_blocks):
             stake = stakes[number]
-            np.minimum(gained, -_NEAREST, out=share)
-            ndtri_exp(share, out=stake)
-            stake *= stake
-            stake *= -0.5
-            stake -= share
-            stake -= _LOG_SQRT_2PI
-            np.exp(stake, out=stake)
-            stake *= pace
-            stake *= gained < 0.0
-            if number < n_blocks:
-                np.minimum(stake, most_early, out=stake)
-                gained += early.gain(number, stake)
-            else:
-                np.minimum(stake, most, out=stake)
-                block = number - n_blocks
-                rows = late[self.ends[block] : self.ends[block + 1]]
-                gained += _gain_of_rows(rows, stake)
+            _set_stake(stake, gained, self.pace[number], most)
+            gained += early.gain(number, stake)
+        # once the goal is reached, there are no late bets
+        short = np.nonzero(gained < 0.0)
+        of_short, more = self._bet_late(short[1], means[short], gained[short])
+        gained[short] = more
+        stakes[n_blocks:, short[0], short[1]] = of_short
         return -gained, stakes
+
+    def _bet_late(
+        self, sample: IndexArray, means: FloatArray, gained: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Bet on the late draws of samples, against one mean each; return stakes and gains."""
+        pace = self.pace[self.moments.shape[1] :, sample]
+        won = (self.draws[:, sample] - means) * self.weights[:, sample]
+        most = _MOST_LOST / means
+        stakes = np.empty(pace.shape)
+        for block, stake in enumerate(stakes):
+            _set_stake(stake, gained, pace[block], most)
+            rows = won[self.ends[block] : self.ends[block + 1]]
+            rows *= stake
+            np.log1p(rows, out=rows)
+            gained += rows[0] if rows.shape[0] == 1 else rows.sum(axis=0)
+        return stakes, gained
 
     def refined(self, low: FloatArray, high: FloatArray, stakes: FloatArray) -> FloatArray:
         """The largest mean from `low`, which is ruled out, to `high` that these stakes rule out."""
@@ -393,11 +395,21 @@ class _BlockGains:
         return gain
 
 
-def _gain_of_rows(rows: FloatArray, stake: FloatArray) -> FloatArray:
-    """The gain in log capital from some draws, given w (z - m) for each of them."""
-    won = rows * stake
-    np.log1p(won, out=won)
-    return won[0] if won.shape[0] == 1 else np.asarray(won.sum(axis=0))
+def _set_stake(stake: FloatArray, gained: FloatArray, pace: FloatArray, most: FloatArray) -> None:
+    """Set the stakes for a block: phi(Phi^-1(x)) / x times the pace, at the capital x.
+
+    `gained` is the logarithm of x; nothing is staked once it is 0 or more.
+    """
+    log_capital = np.minimum(gained, -_NEAREST)
+    ndtri_exp(log_capital, out=stake)
+    stake *= stake
+    stake *= -0.5
+    stake -= log_capital
+    stake -= _LOG_SQRT_2PI
+    np.exp(stake, out=stake)
+    stake *= pace
+    stake *= gained < 0.0
+    np.minimum(stake, most, out=stake)
 
 
 def block_gain(powers: list[FloatArray], stake: FloatArray, worst: FloatArray) -> FloatArray:
