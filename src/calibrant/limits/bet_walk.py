@@ -80,6 +80,8 @@ _LEAST_VARIANCE = 1e-12  # of a guess, over the squared range
 _LEAST_STEP = (
     1.0 / 32.0
 )  # of the range, over the root of the draws: the least standard deviation for the step
+_MANY = 8  # times as many draws as late ones are many: then a bound is enough for the start
+_NEAREST = 1e-12  # lower bound on the distance to the goal when a stake is chosen
 _ROUNDING = 1e-9  # of log capital, which is a sum of many terms
 _START_BISECTIONS = 24
 _BISECTIONS = 8  # per interval
@@ -92,9 +94,9 @@ class Bets:
 
     Attributes
     ----------
-    moments : float array of shape (15, n_blocks, n_samples)
-        Sums over the draws of each block of w^p (z - low)^k, for the pairs of `MOMENTS`. Blocks may
-        be empty.
+    moments : float array of shape (15, n_blocks, n_samples), or (5, n_blocks, n_samples)
+        Sums over the draws of each block of w^p (z - low)^k, for the pairs of `MOMENTS`; if all
+        weights are 1, of (z - low)^k for k from 0 to 4. Blocks may be empty.
     smallest : float array of shape (n_blocks, n_samples)
         A lower bound on z - low in each block.
     heaviest : float array of shape (n_blocks, n_samples)
@@ -143,6 +145,8 @@ class Bets:
 
     def _padded(self, n_blocks: int) -> "Bets":
         more = (0, n_blocks - self.moments.shape[1])
+        if more == (0, 0):
+            return self
         return replace(
             self,
             moments=np.pad(self.moments, ((0, 0), more, (0, 0))),
@@ -210,7 +214,9 @@ class _Walk:
         """Prepare the walk for lower limits."""
         guess = np.maximum(bets.variance, _LEAST_VARIANCE * bets.width**2)
         ends = np.concatenate([[0], np.cumsum(bets.sizes)])
-        late = np.add.reduceat(moments_of(bets.weights, bets.draws), ends[:-1], axis=1)
+        is_plain = _is_plain(bets.moments)
+        of_draws = (powers_of if is_plain else moments_of)(bets.weights, bets.draws)
+        late = np.add.reduceat(of_draws, ends[:-1], axis=1)
         moments = np.concatenate([bets.moments, late], axis=1)
         n_draws = moments[0].sum(axis=0)
         is_empty = (n_draws == 0) | (bets.width <= 0.0)
@@ -225,7 +231,7 @@ class _Walk:
             bets.low,
             bets.width,
             _pace(moments, guess, bets.guess_draws),
-            _start(bets, guess, _START_SHARE * tail, n_draws),
+            _start(bets, guess, _START_SHARE * tail, moments),
             np.where(is_empty, 1.0, step),
             -np.log((1.0 - _START_SHARE) * tail) + _ROUNDING,
             n_draws,
@@ -259,9 +265,8 @@ class _Walk:
                 next_one = n_ruled_out[found]
                 here = todo[found]
                 beyond = means[next_one, found]
-                limit[here] = walk.taken(found).refined(
-                    limit[here], beyond, stakes[:, next_one, found]
-                )
+                chosen = np.ascontiguousarray(stakes[:, next_one, found])
+                limit[here] = walk.taken(found).refined(limit[here], beyond, chosen)
             first[todo] += at_once
             at_once *= 2  # few samples are left
             todo = todo[~open_end & (limit[todo] < self.width[todo])]
@@ -294,62 +299,117 @@ class _Walk:
         """Bet against each mean; return how far the log capital is from the goal in the end, and
         all stakes.
         """
-        missing = np.broadcast_to(self.goal, means.shape).copy()
         n_blocks = self.moments.shape[1]
-        most = _MOST_LOST / means
-        most_early = np.minimum(most, 1.0 / np.maximum(self.width - means, 1e-300))
-        stakes = np.empty((self.pace.shape[0], *means.shape))
-        short = np.empty(means.shape)
-        powers = _about(self.moments, means)
-        worst = _worst(self.smallest[:, None], self.heaviest[:, None], means)
-        for number, pace in enumerate(self.pace):
+        gained = np.broadcast_to(-self.goal, means.shape).copy()  # beyond the goal
+        stakes = np.zeros((self.pace.shape[0], *means.shape))
+        most = np.minimum(_MOST_LOST / means, 1.0 / np.maximum(self.width - means, 1e-300))
+        early = _BlockGains.of(self, means)
+        for number in range(n_blocks):
             stake = stakes[number]
-            np.maximum(missing, 1e-12, out=short)
-            # phi(Phi^-1(x)) / x at x = exp(-short)
-            np.negative(short, out=stake)
-            ndtri_exp(stake, out=stake)
-            stake *= stake
-            stake *= 0.5
-            np.subtract(short, stake, out=stake)
-            stake -= _LOG_SQRT_2PI
-            np.exp(stake, out=stake)
-            stake *= pace
-            np.minimum(stake, most_early if number < n_blocks else most, out=stake)
-            stake *= missing > 0.0
-            if number < n_blocks:
-                here = [power[number] for power in powers]
-                missing -= block_gain(here, stake, worst[number])
-            else:
-                missing -= self._late_gain(number - n_blocks, stake, means)
-        return missing, stakes
+            _set_stake(stake, gained, self.pace[number], most)
+            gained += early.gain(number, stake)
+        # once the goal is reached, there are no late bets
+        short = np.nonzero(gained < 0.0)
+        of_short, more = self._bet_late(short[1], means[short], gained[short])
+        gained[short] = more
+        stakes[n_blocks:, short[0], short[1]] = of_short
+        return -gained, stakes
 
-    def _late_gain(self, block: int, stake: FloatArray, means: FloatArray) -> FloatArray:
-        """The gain in log capital from a late block."""
-        rows = slice(self.ends[block], self.ends[block + 1])
-        if self.ends[block + 1] == self.ends[block] + 1:
-            row = self.ends[block]
-            gain = stake * (self.draws[row] - means) * self.weights[row]
-            return np.asarray(np.log1p(gain))
-        won = (self.draws[rows, None] - means) * self.weights[rows, None]
-        won *= stake
-        return np.asarray(np.log1p(won, out=won).sum(axis=0))
+    def _bet_late(
+        self, sample: IndexArray, means: FloatArray, gained: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Bet on the late draws of samples, against one mean each; return stakes and gains."""
+        pace = self.pace[self.moments.shape[1] :, sample]
+        won = (self.draws[:, sample] - means) * self.weights[:, sample]
+        most = _MOST_LOST / means
+        stakes = np.empty(pace.shape)
+        for block, stake in enumerate(stakes):
+            _set_stake(stake, gained, pace[block], most)
+            rows = won[self.ends[block] : self.ends[block + 1]]
+            rows *= stake
+            np.log1p(rows, out=rows)
+            gained += rows[0] if rows.shape[0] == 1 else rows.sum(axis=0)
+        return stakes, gained
 
     def refined(self, low: FloatArray, high: FloatArray, stakes: FloatArray) -> FloatArray:
         """The largest mean from `low`, which is ruled out, to `high` that these stakes rule out."""
         n_blocks = self.moments.shape[1]
+        early = np.ascontiguousarray(stakes[:n_blocks])
         of_draws = np.repeat(stakes[n_blocks:], np.diff(self.ends), axis=0) * self.weights
+        capital = np.empty(stakes.shape)
         for _ in range(_BISECTIONS):
             middle = (low + high) / 2.0
             powers = [power[:, 0] for power in _about(self.moments, middle[None])]
             worst = _worst(self.smallest, self.heaviest, middle)
-            early = block_gain(powers, stakes[:n_blocks], worst)
-            late = np.log1p(of_draws * (self.draws - middle))
-            late = np.add.reduceat(late, self.ends[:-1], axis=0)
-            capital = np.cumsum(np.concatenate([early, late]), axis=0)
+            capital[:n_blocks] = block_gain(powers, early, worst)
+            won = self.draws - middle
+            won *= of_draws
+            np.log1p(won, out=won)
+            np.add.reduceat(won, self.ends[:-1], axis=0, out=capital[n_blocks:])
+            np.cumsum(capital, axis=0, out=capital)
             ruled_out = capital.max(axis=0, initial=0.0) >= self.goal
             low = np.where(ruled_out, middle, low)
             high = np.where(ruled_out, high, middle)
         return low
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _BlockGains:
+    """The coefficients of `block_gain` for all blocks and means.
+
+    Attributes
+    ----------
+    first, second, third, fourth : float arrays of shape (n_blocks, *shape of the means)
+        Sums over draws of (w (z - m))^p, times 1, -1 / 2, 1 / 3 and 1.
+    worst : float array of the same shape
+        Four times an upper bound on w (m - z).
+    """
+
+    first: FloatArray
+    second: FloatArray
+    third: FloatArray
+    fourth: FloatArray
+    worst: FloatArray
+
+    @classmethod
+    def of(cls, walk: _Walk, means: FloatArray) -> "_BlockGains":
+        """The coefficients of the early blocks of a walk."""
+        first, second, third, fourth = _about(walk.moments, means)
+        second *= -1.0 / 2.0
+        third *= 1.0 / 3.0
+        worst = _worst(walk.smallest[:, None], walk.heaviest[:, None], means)
+        return cls(first, second, third, fourth, 4.0 * worst)
+
+    def gain(self, number: int, stake: FloatArray) -> FloatArray:
+        """As `block_gain`, with the same roundings."""
+        gain = stake * self.worst[number]
+        gain -= 4.0
+        np.divide(stake, gain, out=gain)
+        gain *= self.fourth[number]
+        gain += self.third[number]
+        gain *= stake
+        gain += self.second[number]
+        gain *= stake
+        gain += self.first[number]
+        gain *= stake
+        return gain
+
+
+def _set_stake(stake: FloatArray, gained: FloatArray, pace: FloatArray, most: FloatArray) -> None:
+    """Set the stakes for a block: phi(Phi^-1(x)) / x times the pace, at the capital x.
+
+    `gained` is the logarithm of x; nothing is staked once it is 0 or more.
+    """
+    log_capital = np.minimum(gained, -_NEAREST)
+    ndtri_exp(log_capital, out=stake)
+    stake *= stake
+    stake *= -0.5
+    stake -= log_capital
+    stake -= _LOG_SQRT_2PI
+    np.exp(stake, out=stake)
+    stake *= pace
+    stake *= gained < 0.0
+    np.minimum(stake, most, out=stake)
 
 
 def block_gain(powers: list[FloatArray], stake: FloatArray, worst: FloatArray) -> FloatArray:
@@ -370,6 +430,16 @@ def _worst(smallest: FloatArray, heaviest: FloatArray, means: FloatArray) -> Flo
     return np.asarray(heaviest * np.maximum(means - smallest, 0.0))
 
 
+def _is_plain(moments: FloatArray) -> bool:
+    """Whether all weights are 1, so that moments are sums of powers of the draws alone."""
+    return moments.shape[0] == POWERS + 1
+
+
+def _moment(moments: FloatArray, p: int, k: int) -> FloatArray:
+    """Sums of w^p (z - low)^k."""
+    return np.asarray(moments[k if _is_plain(moments) else _PLACE[p, k]])
+
+
 def _about(moments: FloatArray, means: FloatArray) -> list[FloatArray]:
     """Sums over the draws of each block of (w (z - mean))^p for p from 1 to 4.
 
@@ -382,12 +452,22 @@ def _about(moments: FloatArray, means: FloatArray) -> list[FloatArray]:
     found = []
     term = np.empty((moments.shape[1], *means.shape))
     for p in range(1, POWERS + 1):
-        total = moments[_PLACE[p, 0]][:, None] * powers[p]
+        total = _moment(moments, p, 0)[:, None] * powers[p]
         for k in range(1, p):
-            np.multiply(math.comb(p, k) * moments[_PLACE[p, k]][:, None], powers[p - k], out=term)
+            scaled = math.comb(p, k) * _moment(moments, p, k)[:, None]
+            np.multiply(scaled, powers[p - k], out=term)
             total += term
-        total += moments[_PLACE[p, p]][:, None]
+        total += _moment(moments, p, p)[:, None]
         found.append(total)
+    return found
+
+
+def powers_of(weights: FloatArray, values: FloatArray) -> FloatArray:
+    """Powers of single draws from 0 to 4, for weights of 1; a weight of 0 means no draw."""
+    found = np.empty((POWERS + 1, *values.shape))
+    found[0] = weights
+    for k in range(POWERS):
+        np.multiply(found[k], values, out=found[k + 1])
     return found
 
 
@@ -412,38 +492,54 @@ def _pace(moments: FloatArray, guess: FloatArray, guess_draws: FloatArray) -> Fl
     """
 
     def before(p: int, k: int) -> FloatArray:
-        values = moments[_PLACE[p, k]]
-        return np.concatenate([np.zeros_like(values[:1]), np.cumsum(values[:-1], axis=0)])
+        values = _moment(moments, p, k)
+        found = np.zeros_like(values)
+        np.cumsum(values[:-1], axis=0, out=found[1:])
+        return found
 
     n_before = before(0, 0)
-    total = before(1, 0)
-    mean = before(1, 1) / np.where(total > 0.0, total, 1.0)
-    spread = np.maximum(before(2, 2) - 2.0 * mean * before(2, 1) + mean**2 * before(2, 0), 0.0)
+    sums = before(1, 1)
+    squares = before(2, 2)
+    if _is_plain(moments):
+        total = weights_squared = n_before
+        products = sums
+    else:
+        total = before(1, 0)
+        weights_squared = before(2, 0)
+        products = before(2, 1)
+    mean = sums / np.where(total > 0.0, total, 1.0)
+    spread = np.maximum(squares - 2.0 * mean * products + mean**2 * weights_squared, 0.0)
     variance = (guess_draws * guess + spread) / (guess_draws + n_before)
     left = moments[0].sum(axis=0) - n_before
     return np.asarray(1.0 / np.sqrt(variance * np.maximum(left, 1.0)))
 
 
-def _start(bets: Bets, guess: FloatArray, tail: FloatArray, n_draws: FloatArray) -> FloatArray:
+def _start(bets: Bets, guess: FloatArray, tail: FloatArray, moments: FloatArray) -> FloatArray:
     """A lower limit from one stake for all draws, which depends on the mean only through its cap.
 
-    By Markov's inequality, all means below it are ruled out at once.
+    By Markov's inequality, all means below it are ruled out at once. `moments` are those of all
+    blocks. For plain draws, if there are many, late ones have a bound too, not exact logarithms.
     """
     goal = -np.log(tail) + _ROUNDING
+    n_draws = moments[0].sum(axis=0)
     stake = np.sqrt(2.0 * goal / (np.maximum(n_draws, 1.0) * np.maximum(guess, 1e-300)))
     stake = np.minimum(stake, 1.0 / np.maximum(bets.width, 1e-300))
-    moments = bets.moments.sum(axis=1, keepdims=True)
-    smallest = bets.smallest.min(axis=0, initial=np.inf)
-    heaviest = bets.heaviest.max(axis=0, initial=0.0)
+    many = _is_plain(moments) & (n_draws >= _MANY * bets.draws.shape[0])
+    sums = np.where(many, moments.sum(axis=1), bets.moments.sum(axis=1))[:, None]
+    smallest = np.where(many, 0.0, bets.smallest.min(axis=0, initial=np.inf))
+    heaviest = np.where(many, 1.0, bets.heaviest.max(axis=0, initial=0.0))
+    exact = np.flatnonzero(~many)
+    draws = bets.draws[:, exact]
+    weights = bets.weights[:, exact]
     ruled_out = np.zeros_like(goal)
     kept = bets.width
     for _ in range(_START_BISECTIONS):
         mean = (ruled_out + kept) / 2.0
         bet = np.minimum(stake, _MOST_LOST / np.maximum(mean, 1e-300))
-        powers = [power[0, 0] for power in _about(moments, mean[None])]
-        early = block_gain(powers, bet, _worst(smallest, heaviest, mean))
-        late = np.log1p(bet * bets.weights * (bets.draws - mean)).sum(axis=0)
-        below = early + late >= goal
+        powers = [power[0, 0] for power in _about(sums, mean[None])]
+        gain = block_gain(powers, bet, _worst(smallest, heaviest, mean))
+        gain[exact] += np.log1p(bet[exact] * weights * (draws - mean[exact])).sum(axis=0)
+        below = gain >= goal
         ruled_out = np.where(below, mean, ruled_out)
         kept = np.where(below, kept, mean)
     return ruled_out

@@ -18,13 +18,12 @@ from calibrant.errors import InvalidValueError
 from calibrant.kernels import Implementation
 from calibrant.limits.bet_walk import (
     GUESS_DRAWS,
-    MOMENTS,
-    POWERS,
     STEPS,
     Bets,
     block_sizes,
     late_sizes,
     lower_limits,
+    powers_of,
 )
 
 LATE_ROWS = 512
@@ -163,16 +162,13 @@ class BlockSamples:
     def bets(self) -> Bets:
         """The draws in the form the walk needs."""
         values = np.maximum(self.values - self.low[:, None], 0.0)
-        sums = np.empty((POWERS + 1, self.blocks.shape[1], self.blocks.shape[0]))
-        power = np.ones_like(values)
-        for of_power in sums:
-            np.einsum("sbv,sv->bs", self.blocks, power, out=of_power)
-            power = power * values
+        powers = np.moveaxis(powers_of(np.ones_like(values), values), 0, -1)
+        sums = np.matmul(self.blocks, powers).transpose(2, 1, 0)
         is_row = np.isfinite(self.late)
         late = np.where(is_row, np.maximum(self.late - self.low[:, None], 0.0), 0.0)
         one = np.ones(self.low.size)
         return Bets(
-            sums[[k for _, k in MOMENTS]],
+            np.ascontiguousarray(sums),
             np.zeros(sums.shape[1:]),
             np.ones(sums.shape[1:]),
             late.T,

@@ -319,7 +319,7 @@ def _curve_limits(
     low, high = _ends(values, np.concatenate([inside, inside]))
     both = BlockSamples(
         values,
-        np.concatenate(list(blocks.sum(axis=-1).transpose(3, 0, 1, 2))),
+        np.concatenate([blocks[..., half, 0] + blocks[..., half, 1] for half in range(2)]),
         np.concatenate(of_half),
         late.sizes,
         low,
