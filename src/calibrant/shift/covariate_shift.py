@@ -107,6 +107,11 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
     from the same rows, so every interval of `calibrant.limits.shift` holds exactly. The paper's own
     interval is vacuous unless weights are bounded away from zero.
 
+    With `groups`, whole groups are i.i.d., and the interval is found by bets on the weight of a
+    group in a bin, with Bonferroni over bins: Z(q) = w (y - q) with w the sum of its rows' weights
+    there, up to a cap, and y their weighted share of positives. The bins and the cap are given or
+    come from pilot groups. The proof is in `calibrant.shift.whole_groups`.
+
     Weights cannot help in areas where the target population has rows and the calibration population
     has none. `ratio_.diagnostics_` estimates the share of such rows.
 
