@@ -321,7 +321,7 @@ LONGEST_SIGNATURE = 500
 LONGER = {
     "audit": 570,
     "threshold": 660,
-    "ShiftCalibrator.fit": 650,
+    "ShiftCalibrator.fit": 720,
     "ReliabilityDisplay.from_predictions": 570,
 }
 """Those of functions with more than fifteen arguments."""

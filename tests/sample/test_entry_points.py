@@ -33,7 +33,6 @@ ONE_OF_EACH = {
     "CrossVennAbersCalibrator",
     "VennBinningCalibrator",
     "VennAbersCalibrator",
-    "ShiftCalibrator",
     "LabelShiftCalibrator",
     "OnlineCalibrator",
     "MonotoneBand",

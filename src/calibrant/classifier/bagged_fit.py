@@ -11,8 +11,8 @@ from calibrant.calibrators.hold_out import HoldOutCalibrator
 from calibrant.classifier.bag import Bag
 from calibrant.classifier.fitted_parts import Fitting
 from calibrant.classifier.folds import folds_within, held_out
-from calibrant.classifier.task import taken
 from calibrant.guarantee.no_guarantee import NoGuarantee
+from calibrant.params.some_rows import taken
 from calibrant.text.sentences import Setting, Text
 
 _NOTHING_HELD_OUT: Text = (

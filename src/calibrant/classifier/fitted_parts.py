@@ -10,11 +10,12 @@ from calibrant._typing import FeatureRows, FloatArray, IndexArray
 from calibrant.calibrators.cross_venn_abers import CrossVennAbersCalibrator
 from calibrant.classifier.folds import Fold
 from calibrant.classifier.responses import response_of
-from calibrant.classifier.task import Task, taken
+from calibrant.classifier.task import Task
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.kinds import is_guarantee
 from calibrant.guarantee.statement import UNGROUPED
 from calibrant.params.arrays import as_scores
+from calibrant.params.some_rows import taken
 from calibrant.text.sentences import Setting, Text, shown
 
 _CROSS_FITTED: Text = (

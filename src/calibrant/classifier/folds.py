@@ -6,8 +6,9 @@ import numpy as np
 from sklearn.model_selection import check_cv
 
 from calibrant._typing import BoolArray, IndexArray, Keys
-from calibrant.classifier.task import Task, taken
+from calibrant.classifier.task import Task
 from calibrant.errors import InvalidValueError
+from calibrant.params.some_rows import taken
 from calibrant.sample.draw import folds_of, position_keys, random_places
 from calibrant.text.numbers import counted
 

@@ -18,9 +18,9 @@ from calibrant.classifier.bag import MemberCurve, fit_members, logits_of
 from calibrant.classifier.fitted_parts import Fitting
 from calibrant.classifier.folds import divided, folds_within, held_out
 from calibrant.classifier.responses import responses_of
-from calibrant.classifier.task import taken
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import as_scores
+from calibrant.params.some_rows import taken
 
 _ONE_MODEL = 0.25  # share of rows held out for the curves and the proof of one trained model
 _HALF = 0.5  # share of held-out rows, or of all rows for a fitted model, used for the proof

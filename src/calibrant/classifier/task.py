@@ -21,6 +21,7 @@ from calibrant.params.arrays import (
     is_missing,
 )
 from calibrant.params.random import RandomSource, fingerprint_of, text_keys
+from calibrant.params.some_rows import taken
 from calibrant.sample.label_runs import long_run
 
 
@@ -161,15 +162,6 @@ def without_weightless(X: Any, y: Any, params: dict[str, Any]) -> tuple[Any, Any
         rule = "have two classes among the rows with a positive sample_weight"
         raise InvalidValueError("y", rule, got="one class only")
     return taken(X, rows), kept, some(params, len(y), rows)
-
-
-def taken(values: Any, rows: IndexArray) -> Any:
-    """Select rows by position from an array, a sparse matrix, a frame, a table or a list."""
-    if hasattr(values, "iloc"):
-        return values.iloc[rows]
-    if hasattr(values, "take") and not isinstance(values, np.ndarray):  # pyarrow
-        return values.take(rows)
-    return values[rows] if hasattr(values, "shape") else [values[row] for row in rows.tolist()]
 
 
 def some(params: Mapping[str, Any], n_rows: int, rows: IndexArray) -> dict[str, Any]:

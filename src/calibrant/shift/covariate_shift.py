@@ -35,6 +35,7 @@ from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.shift.known_weights import (
     Masses,
+    ToldMasses,
     found_weights,
     known_masses,
     largest_weight,
@@ -104,6 +105,11 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
     are i.i.d., even if the bins were cut from the same rows, so every interval of
     `calibrant.limits.shift` holds exactly. The paper's own interval is vacuous unless weights are
     bounded away from zero.
+
+    With `groups`, whole groups are i.i.d., and the interval is found by bets on the weight of a
+    group in a bin, with Bonferroni over bins: Z(q) = w (y - q) with w the sum of its rows' weights
+    there, up to a cap, and y their weighted share of positives. The bins and the cap are given or
+    come from pilot groups. The proof is in `calibrant.shift.whole_groups`.
 
     Weights cannot help in areas where the target population has rows and the calibration population
     has none. `ratio_.diagnostics_` estimates the share of such rows.
@@ -217,7 +223,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             `calibrant.ratios`.
         weight_bound : float, optional
             U, an upper bound on the weights. None takes the largest weight seen, and then nothing
-            is proved.
+            is proved, unless the weights of groups are capped.
         weight_floor : float, default=0
             L, a lower bound on the weights; only "paper" uses it.
         weight_error : float in [0, 1), default=0
@@ -260,24 +266,8 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             if has_groups(data, stated):
                 return self._fit_whole_groups(data, weights, stated)
             data = data.without_groups()
-        data = one_row_each(data, self.random_state)
-        if get_shift_method(self.interval).needs_rows:
-            data = data.collect()
-        binned = cut_and_count(data, self, stated, weighted=True)
-        if weights is None:
-            weights = summed_weights(largest_weight(data, binned), stated)
-        counted = None  # no limit may use it: only known masses have a proof
-        if self.value == "counted-mass":
-            known = data.collect().scores if source_scores is None else source_scores
-            counted = counted_mass(
-                binned.partition, known, target_scores, binned.classes.positive_index
-            )
-        needs_rows = get_shift_method(self.interval).needs_rows
-        drawn = shuffled(binned, self.random_state) if needs_rows else None
-        masses = known_masses(relative_mass, binned.partition)
-        evidence = Evidence(binned.tally, weights.bound, float(weight_floor), masses, drawn)
-        result = self._result_of(binned.partition, evidence, weights, counted)
-        return self._conclude(result, binned, weights, stated)
+        told = ToldMasses(relative_mass, target_scores, source_scores)
+        return self._fit_rows(one_row_each(data, self.random_state), weights, stated, told)
 
     @property
     def _counts_whole(self) -> bool:
@@ -295,9 +285,33 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         """The rows with their weights, given or estimated, and what is known about the weights."""
         rows = data.collect()
         by_group = not self._counts_whole or stated.group_target == "groups"
-        fitted_on = one_of_each(rows, self.random_state) if by_group else None
+        fitted_on = None
+        if by_group and ratio is not None:
+            fitted_on = one_of_each(rows, self.random_state)
         weights = found_weights(len(rows), importance_weight, features, ratio, stated, fitted_on)
         return replace(rows, weights=weights.values), weights
+
+    def _fit_rows(
+        self, data: Rows, weights: Weights | None, stated: Stated, told: ToldMasses
+    ) -> Self:
+        """Count independent rows; their weights are a column of the data, or known already."""
+        needs_rows = get_shift_method(self.interval).needs_rows
+        if needs_rows:
+            data = data.collect()
+        binned = cut_and_count(data, self, stated, weighted=True)
+        if weights is None:
+            weights = summed_weights(largest_weight(data, binned), stated)
+        counted = None  # no limit may use it: only known masses have a proof
+        if self.value == "counted-mass":
+            known = data.collect().scores if told.source_scores is None else told.source_scores
+            counted = counted_mass(
+                binned.partition, known, told.target_scores, binned.classes.positive_index
+            )
+        drawn = shuffled(binned, self.random_state) if needs_rows else None
+        masses = known_masses(told.relative_mass, binned.partition)
+        evidence = Evidence(binned.tally, weights.bound, float(stated.weight_floor), masses, drawn)
+        result = self._result_of(binned.partition, evidence, weights, counted)
+        return self._conclude(result, binned, weights, stated)
 
     def _fit_whole_groups(self, rows: MemoryRows, weights: Weights | None, stated: Stated) -> Self:
         """Count groups whole; see `calibrant.shift.whole_groups`."""

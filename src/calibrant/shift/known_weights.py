@@ -4,7 +4,7 @@ them afterwards.
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -28,6 +28,14 @@ from calibrant.text.sentences import Setting
 
 Masses: TypeAlias = ArrayLike | Callable[[Partition], ArrayLike] | None
 """The relative mass of each region, or a function from the partition to these masses."""
+
+
+class ToldMasses(NamedTuple):
+    """The relative masses, and unlabelled scores from both populations to count them in."""
+
+    relative_mass: Masses
+    target_scores: ArrayLike | None
+    source_scores: ArrayLike | None
 
 
 def found_weights(

@@ -5,7 +5,6 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing
 
 from calibrant._typing import ArrayLike, FeatureRows, FloatArray, IndexArray
 from calibrant.calibrators.regions.unit_rates import WEIGHTED_GROUPS
@@ -19,6 +18,7 @@ from calibrant.params.arrays import as_weights
 from calibrant.params.declared_state import Inline, Saved
 from calibrant.params.kind import Entry, EntryTable, Known
 from calibrant.params.rules import TEXT, Flag
+from calibrant.params.some_rows import taken
 from calibrant.params.state_kinds import Lists, Maybe, Nested, Numbers
 from calibrant.shift.ratios.density_ratio import DensityRatio, row_count
 from calibrant.text.sentences import Setting
@@ -118,7 +118,7 @@ def estimated_weights(
     if row_count(X) != n_rows:
         raise InvalidValueError("X", f"have one row per score, {n_rows:,}", got=f"{row_count(X):,}")
     if source is None:
-        source = X if fitted_on is None else _safe_indexing(X, fitted_on)
+        source = X if fitted_on is None else taken(X, fitted_on)
     fitted: DensityRatio = clone(ratio).fit(source, target)
     return fitted, as_weights(fitted.predict(X), n_rows)
 

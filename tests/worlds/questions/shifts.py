@@ -106,6 +106,25 @@ def shift_with_segments_and_groups() -> Any:
 
 
 @question
+def shift_with_groups_that_count_equally() -> Any:
+    world = {"importance_weight": SMOOTH.weights, "groups": SMOOTH.groups}
+    found = []
+    for told in (
+        {"group_target": "groups"},
+        {"group_target": "groups", "weight_bound": 3.5},
+        {"max_group_size": 6, "weight_bound": 3.5, "weight_error": 0.1},
+    ):
+        for value in ("mean", "midpoint"):
+            calibrator = ShiftCalibrator(n_bins=2, value=value)
+            fitted = calibrator.fit(SMOOTH.scores, SMOOTH.y, **world, **told)
+            found += [of_calibrator(fitted), fitted.guarantee_, fitted.guarantee_for(0.2).epsilon]
+    for told in ({"group_target": "rows"}, {"max_group_size": 6}, {"group_target": "people"}):
+        calibrator = ShiftCalibrator(n_bins=2, interval="hoeffding")
+        found.append(refused(calibrator.fit, SMOOTH.scores, SMOOTH.y, **world, **told))
+    return found
+
+
+@question
 def label_shift() -> Any:
     calibrator = LabelShiftCalibrator(n_bins=4).fit(
         SMOOTH.scores, SMOOTH.y, target_scores=SMOOTH.new**0.5
