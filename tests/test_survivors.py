@@ -39,7 +39,7 @@ from calibrant.errors import InvalidValueError
 from calibrant.guarantee.absorbed import region_limits
 from calibrant.intervals import clopper_pearson, get_method
 from calibrant.limits.binomial import lower_limit, mirror
-from calibrant.limits.block_bets import DealtBlocks, dealt_sizes
+from calibrant.limits.block_bets import DealtBlocks
 from calibrant.limits.error_budget import absorbed_budget
 from calibrant.limits.interval import PairOfLimits
 from calibrant.limits.poisson_binomial import upper_tail
@@ -205,21 +205,8 @@ def test_rows_that_are_dealt_out_are_all_there_once() -> None:
         late = dealt.late[sample]
         found = dealt.blocks[sample].sum(axis=0) + np.bincount(late[late >= 0], minlength=3)
         np.testing.assert_array_equal(found, of_kinds)
-        early = dealt_sizes(int(of_kinds.sum()), sum(dealt.sizes))
-        np.testing.assert_array_equal(dealt.blocks[sample].sum(axis=1)[: len(early)], early)
     first = dealt.blocks[0][0] / dealt.blocks[0][0].sum()  # kinds are mixed in every block
     assert first[:2] == pytest.approx(counts[0, :2] / counts[0].sum(), abs=0.02)
-
-
-def test_large_samples_begin_with_sixteenths_of_what_is_left() -> None:
-    sizes = dealt_sizes(1 << 18, 128)
-    left = 1 << 18
-    for size in sizes:
-        if left <= 1 << 16:
-            break
-        assert size == left // 16
-        left -= size
-    assert left <= 1 << 16
 
 
 @pytest.mark.parametrize("largest", [5, 1 << 40])

@@ -4,15 +4,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from calibrant.errors import InvalidValueError
 from calibrant.limits import block_bets
-from calibrant.limits.bet_walk import block_gain, late_sizes
+from calibrant.limits.bet_walk import block_gain, block_sizes, late_sizes
 from calibrant.limits.block_bets import (
     LATE_ROWS,
     BlockSamples,
     DealtBlocks,
     block_limits,
-    dealt_sizes,
 )
 from calibrant.limits.goal_bets import BetUnits, goal_limits
 
@@ -82,7 +80,7 @@ def test_mirrored_samples_have_mirrored_limits_and_empty_ones_the_range():
     assert lower[0] < 0.7 < upper[0]
 
 
-@pytest.mark.parametrize("n_rows", [1, 127, 128, 129, 511, 520, 5_000, 100_000])
+@pytest.mark.parametrize("n_rows", [1, 127, 128, 129, 511, 520, 5_000, 65_536])
 def test_early_blocks_and_late_rows_are_all_rows(n_rows):
     counts = np.random.default_rng(0).multinomial(n_rows, [0.1, 0.2, 0.7], size=2)
     counts[1] //= 3
@@ -91,7 +89,7 @@ def test_early_blocks_and_late_rows_are_all_rows(n_rows):
     np.testing.assert_array_equal(dealt.blocks.sum(axis=1) + late, counts)
     n_late = dealt.late.shape[1]
     assert n_late == sum(dealt.sizes) == sum(late_sizes(min(n_rows, LATE_ROWS)))
-    early = dealt_sizes(n_rows, n_late)
+    early = block_sizes(n_rows, n_late)
     np.testing.assert_array_equal(dealt.blocks[0].sum(axis=1), early)
     assert sum(early) == max(0, n_rows - n_late)
     is_row = dealt.late >= 0
@@ -118,13 +116,36 @@ def test_the_capital_of_late_rows_is_exact():
         assert (lower[number], upper[number]) == pytest.approx(found, abs=1e-12)
 
 
-def test_early_blocks_of_many_rows_are_drawn_as_counts(monkeypatch):
-    monkeypatch.setattr(block_bets, "_MOST_SHUFFLED", 800)
-    counts = np.array([[2_000, 1_000, 40]])
+def test_early_blocks_of_many_rows_are_drawn_as_counts() -> None:
+    """A sixteenth of what is left, up to its standard error; then the last rows, in order."""
+    counts = np.array([[60_000, 30_000, 1_200], [20, 30, 40], [65_000, 500, 36]])
     dealt = DealtBlocks.of(counts, np.random.default_rng(1))
-    late = np.bincount(dealt.late[0], minlength=3)
-    np.testing.assert_array_equal(dealt.blocks.sum(axis=1)[0] + late, counts[0])
-    np.testing.assert_array_equal(dealt.blocks[0].sum(axis=1), dealt_sizes(3_040, late.sum()))
+    late = np.array([np.bincount(kinds[kinds >= 0], minlength=3) for kinds in dealt.late])
+    np.testing.assert_array_equal(dealt.blocks.sum(axis=1) + late, counts)
+    sizes = dealt.blocks.sum(axis=2)
+    left = counts[0].sum()
+    n_thinned = 0
+    while left > 1 << 14:
+        assert sizes[0, n_thinned] == pytest.approx(left / 16, abs=6.0 * np.sqrt(left / 16))
+        left -= sizes[0, n_thinned]
+        n_thinned += 1
+    later = block_sizes(int(left), late[0].sum())
+    np.testing.assert_array_equal(sizes[0, n_thinned:][: len(later)], later)
+    assert not sizes[1:, :n_thinned].any()  # these have no more rows than can be shuffled
+    n_shuffled = block_sizes(65_536, late[2].sum())
+    np.testing.assert_array_equal(sizes[2, n_thinned:][: len(n_shuffled)], n_shuffled)
+
+
+def test_kinds_are_independent_of_the_order_in_early_blocks() -> None:
+    """Given the size of the first block, its kinds are hypergeometric."""
+    rng = np.random.default_rng(3)
+    counts = np.tile([40_000, 30_000], (400, 1))
+    first = DealtBlocks.of(counts, rng).blocks[:, 0]
+    size = first.sum(axis=1)
+    found = stats.hypergeom(70_000, 40_000, size)
+    z = (first[:, 0] - found.mean()) / found.std()
+    assert stats.kstest(z, "norm").pvalue > LEVEL
+    assert size.std() == pytest.approx(np.sqrt(70_000 * 15 / 256), rel=0.2)
 
 
 def test_the_capital_of_a_block_is_rounded_down():
@@ -153,8 +174,8 @@ def test_larger_early_blocks_hardly_widen_limits(monkeypatch):
     assert widths[1] < 1.01 * widths[0]
 
 
-def test_a_sample_that_is_too_large_to_be_dealt_out_says_so() -> None:
-    counts = np.array([[10, 20], [999_999_999, 1]])
-    with pytest.raises(InvalidValueError) as refused:
-        DealtBlocks.of(counts, np.random.default_rng(0))
-    assert (refused.value.parameter, refused.value.got) == ("n_bins", "1,000,000,000")
+def test_a_sample_of_a_trillion_rows_is_dealt_out() -> None:
+    counts = np.array([[10, 20], [10**12, 10**6]])
+    dealt = DealtBlocks.of(counts, np.random.default_rng(0))
+    late = np.array([np.bincount(kinds[kinds >= 0], minlength=2) for kinds in dealt.late])
+    np.testing.assert_array_equal(dealt.blocks.sum(axis=1) + late, counts)

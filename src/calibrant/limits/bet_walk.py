@@ -392,7 +392,7 @@ class _BlockGains:
         gain *= stake
         gain += self.first[number]
         gain *= stake
-        return gain
+        return np.asarray(gain)
 
 
 def _set_stake(stake: FloatArray, gained: FloatArray, pace: FloatArray, most: FloatArray) -> None:
@@ -432,7 +432,7 @@ def _worst(smallest: FloatArray, heaviest: FloatArray, means: FloatArray) -> Flo
 
 def _is_plain(moments: FloatArray) -> bool:
     """Whether all weights are 1, so that moments are sums of powers of the draws alone."""
-    return moments.shape[0] == POWERS + 1
+    return bool(moments.shape[0] == POWERS + 1)
 
 
 def _moment(moments: FloatArray, p: int, k: int) -> FloatArray:

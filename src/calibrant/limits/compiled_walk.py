@@ -152,7 +152,7 @@ def boldness(short: float) -> float:
     if short < _FIRST or short >= _LAST:
         return _boldness(short)
     bits = np.float64(short).view(np.int64)
-    cell = (bits >> _BITS) - _FIRST_CELL
+    cell = int((bits >> _BITS) - _FIRST_CELL)
     x = (bits & ((1 << _BITS) - 1)) * 2.0 ** (1 - _BITS) - 1.0
     # pairs of powers, which a processor can work on side by side
     square = x * x
@@ -284,8 +284,8 @@ def lower_limits(
     """The lower limit of each sample that has draws, minus the lower end of its range.
 
     The arrays are those of `bet_walk.Bets` and of its walk, with samples first: moments of shape
-    (n_samples, n_blocks, 15) or (n_samples, n_blocks, 5), draws and weights of shape (n_samples, n_draws), pace of shape
-    (n_samples, n_steps).
+    (n_samples, n_blocks, 15) or (n_samples, n_blocks, 5), draws and weights of shape (n_samples,
+    n_draws), pace of shape (n_samples, n_steps).
     """
     limits = start.copy()
     stakes = np.zeros(pace.shape[1])

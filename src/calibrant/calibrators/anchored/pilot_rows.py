@@ -108,6 +108,31 @@ class Guess:
         rows = [_guessed(units, *ends) for units, ends in zip(pilot, bounds.tolist(), strict=True)]
         return cls(*np.array(rows).T)
 
+    @classmethod
+    def of_counts(cls, values: FloatArray, counts: IntArray, starts: IndexArray) -> Self:
+        """The guess from pilot rows that are counted at values of p, by label.
+
+        It is that of `of` for single rows, without listing them. `counts` has shape (n_values, 2);
+        the values of a region are contiguous, from its entry of `starts`.
+        """
+        low = np.minimum.reduceat(values, starts)
+        high = np.maximum.reduceat(values, starts)
+        region = np.repeat(np.arange(starts.size), np.diff(starts, append=values.size))
+
+        def sums(of_values: FloatArray) -> FloatArray:
+            return np.asarray(np.add.reduceat(of_values, starts))
+
+        negatives, positives = counts.T
+        rows = counts.sum(axis=1)
+        n = sums(rows) + _TRUSTED
+        score = (sums(rows * values) + _TRUSTED * (low + high) / 2.0) / n
+        rate = np.clip(score + sums(positives - rows * values) / n, 1e-6, 1.0 - 1e-6)
+        squares = sums(negatives * values**2 + positives * (1.0 - values) ** 2)
+        of_errors = (squares + _TRUSTED * score * (1.0 - score)) / n
+        width = (high - low) ** 2 / 12.0
+        spread = (sums(rows * (values - score[region]) ** 2) + _TRUSTED * width) / n
+        return cls(rate, spread, of_errors, spread, np.ones(n.size))
+
     def shares(self, n_units: IntArray | FloatArray, alpha: float) -> FloatArray:
         """Shares of the error budget with which limits are about equally wide; they add up to 1."""
         n = np.maximum(n_units, 1)

@@ -18,7 +18,7 @@ from calibrant.calibrators.anchored.curve_bounds import (
     CurveEvidence,
     CurveLimits,
 )
-from calibrant.calibrators.anchored.pilot_rows import Guess, RegionUnits
+from calibrant.calibrators.anchored.pilot_rows import Guess
 from calibrant.cells.knots import Knots, RowHashes
 from calibrant.limits.bet_walk import FEW_STEPS
 from calibrant.limits.binomial import lower_limit, upper_limit
@@ -135,17 +135,7 @@ class PlainRows:
 
     def guess(self, first: FloatArray) -> Guess:
         """The estimates from pilot rows for each region."""
-        starts = self.knots.starts
-        counts = self.of_pilot
-        bounds = np.column_stack(
-            [np.minimum.reduceat(first, starts[:-1]), np.maximum.reduceat(first, starts[:-1])]
-        )
-        units = []
-        for begin, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-            scores = np.repeat(np.repeat(first[begin:end], 2), counts[begin:end].ravel())
-            labels = np.repeat(np.tile([0.0, 1.0], end - begin), counts[begin:end].ravel())
-            units.append(RegionUnits(labels - scores, scores))
-        return Guess.of(units, bounds)
+        return Guess.of_counts(first, self.of_pilot, self.knots.starts[:-1])
 
     def to_fit(self, number: int) -> IntArray:
         """Pilot rows and rows of the other half by knot and label."""
