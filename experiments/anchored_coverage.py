@@ -3,11 +3,12 @@
 A guarantee is broken if in any region the true rate less the average prediction lies outside its
 limits, or the true rate does. At alpha = 0.1 and 0.5 that may happen in at most 10 % and 50 % of
 draws. Plain rows: a smooth rate, one that falls with the score, a step from 0 to 1, atoms at edges,
-scores that say nothing (lottery), a rare class, files sorted by label, unlabelled scores. Groups
-whose sizes depend on their labels, and weights that follow labels.
+scores with eleven values, scores that say nothing (lottery), a rare class, rows sorted by label,
+unlabelled scores. Groups whose sizes depend on their labels, and weights that follow labels.
 
     python experiments/anchored_coverage.py                  # 400 draws of each world
     python experiments/anchored_coverage.py --draws 50 --worlds groups weights
+    python experiments/anchored_coverage.py --first 400      # other draws than those of a first run
 """
 
 import argparse
@@ -127,6 +128,10 @@ def _atoms(u: np.ndarray) -> np.ndarray:
     return np.where(u < 0.6, np.round(u * 10 / 6, 1), (u - 0.6) / 0.4)
 
 
+def _tied(u: np.ndarray) -> np.ndarray:
+    return np.round(u, 1)
+
+
 def _square(s: np.ndarray) -> np.ndarray:
     return s**2
 
@@ -136,6 +141,7 @@ WORLDS = (
     World("reversed", _uniform, lambda s: 1.0 - s),
     World("step from 0 to 1", _uniform, lambda s: (s > 0.55) * 1.0),
     World("atoms", _atoms, lambda s: 0.2 + 0.5 * s),
+    World("tied", _tied, _square),
     World("lottery", _uniform, lambda s: np.full(s.shape, 0.3)),
     World("rare", lambda u: u**3, lambda s: 0.03 * s),
     World("sorted", _uniform, _square, is_sorted=True),
@@ -171,10 +177,10 @@ def is_broken(world: World, model: AnchoredCalibrator) -> bool:
     return bool(missed.any())
 
 
-def n_broken(world: World, alpha: float, draws: int, n_rows: int) -> int:
+def n_broken(world: World, alpha: float, draws: range, n_rows: int) -> int:
     """In how many draws of a world the guarantee is broken."""
     broken = 0
-    for draw in range(draws):
+    for draw in draws:
         seed = [*world.name.encode(), draw]
         rows = world.draw(np.random.default_rng(seed), n_rows)
         model = AnchoredCalibrator(confidence_level=1.0 - alpha, random_state=draw)
@@ -186,6 +192,7 @@ def main() -> None:
     """Count how often guarantees are broken."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--draws", type=int, default=400)
+    parser.add_argument("--first", type=int, default=0, help="number of the first draw")
     parser.add_argument("--rows", type=int, default=700)
     parser.add_argument("--worlds", nargs="+", help="names that worlds begin with; all by default")
     options = parser.parse_args()
@@ -194,10 +201,11 @@ def main() -> None:
     for heading in ("world", *(f"alpha {alpha}" for alpha in ALPHAS), "smallest p-value"):
         table.add_column(heading)
     chosen = tuple(options.worlds or [""])
+    draws = range(options.first, options.first + options.draws)
     for world in WORLDS:
         if not world.name.startswith(chosen):
             continue
-        counts = [n_broken(world, alpha, options.draws, options.rows) for alpha in ALPHAS]
+        counts = [n_broken(world, alpha, draws, options.rows) for alpha in ALPHAS]
         values = [
             stats.binomtest(count, options.draws, alpha, alternative="greater").pvalue
             for count, alpha in zip(counts, ALPHAS, strict=True)

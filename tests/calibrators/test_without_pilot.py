@@ -9,8 +9,9 @@ from scipy import stats
 from calibrant import AnchoredCalibrator, Partition, Tally
 from calibrant.calibrators.anchored.fitted_curve import CurveProof
 from calibrant.errors import CalibrantError
-from calibrant.guarantee.absorbed import region_limits
+from calibrant.guarantee.absorbed import absorbed_shares, region_limits
 from calibrant.intervals import get_method
+from calibrant.limits.error_budget import absorbed_budget, n_fixed_ranks
 from calibrant.limits.kolmogorov import kolmogorov_distance, rank_distance
 
 LEVEL = 1e-4
@@ -97,6 +98,53 @@ def test_a_closer_look_never_widens_what_koksma_allows_by_much(n):
     again = AnchoredCalibrator.from_dict(model.to_dict())
     np.testing.assert_array_equal(again.guarantee_.radius, guarantee.radius)
     np.testing.assert_array_equal(again.predict_interval(scores), model.predict_interval(scores))
+
+
+def test_the_budget_of_a_curve_adds_up_to_alpha():
+    """The shares are those of the documentation: 5% for masses, a tenth of the rest for how rows
+    are distributed if there are no pilot rows, and 1% of it for the edges that bins may absorb.
+    """
+    scores, y = draw(300)
+    model = AnchoredCalibrator(n_bins=4, pilot=None, confidence_level=0.92).fit(scores, y)
+    proof = CurveProof(model.partition_, model.tally_, model.interval, 0.92)
+    assert proof.for_limits == pytest.approx(0.95 * 0.08)
+    assert proof.for_curve == pytest.approx(0.1 * 0.95 * 0.08)
+    assert proof.for_rates + proof.for_curve == pytest.approx(proof.for_limits)
+    assert n_fixed_ranks(model.partition_) == 0
+    assert proof.for_bets == proof.for_limits
+    model = AnchoredCalibrator(n_bins=4, confidence_level=0.92).fit(scores, y)
+    assert n_fixed_ranks(model.partition_) == 3  # the edges between four regions
+    proof = CurveProof(model.partition_, model.tally_, model.interval, 0.92)
+    of_edges = absorbed_budget(model.partition_, proof.for_limits)
+    assert of_edges == pytest.approx(0.01 * 0.95 * 0.08)
+    assert proof.for_bets + of_edges == pytest.approx(proof.for_limits)
+
+
+def test_the_bound_on_an_absorbed_edge_costs_one_per_cent_of_alpha():
+    """Each rank that was fixed has an equal part of it, and the rates have the rest."""
+    rng = np.random.default_rng(3)
+    scores = np.round(rng.uniform(size=400) * 1_500) / 1_500
+    y = (rng.uniform(size=400) < scores).astype(int)
+    model = AnchoredCalibrator(n_bins=4, random_state=2).fit(scores, y)
+    partition = model.partition_
+    assert partition.has_absorbed
+    alpha = 0.08
+    bins = partition.as_bins()
+    at_edge = model.tally_.absorbed.counts
+    region = bins.count_regions[bins.absorbed_cells]
+    between = model.tally_.counts[region] - at_edge
+    tail = 0.01 * alpha / n_fixed_ranks(partition)
+    expected = stats.beta.isf(tail, at_edge + 1, between)
+    np.testing.assert_allclose(absorbed_shares(partition, alpha)[region], expected, rtol=1e-9)
+    alone = np.flatnonzero(~np.isin(np.arange(partition.n_regions), region))[0]
+    shares = np.full(partition.n_regions, 1.0 / partition.n_regions)
+    method = get_method("clopper-pearson")
+    found = region_limits(partition, model.tally_, method, alpha, shares)
+    level = 1 - (1 - 0.99 * alpha) ** (1.0 / partition.n_regions)
+    hits = model.tally_.positives[alone]
+    rows = model.tally_.counts[alone]
+    limit = stats.beta.isf(level / 2, hits + 1, rows - hits)
+    assert found.upper[alone] == pytest.approx(limit, rel=1e-9)
 
 
 def test_only_exact_intervals_have_shares_and_curves_beyond_one_are_refused():
