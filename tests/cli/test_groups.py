@@ -13,16 +13,21 @@ import pytest
 from calibrant import (
     AnchoredCalibrator,
     BinningCalibrator,
+    Partition,
+    ShiftCalibrator,
     audit,
     compare_models,
     load_model,
     plan,
+    save_model,
+    scored,
     threshold,
     validation_table,
 )
 from calibrant.assess.metrics.reliability import reliability_tables
 from calibrant.calibrators import ScalingBinningCalibrator
 from calibrant.draw.report.charts import models_chart
+from calibrant.sample.reader import one_row_each, read_rows
 
 COLUMNS = ("--score", "p", "--label", "y", "--group", "patient")
 
@@ -337,6 +342,50 @@ def test_groups_with_weights_or_a_prior(visits: pd.DataFrame, calibrant: Any) ->
     assert calibrant("verify", "model.json", "visits.csv").code == 0
     answer = calibrant("fit", "visits.csv", *COLUMNS, "--prior", "0.3", "--bins", "3", "--json")
     assert "a row drawn at random from a new group" in answer.json["guarantee"]["details"]
+
+
+@pytest.mark.broad
+def test_verify_counts_the_groups_of_a_shift_again(visits: pd.DataFrame, calibrant: Any) -> None:
+    weighted = visits.assign(w=0.5 + visits["p"] / 2)
+    weighted.to_csv("visits.csv", index=False)
+    named = {"score": "p", "label": "y", "weight": "w", "group": "patient"}
+    data = scored("visits.csv", **named)
+    bins = Partition.from_edges([0.5])
+    save_model(ShiftCalibrator(n_bins=2).fit(data, weight_bound=1.0), "whole.json")
+    one = one_row_each(
+        read_rows(
+            weighted["p"],
+            weighted["y"],
+            groups=weighted["patient"],
+            importance_weight=weighted["w"],
+        )
+    )
+    save_model(ShiftCalibrator(partition=bins).fit(one, weight_bound=1.0), "one.json")
+    columns = ("visits.csv", "--score", "p", "--label", "y", "--weight", "w")
+    whole = calibrant("verify", "whole.json", *columns, "--group", "patient")
+    assert whole.code == 0, whole.out
+    assert "the limits of all 2 regions follow from the rows" in whole.out
+    ungrouped = calibrant("verify", "whole.json", *columns)
+    assert "this needs the column of groups, --group" in ungrouped.out
+    earlier = calibrant("verify", "one.json", *columns, "--group", "patient")
+    assert "an earlier rule drew one row of each group" in earlier.out
+    assert "  NO  " not in earlier.out
+
+
+@pytest.mark.parametrize("kind", [BinningCalibrator, ShiftCalibrator])
+def test_verify_does_not_count_pilot_groups_in_given_bins(
+    kind: type, visits: pd.DataFrame, calibrant: Any
+) -> None:
+    """They set the cap on groups, and which groups they were is not known from the file."""
+    visits.assign(w=0.5 + visits["p"] / 2).to_csv("visits.csv", index=False)
+    named = {"score": "p", "label": "y", "weight": "w", "group": "patient"}
+    fitted = kind(partition=Partition.from_edges([0.5])).fit(scored("visits.csv", **named))
+    assert fitted.guarantee_.statement.groups.aside > 0
+    save_model(fitted, "given.json")
+    columns = ("--score", "p", "--label", "y", "--weight", "w", "--group", "patient")
+    answer = calibrant("verify", "given.json", "visits.csv", *columns)
+    assert "  NO  " not in answer.out
+    assert "does not stand" not in answer.out
 
 
 @pytest.mark.broad

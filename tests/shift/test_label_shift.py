@@ -25,6 +25,7 @@ from calibrant.intervals import get_method
 from calibrant.params.rules import error_budget
 from calibrant.shift.prior import Prior, mixture_prior, odds_ratio
 from read_marks import unmarked
+from worlds.guarantees import assert_kept
 
 BINS = Partition.from_edges([0.0, 1.0, 2.0])
 
@@ -449,3 +450,32 @@ def test_nothing_is_known_of_the_share_of_a_class_that_was_not_seen() -> None:
     with pytest.raises(InvalidValueError) as refused:
         mixture_prior(scores, np.arange(9) % 2, np.empty(0), 0.1)
     assert refused.value.parameter == "target_scores"
+
+
+@pytest.mark.slow
+def test_weights_by_class_count_whole_groups_if_both_priors_are_known():
+    """The advice for grouped rows: the limits of `BinningCalibrator` hold after label shift."""
+    edges = np.array([-np.inf, 0.0, 1.0, 2.0, np.inf])
+    given = [np.diff(stats.norm.cdf(edges, loc=mean)) for mean in (0.0, 1.5)]
+    truth = 0.6 * given[1] / (0.6 * given[1] + 0.4 * given[0])
+    rng = np.random.default_rng(8)
+
+    def simulate():
+        while True:
+            groups = np.repeat(np.arange(150), 4)
+            alike = rng.uniform(size=150)[groups] < 0.5  # half of the groups have one label
+            one = rng.uniform(size=150)[groups]
+            y = (np.where(alike, one, rng.uniform(size=groups.size)) < 0.2).astype(int)
+            scores = rng.normal(1.5 * y)
+            fitted = BinningCalibrator(partition=BINS).fit(
+                scores,
+                y,
+                groups=groups,
+                importance_weight=np.where(y == 1, 0.6 / 0.2, 0.4 / 0.8),
+                weight_bound=3.0,
+                max_group_size=4,
+            )
+            found = fitted.guarantee_
+            yield {"rates": bool(np.any((found.lower > truth) | (found.upper < truth)))}
+
+    assert_kept(simulate(), 0.1, caught=0.2)

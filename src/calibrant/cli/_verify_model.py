@@ -162,8 +162,12 @@ def _why_not(model: Any, data: Any) -> str | None:
         return "a stream depends on when its rows arrived, which the data do not show"
     if calibrator.tally_.weights is not None and data.columns.weight is None:
         return "this needs the column of weights, --weight"
-    if calibrator.tally_.groups is not None and data.columns.group is None:
+    statement = calibrator.guarantee_.statement
+    has_groups = calibrator.tally_.groups is not None or statement.groups is not None
+    if (has_groups or statement.of_groups) and data.columns.group is None:
         return "this needs the column of groups, --group"
+    if statement.of_groups and getattr(calibrator, "_counts_whole", False):
+        return "an earlier rule drew one row of each group; fit again to count whole groups"
     if calibrator.guarantee_.draws_rows and settings and settings.get("draw") != DRAW_RULE:
         return "rows were drawn by an earlier rule"
     return None

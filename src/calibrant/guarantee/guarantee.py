@@ -286,7 +286,10 @@ class Guarantee(Result):
 
     @property
     def draws_rows(self) -> bool:
-        """Whether pilot rows were drawn at random, which count in no region."""
+        """Whether pilot rows or groups were drawn at random, which count in no region."""
+        groups = self.statement.groups
+        if groups is not None and groups.aside > 0:
+            return True
         return self.statement.edges is Edges.OTHER_ROWS or self.statement.looked > 0
 
     @property
