@@ -23,7 +23,7 @@ from calibrant import (
     scored,
 )
 from calibrant.calibrators import CrossVennAbersCalibrator, ScalingBinningCalibrator
-from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator
+from calibrant.calibrators.curve_calibrator import CurveCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError, NoTableError
 from calibrant.export import DIALECTS, export_table, to_onnx, to_python, to_sql
 from calibrant.intervals import MonotoneBand

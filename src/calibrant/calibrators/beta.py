@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from calibrant._typing import FloatArray
-from calibrant.calibrators.curves.curve_calibrator import (
+from calibrant.calibrators.curve_calibrator import (
     CurveCalibrator,
     LogisticFit,
     check_probabilities,

@@ -10,7 +10,7 @@ import numpy as np
 from calibrant._typing import FloatArray
 from calibrant.calibrators.anchored.pieces import Pieces
 from calibrant.calibrators.claims import BINNED_INSTEAD, WeakerGuarantee
-from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator
+from calibrant.calibrators.curve_calibrator import CurveCalibrator
 from calibrant.calibrators.score_calibrator import FACTS
 from calibrant.calibrators.tables.steps import steps_everywhere
 from calibrant.calibrators.tables.table import Table

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from calibrant._typing import FloatArray
-from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator, fit_logistic
+from calibrant.calibrators.curve_calibrator import CurveCalibrator, fit_logistic
 from calibrant.calibrators.score_calibrator import FACTS
 from calibrant.calibrators.tables.table import Table
 from calibrant.cells.lines import Lines

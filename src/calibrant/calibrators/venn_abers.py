@@ -39,7 +39,7 @@ import numpy as np
 from calibrant import kernels
 from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.calibrators.claims import BINNED_INSTEAD, WeakerGuarantee
-from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator
+from calibrant.calibrators.curve_calibrator import CurveCalibrator
 from calibrant.calibrators.score_calibrator import FACTS
 from calibrant.calibrators.tables.steps import steps_everywhere
 from calibrant.calibrators.tables.table import StepFunction, Table

@@ -15,7 +15,7 @@ from calibrant.assess.metrics.auc import delong, normal_limits
 from calibrant.assess.metrics.independent_units import Units
 from calibrant.assess.validation.isotonic import isotonic_rates
 from calibrant.assess.validation.result import ASYMPTOTIC, PROVED, GradeTable, Measure
-from calibrant.calibrators.curves.curve_calibrator import fit_logistic
+from calibrant.calibrators.curve_calibrator import fit_logistic
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.limits.error_budget import sidak_level
 from calibrant.limits.interval import Interval

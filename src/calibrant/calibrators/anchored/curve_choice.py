@@ -11,7 +11,7 @@ from sklearn.base import clone
 from calibrant._typing import FloatArray, IntArray
 from calibrant.calibrators.anchored.pieces import interpolate
 from calibrant.calibrators.beta import BetaCalibrator
-from calibrant.calibrators.curves.curve_calibrator import CurveCalibrator, inner
+from calibrant.calibrators.curve_calibrator import CurveCalibrator, inner
 from calibrant.calibrators.isotonic import IsotonicCalibrator
 from calibrant.calibrators.platt import PlattCalibrator
 from calibrant.calibrators.regions.weakness import reported_by_caller

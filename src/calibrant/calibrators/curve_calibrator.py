@@ -32,6 +32,17 @@ from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
 from calibrant.text.sentences import Text
 
+RIDGE = 1e-12
+"""Penalty on squared coefficients of standardised features, next to a mean loss of order 1.
+
+It moves a well-determined optimum by about 1e-10, and gives one where the likelihood has none: if a
+threshold separates the labels, or if there is only one class. Probabilities are then within about
+1e-10 of 0 and 1.
+"""
+
+_NEWTON_STEPS = 500
+_NEWTON_TOLERANCE = 1e-13
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class CurveCalibrator(ScoreCalibrator):
@@ -199,18 +210,6 @@ def check_probabilities(scores: NDArray[Any], advice: Text) -> None:
 def inner(probabilities: FloatArray) -> FloatArray:
     """Probabilities kept away from 0 and 1, so that their logarithms are finite."""
     return np.clip(probabilities, SMALLEST_PROBABILITY, 1.0 - SMALLEST_PROBABILITY)
-
-
-RIDGE = 1e-12
-"""Penalty on squared coefficients of standardised features, next to a mean loss of order 1.
-
-It moves a well-determined optimum by about 1e-10, and gives one where the likelihood has none: if a
-threshold separates the labels, or if there is only one class. Probabilities are then within about
-1e-10 of 0 and 1.
-"""
-
-_NEWTON_STEPS = 500
-_NEWTON_TOLERANCE = 1e-13
 
 
 @dataclass(frozen=True, slots=True, eq=False)

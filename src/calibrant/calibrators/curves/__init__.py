@@ -1,1 +1,0 @@
-"""Common parts of calibrators that are curves."""
