@@ -242,7 +242,7 @@ def test_what_is_no_number_is_said_in_words(value: float, said: str) -> None:
 
 def test_nothing_counted_bounds_nothing() -> None:
     none = np.empty(0)
-    steps = BandSteps.of((none, none, none.astype(int), none.astype(int)), "auto", 0.1)
+    steps = BandSteps.of(ScoreCounts(none, none.astype(int), none.astype(int)), "auto", 0.1)
     assert (steps.n_rows, steps.n_runs, steps.refutation) == (0, 0, None)
     assert [part.size for part in (steps.lower, steps.upper)] == [0, 0]
     assert [part.size for part in (steps.lower_knots, steps.upper_knots)] == [0, 0]

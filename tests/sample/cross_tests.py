@@ -50,7 +50,7 @@ def in_one(counted: CrossCounts) -> dict[Any, tuple[list[int], list[list[int]]]]
     """Counts as plain values, which are the same for the same rows in any parts."""
     counted.faults.check()
     sums = {label: joined_sums(parts) for label, parts in counted.parts.items()}
-    return {label: (part.key.tolist(), part.values.tolist()) for label, part in sums.items()}
+    return {label: (part.key.tolist(), part.sums.tolist()) for label, part in sums.items()}
 
 
 def check_cross(data: Sample, rows: pd.DataFrame) -> None:

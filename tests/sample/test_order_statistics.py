@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibrant import scored
+from calibrant.cells.keyed_sums import KeyedSums
 from calibrant.sample import order_statistics
 from calibrant.sample.order_statistics import (
     BitCounts,
@@ -123,7 +124,7 @@ def test_counts_add_in_any_grouping(lists) -> None:
     pieces = []
     for values in lists:
         cells, rows = np.unique(np.array(values, dtype=np.uint64), return_counts=True)
-        pieces.append(BitCounts({(None, 0): ((cells, rows.astype(np.int64)),)}))
+        pieces.append(BitCounts({(None, 0): (KeyedSums(cells, rows.astype(np.int64)),)}))
     one_by_one = sum(pieces[1:], pieces[0])
     halves = [sum(half, BitCounts()) for half in (pieces[::2], pieces[1::2])]
     cells, rows = np.unique(
@@ -138,7 +139,7 @@ def test_many_batches_are_not_merged_one_by_one() -> None:
     total = BitCounts()
     for number in range(1_000):
         keys = np.arange(number * 10, number * 10 + 10, dtype=np.uint64)
-        total = total + BitCounts({(None, 0): ((keys, np.ones(10, np.int64)),)})
+        total = total + BitCounts({(None, 0): (KeyedSums(keys, np.ones(10, np.int64)),)})
     assert len(total.pieces[None, 0]) <= 12  # log2 of how many came
     assert total.counts[None, 0][0].size == 10_000
 
@@ -163,17 +164,6 @@ def test_data_that_change_between_two_passes_are_refused() -> None:
     data = ArrowData([Changing()], pa.schema([("p", pa.float64())]), Columns("p"))
     with pytest.raises(ValueError, match="the same rows each time they are read"):
         data.order_statistics({None: np.array([900])})
-
-
-def test_counts_of_pieces_are_merged_by_cell() -> None:
-    cells, rows = order_statistics._merged(
-        (
-            (np.array([3, 5], dtype=np.uint64), np.array([1, 2])),
-            (np.array([3, 4, 9], dtype=np.uint64), np.array([10, 20, 30])),
-        )
-    )
-    assert cells.tolist() == [3, 4, 5, 9]
-    assert rows.tolist() == [11, 20, 2, 30]
 
 
 def test_rows_find_their_run_where_runs_are_more_than_16_bits_can_number() -> None:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from calibrant._typing import ArrayLike, IndexArray, IntArray, Keys
+from calibrant.cells.keyed_sums import KeyedSums
 from calibrant.errors import InvalidValueError
 from calibrant.params.declared_state import Saved
 from calibrant.params.kind import Entry, EntryTable, Known
@@ -248,9 +249,7 @@ def _added_up(columns: list[IntArray], number: IntArray) -> tuple[list[IntArray]
         if (number == 1).all():
             distinct, sums = np.unique(code, return_counts=True)
         else:
-            distinct, place = np.unique(code, return_inverse=True)
-            sums = np.zeros(distinct.size, dtype=np.int64)
-            np.add.at(sums, place, number)
+            distinct, sums = KeyedSums.of(code, number)
         found = []
         for base in reversed(bases):
             distinct, digit = np.divmod(distinct, base)

@@ -13,19 +13,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calibrant._optional import pa
-from calibrant._typing import FloatArray, IndexArray, IntArray
+from calibrant._typing import IndexArray, IntArray
 from calibrant.cells.attribute_levels import AttributeLevels
+from calibrant.cells.keyed_sums import KeyedSums
 from calibrant.errors import InvalidValueError
 from calibrant.params.attributes import read_attributes
 from calibrant.sample.arrow_columns import absent_rows, plain_column
 from calibrant.sample.batch import Columns, Work, coded_labels, read_batch
-from calibrant.sample.cross_key import (
-    VARIANCE_STEPS,
-    CrossKey,
-    PlaceDraw,
-    score_sums,
-    whole_scores,
-)
+from calibrant.sample.cross_key import CrossKey, PlaceDraw, whole_scores
 from calibrant.sample.faults import Fault, Faults, Place
 
 MOST_GROUPS = 10_000_000
@@ -38,51 +33,14 @@ _MOST_LABELS = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CrossSums:
-    """Groups of rows with equal attributes, kind of score and half, and their sums.
+class CrossCounts:
+    """The groups for every label, from some batches.
 
-    Attributes
-    ----------
-    key : int array
-        The group of each entry; see `calibrant.sample.cross_key`.
-    values : int array of shape (entries, 4)
-        Number of rows, sums of high and low steps of their scores s, and of steps of s (1 - s).
+    A group is rows with equal attributes, kind of score and half; its key is that of
+    `calibrant.sample.cross_key`, and its sums are `CROSS_SUMS`.
     """
 
-    key: IntArray
-    values: IntArray
-
-    @classmethod
-    def of(cls, key: IntArray, values: IntArray) -> "CrossSums":
-        """Add up entries with equal keys."""
-        if not key.size:
-            return cls(key, values)
-        order = np.argsort(key)
-        ordered = key[order]
-        starts = np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1))
-        return cls(ordered[starts], np.add.reduceat(values[order], starts, axis=0))
-
-    @property
-    def rows(self) -> FloatArray:
-        """Number of rows in each group."""
-        return self.values[:, 0].astype(np.float64)
-
-    @property
-    def totals(self) -> FloatArray:
-        """The sum of scores of each group."""
-        return score_sums(self.values[:, 1], self.values[:, 2])
-
-    @property
-    def variances(self) -> FloatArray:
-        """The sum of s (1 - s) of each group."""
-        return np.asarray(self.values[:, 3] / VARIANCE_STEPS)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CrossCounts:
-    """The groups for every label, from some batches."""
-
-    parts: Mapping[Hashable, tuple[CrossSums, ...]] = field(default_factory=dict)
+    parts: Mapping[Hashable, tuple[KeyedSums, ...]] = field(default_factory=dict)
     faults: Faults = field(default_factory=Faults)
 
     def __add__(self, other: "CrossCounts") -> "CrossCounts":
@@ -97,10 +55,9 @@ class CrossCounts:
         return CrossCounts(found, self.faults + other.faults)
 
 
-def joined_sums(parts: tuple[CrossSums, ...]) -> CrossSums:
+def joined_sums(parts: tuple[KeyedSums, ...]) -> KeyedSums:
     """Several parts as one."""
-    keys = np.concatenate([part.key for part in parts])
-    whole = CrossSums.of(keys, np.concatenate([part.values for part in parts]))
+    whole = KeyedSums.joined(parts)
     check_n_groups(whole.key.size)
     return whole
 
@@ -151,7 +108,7 @@ class CountCross(Work[CrossCounts]):
         for number, label in enumerate(rows.labels.names):
             own = rows.labels.number == number
             if own.any():
-                found[label] = (CrossSums.of(key[own], values[own]),)
+                found[label] = (KeyedSums.of(key[own], values[own]),)
         return CrossCounts(found, faults)
 
     def nothing(self) -> CrossCounts:
@@ -187,7 +144,7 @@ def counted_by_engine(table: Any) -> CrossCounts | None:
     for number, name in enumerate(labels.names):
         own = labels.number == number
         if own.any():
-            found[name] = (CrossSums.of(keys[own], values[own]),)
+            found[name] = (KeyedSums.of(keys[own], values[own]),)
     return CrossCounts(found)
 
 

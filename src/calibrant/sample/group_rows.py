@@ -15,6 +15,7 @@ import numpy as np
 from calibrant._typing import IntArray, Keys
 from calibrant.cells.bins import Bins
 from calibrant.cells.group_counts import GroupCounts, block_of
+from calibrant.cells.keyed_sums import KeyedSums
 from calibrant.errors import InvalidValueError
 from calibrant.params.random import RandomSource, mixed
 from calibrant.sample.batch import Columns, Work, read_batch
@@ -102,13 +103,9 @@ def _merged(parts: tuple[Pairs, ...]) -> Pairs:
     distinct, group = np.unique(keys, return_inverse=True)
     n_places = int(regions.max(initial=-1)) + 2  # all regions, and no region
     cells = group * n_places + regions + 1
-    order = np.argsort(cells)
-    cells = cells[order]
-    first = np.flatnonzero(np.diff(cells, prepend=-1))
-    if first.size:
-        rows, positives = (np.add.reduceat(column[order], first) for column in (rows, positives))
-    owner, place = np.divmod(cells[first], n_places)
-    return Pairs(distinct[owner], place - 1, rows, positives)
+    found, sums = KeyedSums.of(cells, np.column_stack([rows, positives]))
+    owner, place = np.divmod(found, n_places)
+    return Pairs(distinct[owner], place - 1, *sums.T)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant import kernels
 from calibrant._typing import FloatArray, IntArray, Keys
+from calibrant.cells.keyed_sums import KeyedSums
 from calibrant.errors import InvalidValueError
 from calibrant.sample.batch import Work, read_batch
 from calibrant.sample.faults import Faults, Place
@@ -59,7 +60,6 @@ class Run:
     before: int
 
 
-Counts = tuple[Keys, IntArray]
 Runs = Mapping[Hashable, tuple[Run, ...]]
 
 
@@ -71,7 +71,7 @@ class BitCounts:
     are, so that a long list is not sorted again for every batch.
     """
 
-    pieces: Mapping[tuple[Any, int], tuple[Counts, ...]] = field(default_factory=dict)
+    pieces: Mapping[tuple[Any, int], tuple[KeyedSums, ...]] = field(default_factory=dict)
     faults: Faults = field(default_factory=Faults)
 
     @classmethod
@@ -89,7 +89,8 @@ class BitCounts:
 
     def __sub__(self, other: "BitCounts") -> "BitCounts":
         pieces = {
-            key: tuple((cells, -rows) for cells, rows in more) for key, more in other.pieces.items()
+            key: tuple(KeyedSums(cells, -rows) for cells, rows in more)
+            for key, more in other.pieces.items()
         }
         return self + BitCounts(pieces)
 
@@ -100,18 +101,18 @@ class BitCounts:
         return BitCounts(pieces, self.faults + other.faults)
 
     @property
-    def counts(self) -> dict[tuple[Any, int], Counts]:
+    def counts(self) -> dict[tuple[Any, int], KeyedSums]:
         """The rows in each nonempty cell, in increasing order of cells."""
-        return {key: _merged(pieces) for key, pieces in self.pieces.items()}
+        return {key: KeyedSums.joined(pieces) for key, pieces in self.pieces.items()}
 
 
-def _compact(pieces: tuple[Counts, ...]) -> tuple[Counts, ...]:
+def _compact(pieces: tuple[KeyedSums, ...]) -> tuple[KeyedSums, ...]:
     """Merge the last pieces as long as together they are at least as long as the one before them."""
     done = list(pieces)
-    tail: list[Counts] = [done.pop()]
-    while done and sum(piece[0].size for piece in tail) >= done[-1][0].size:
+    tail = [done.pop()]
+    while done and sum(piece.key.size for piece in tail) >= done[-1].key.size:
         tail.append(done.pop())
-    return (*done, _merged(tuple(tail)))
+    return (*done, KeyedSums.joined(tail))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,26 +166,13 @@ def _keys_by_run(scores: NDArray[Any], runs: tuple[Run, ...]) -> list[tuple[int,
     return [(run, keys[low:high]) for run, (low, high) in enumerate(pairs) if high > low]
 
 
-def _counted(cells: Keys, n_cells: int) -> tuple[Keys, IntArray]:
+def _counted(cells: Keys, n_cells: int) -> KeyedSums:
     if n_cells > _CELLS_A_ROW * cells.size:
         values, counts = np.unique(cells, return_counts=True)
-        return values, counts.astype(np.int64)
+        return KeyedSums(values, counts.astype(np.int64))
     counts = np.bincount(cells.astype(np.intp), minlength=n_cells)
     used = np.flatnonzero(counts)
-    return used.astype(np.uint64), counts[used].astype(np.int64)
-
-
-def _merged(pieces: tuple[Counts, ...]) -> Counts:
-    if len(pieces) == 1:
-        return pieces[0]
-    cells, rows = (np.concatenate(column) for column in zip(*pieces, strict=True))
-    order = np.argsort(
-        cells, kind="stable"
-    )  # made of sorted pieces, which a stable sort merges quickly
-    cells = cells[order]
-    rows = rows[order]
-    starts = np.flatnonzero(np.concatenate([[True], cells[1:] != cells[:-1]]))
-    return cells[starts], np.add.reduceat(rows, starts)
+    return KeyedSums(used.astype(np.uint64), counts[used].astype(np.int64))
 
 
 def everything() -> tuple[Run, ...]:
@@ -194,7 +182,7 @@ def everything() -> tuple[Run, ...]:
 
 
 def refine(
-    runs: tuple[Run, ...], seen: Mapping[int, tuple[Keys, IntArray]], ranks: IntArray
+    runs: tuple[Run, ...], seen: Mapping[int, KeyedSums], ranks: IntArray
 ) -> tuple[tuple[Run, ...], FloatArray | None]:
     """Return shorter runs that hold the ranks or, once every cell is a single key, the scores at
     these ranks.

@@ -28,14 +28,15 @@ from calibrant.assess.subgroups.result import SubgroupAudit
 from calibrant.assess.subgroups.upper_bound import subgroup_tails
 from calibrant.assess.subgroups.which import ScoreSums, marked_subgroups
 from calibrant.cells.attribute_levels import AttributeLevels
+from calibrant.cells.keyed_sums import KeyedSums
 from calibrant.cells.subgroup_family import SubgroupFamily
 from calibrant.limits.non_identical import non_identical
 from calibrant.params.attributes import AttributeColumn, read_attributes
 from calibrant.params.labels import settle_classes
 from calibrant.params.random import RandomSource
 from calibrant.sample.arrow_columns import absent_rows, plain_column
-from calibrant.sample.cross_counts import CountCross, CrossCounts, CrossSums, TakeDrawn, joined_sums
-from calibrant.sample.cross_key import CrossKey, PlaceDraw
+from calibrant.sample.cross_counts import CountCross, CrossCounts, TakeDrawn, joined_sums
+from calibrant.sample.cross_key import VARIANCE_STEPS, CrossKey, PlaceDraw, score_sums
 from calibrant.sample.reader import in_memory, rows_in
 from calibrant.sample.rows import Rows
 from calibrant.sample.sources.memory import MemoryRows
@@ -151,20 +152,27 @@ class CrossCells:
     ) -> Self:
         """Combine the counts of both labels."""
         sums = {label: joined_sums(parts) for label, parts in counted.parts.items()}
-        seen = {label: int(part.values[:, 0].sum()) for label, part in sums.items()}
+        seen = {label: int(part.sums[:, 0].sum()) for label, part in sums.items()}
         known = settle_classes(seen, classes=classes, pos_label=pos_label)
         keys = [part.key for part in sums.values()]
         values = [
-            np.column_stack([part.values, _hits(part, label == known.positive)])
+            np.column_stack([part.sums, _hits(part, label == known.positive)])
             for label, part in sums.items()
         ]
-        whole = CrossSums.of(np.concatenate(keys), np.concatenate(values))
+        whole = KeyedSums.of(np.concatenate(keys), np.concatenate(values))
+        n, high, low, variance, hits = whole.sums.T
+        rows = n.astype(np.float64)
         codes, cell, half = key.parts(whole.key)
-        family = SubgroupFamily.of(
-            key.levels, codes, question.order, question.min_share, whole.rows
+        family = SubgroupFamily.of(key.levels, codes, question.order, question.min_share, rows)
+        return cls(
+            family,
+            rows,
+            hits.astype(np.float64),
+            score_sums(high, low),
+            variance / VARIANCE_STEPS,
+            cell,
+            half,
         )
-        positives = whole.values[:, -1].astype(np.float64)
-        return cls(family, whole.rows, positives, whole.totals, whole.variances, cell, half)
 
     def audited(self, tested: SubgroupAudit, question: Question) -> SubgroupAudit:
         """The audit of all rows, behind the gate of the `tested` rows."""
@@ -224,6 +232,6 @@ class CrossCells:
         return tested
 
 
-def _hits(part: CrossSums, is_positive: bool) -> IntArray:
+def _hits(part: KeyedSums, is_positive: bool) -> IntArray:
     """The number of positive rows in each entry: all, or none."""
-    return part.values[:, 0] if is_positive else np.zeros(part.key.size, dtype=np.int64)
+    return part.sums[:, 0] if is_positive else np.zeros(part.key.size, dtype=np.int64)
