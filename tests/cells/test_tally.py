@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calibrant import Partition, Tally
-from calibrant.cells.tally import WeightSums
 from worlds.errors import about
 
 BINS = Partition.fixed_width(4)
@@ -129,23 +128,3 @@ def test_the_first_region_with_more_positives_than_rows_is_named() -> None:
             ValueError, match=f"positives must lie between 0 and counts; got {said}"
         ):
             Tally.from_counts([5, 5, 5], positives)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_counts_of_single_labels_add_up_to_the_tally(weighted):
-    rng = np.random.default_rng(8)
-    regions = rng.integers(0, 3, size=50)
-    codes = rng.integers(0, 2, size=50).astype(np.uint8)
-    weights = rng.uniform(size=50)
-
-    def of_label(label):
-        own = codes == label
-        sums = WeightSums.of(weights[own], regions[own], np.zeros(own.sum(), np.uint8), 3)
-        counts = np.bincount(regions[own], minlength=3)
-        return Tally.of_one_label(counts, 2 + label, sums if weighted else None)
-
-    both = of_label(0) + of_label(1).all_positive()
-    sums = WeightSums.of(weights, regions, codes, 3) if weighted else None
-    whole = Tally(np.bincount(regions), np.bincount(regions, codes).astype(int), 5, weights=sums)
-    assert both == whole
-    assert both.n_rows == 55

@@ -17,13 +17,16 @@ from calibrant import (
     Partition,
     PlattCalibrator,
     ShiftCalibrator,
+    Tally,
     VennAbersCalibrator,
     audit,
     scored,
 )
 from calibrant.calibrators import ScalingBinningCalibrator, VennBinningCalibrator
+from calibrant.cells.tally import WeightSums
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.sample.batch import Columns
+from calibrant.sample.counts import all_positive, of_one_label
 from calibrant.sample.reader import rows_of
 from calibrant.sample.sources.arrow import ArrowData, Part
 from worlds.errors import about
@@ -308,3 +311,23 @@ def test_a_third_label_is_named_also_in_a_row_that_was_drawn() -> None:
             ValueError, match=rf"got 3: '0', '1', 'maybe' \(label 'maybe': 1 row, row index {row};"
         ):
             AnchoredCalibrator(pilot=0.2).fit(scored(table, score="p", label="y"))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_counts_of_single_labels_add_up_to_the_tally(weighted):
+    rng = np.random.default_rng(8)
+    regions = rng.integers(0, 3, size=50)
+    codes = rng.integers(0, 2, size=50).astype(np.uint8)
+    weights = rng.uniform(size=50)
+
+    def of_label(label):
+        own = codes == label
+        sums = WeightSums.of(weights[own], regions[own], np.zeros(own.sum(), np.uint8), 3)
+        counts = np.bincount(regions[own], minlength=3)
+        return of_one_label(counts, 2 + label, sums if weighted else None)
+
+    both = of_label(0) + all_positive(of_label(1))
+    sums = WeightSums.of(weights, regions, codes, 3) if weighted else None
+    whole = Tally(np.bincount(regions), np.bincount(regions, codes).astype(int), 5, weights=sums)
+    assert both == whole
+    assert both.n_rows == 55

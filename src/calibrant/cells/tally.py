@@ -6,7 +6,7 @@ merged, with no second code path.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -219,20 +219,6 @@ class Tally(Saved):
             rule = f"have one entry per region, {partition.n_regions}"
             raise InvalidValueError("counts", rule, got=str(tally.n_regions))
         return tally
-
-    @classmethod
-    def of_one_label(
-        cls, counts: IntArray, uncounted: int = 0, weights: WeightSums | None = None
-    ) -> Self:
-        """Rows with one label, which counts as the negative one until it is known which is."""
-        return cls(counts, np.zeros_like(counts), uncounted, weights=weights)
-
-    def all_positive(self) -> Tally:
-        """The same rows, all with the positive label."""
-        weights = self.weights
-        if weights is not None:
-            weights = replace(weights, wy=weights.w, w2y=weights.w2)
-        return Tally(self.counts, self.counts, self.uncounted, self.over, weights)
 
     @classmethod
     def from_data(

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant._typing import IndexArray
+from calibrant._typing import IndexArray, IntArray
 from calibrant.cells.bins import Bins
 from calibrant.cells.knots import Knots, RowHashes
 from calibrant.cells.tally import Tally, WeightSums
@@ -19,6 +19,22 @@ from calibrant.sample.taken_rows import Seal
 
 MOST_KINDS = 20
 """The largest number of distinct labels that are counted."""
+
+
+def of_one_label(counts: IntArray, uncounted: int = 0, weights: WeightSums | None = None) -> Tally:
+    """The tally of rows with one label.
+
+    It counts as the negative one until it is known which label is positive: `all_positive`.
+    """
+    return Tally(counts, np.zeros_like(counts), uncounted, weights=weights)
+
+
+def all_positive(tally: Tally) -> Tally:
+    """The same rows, all with the positive label."""
+    weights = tally.weights
+    if weights is not None:
+        weights = replace(weights, wy=weights.w, w2y=weights.w2)
+    return Tally(tally.counts, tally.counts, tally.uncounted, tally.over, weights)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,8 +172,8 @@ class Count(Work[Counted]):
                 if uncounted
                 else 0
             )
-            negative = Tally.of_one_label(counts - positives, uncounted - hits)
-            return {kinds[0]: negative, kinds[1]: Tally.of_one_label(positives, hits)}
+            negative = of_one_label(counts - positives, uncounted - hits)
+            return {kinds[0]: negative, kinds[1]: of_one_label(positives, hits)}
         regions = self.partition.membership(prepared)
         return {
             kind: self._tally(rows, regions, number == code)
@@ -170,12 +186,12 @@ class Count(Work[Counted]):
         counts = np.bincount(regions[here], minlength=n_regions).astype(np.int64)
         uncounted = int(np.count_nonzero(chosen)) - int(np.count_nonzero(here))
         if not self.weighted or rows.weights is None:
-            return Tally.of_one_label(counts, uncounted)
+            return of_one_label(counts, uncounted)
         weights = rows.weights[here]
         sums = WeightSums.of(
             weights, regions[here], np.zeros(len(weights), dtype=np.uint8), n_regions
         )
-        return Tally.of_one_label(counts, uncounted, sums)
+        return of_one_label(counts, uncounted, sums)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,9 +228,7 @@ class CountKnots(Count):
             RowHashes(self.source, rows.keys),
             n_labels=len(kinds),
         )
-        return {
-            kind: Tally.of_one_label(counts[..., code].ravel()) for code, kind in enumerate(kinds)
-        }
+        return {kind: of_one_label(counts[..., code].ravel()) for code, kind in enumerate(kinds)}
 
 
 def _first(rows: BatchRows, kinds: Iterable[Hashable], place: Place) -> dict[Hashable, Place]:

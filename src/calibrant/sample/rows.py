@@ -33,7 +33,7 @@ from calibrant.errors import InvalidValueError
 from calibrant.params.labels import Classes, settle_classes
 from calibrant.params.random import RandomSource, mixed
 from calibrant.sample.batch import missing_column
-from calibrant.sample.counts import Count, Counted, CountKnots
+from calibrant.sample.counts import Count, Counted, CountKnots, of_one_label
 from calibrant.sample.cross_counts import CountCross, CrossCounts, TakeDrawn
 from calibrant.sample.draw import Draw, check_ids, draw_key, enough
 from calibrant.sample.facts import Reach
@@ -353,7 +353,7 @@ class Rows(RowSource):
             classes=classes.labels,
             pos_label=classes.positive,
         )
-        nothing = Tally.of_one_label(np.zeros(2 * knots.n_places, dtype=np.int64))
+        nothing = of_one_label(np.zeros(2 * knots.n_places, dtype=np.int64))
         labels = (classes.negative, classes.positive)
         of_labels = [
             counted.kinds.get(label, nothing).counts.reshape(knots.n_places, 2) for label in labels

@@ -11,7 +11,7 @@ from calibrant._typing import ArrayLike
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally, WeightSums
 from calibrant.params.labels import Classes, UnexpectedLabelsError, settle_classes
-from calibrant.sample.counts import Counted
+from calibrant.sample.counts import Counted, all_positive, of_one_label
 from calibrant.sample.order_statistics import MovedRowsError
 from calibrant.sample.taken_rows import Taken
 
@@ -59,8 +59,8 @@ def settle(
         if weighted
         else None
     )
-    nothing = Tally.of_one_label(np.zeros(n_regions, dtype=np.int64), weights=no_weights)
+    nothing = of_one_label(np.zeros(n_regions, dtype=np.int64), weights=no_weights)
     negative, positive = (
         counted.kinds.get(label, nothing) for label in (known.negative, known.positive)
     )
-    return replace(negative + positive.all_positive(), over=partition), known
+    return replace(negative + all_positive(positive), over=partition), known

@@ -19,14 +19,13 @@ from calibrant._typing import ArrayLike, FloatArray, IntArray, Seed
 from calibrant.cells.knots import Knots
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
-from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidValueError
 from calibrant.kernels import device, device_curves, device_draws, device_knots, libraries
 from calibrant.params.labels import Classes, settle_classes
 from calibrant.params.random import RandomSource, RowSums
 from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.batch import BatchRows, Columns
-from calibrant.sample.counts import Counted
+from calibrant.sample.counts import Counted, of_one_label
 from calibrant.sample.draw import Draw, draw_key, enough
 from calibrant.sample.facts import Limits, Reach
 from calibrant.sample.faults import Place
@@ -195,8 +194,8 @@ class DeviceData(Rows):
             hits = hits - drawn_hits
         counts, positives, uncounted = bins.gather(rows, hits)
         left_out = int(hits[bins.count_regions < 0].sum())
-        negative = Tally.of_one_label(counts - positives, uncounted - left_out)
-        positive = Tally.of_one_label(positives, left_out)
+        negative = of_one_label(counts - positives, uncounted - left_out)
+        positive = of_one_label(positives, left_out)
         first = {
             kinds[0]: Place(0, device.first(~codes)),
             kinds[1]: Place(0, device.first(codes)),

@@ -19,11 +19,10 @@ from calibrant._optional import needed, pa
 from calibrant.cells.bins import OTHER
 from calibrant.cells.group_counts import GroupCounts
 from calibrant.cells.partition import Partition
-from calibrant.cells.tally import Tally
 from calibrant.errors import CalibrantError
 from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.batch import Result, Work
-from calibrant.sample.counts import Counted
+from calibrant.sample.counts import Counted, of_one_label
 from calibrant.sample.cross_counts import (
     CROSS_SUMS,
     MOST_GROUPS,
@@ -165,7 +164,7 @@ class SparkData(Rows):
                 reach += Reach(float(low) + 0.0, float(high) + 0.0)
                 advance(rows)
         kinds_of = {
-            int(kind) if whole else kind: Tally.of_one_label(n[:-1], int(n[-1]))
+            int(kind) if whole else kind: of_one_label(n[:-1], int(n[-1]))
             for kind, n in counts.items()
         }
         return Counted(kinds_of, reach=reach)
