@@ -1,7 +1,7 @@
 """`check` beside a sort of the scores: python benchmarks/check.py [--rows N].
 
 Processor time, in turns. A check of 10^6 rows took 3 s before ranks were counted one bit at a time,
-and 1.45 s before they were counted in blocks.
+and 1.45 s before they were counted in blocks; then it took 11 times as long as a sort.
 """
 
 from __future__ import annotations

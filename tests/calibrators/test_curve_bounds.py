@@ -12,6 +12,7 @@ from calibrant import AnchoredCalibrator
 from calibrant.calibrators.anchored import half_curves
 from calibrant.calibrators.anchored.curve_bounds import CurveBounds, CurveEvidence
 from calibrant.calibrators.anchored.half_curves import HalfCurves, RowsAtKnots
+from calibrant.calibrators.anchored.pilot_rows import Guess, RegionUnits
 from calibrant.calibrators.anchored.plain_rows import Budget, PlainRows
 from calibrant.calibrators.regions import binned_rows
 from calibrant.calibrators.regions.binned_rows import cut_and_count
@@ -319,3 +320,22 @@ def test_files_with_limits_of_another_rule_are_refused():
     state["state"]["curve"]["proved"]["errors"] = [[-1e-6] * 7, [1e-6] * 7]
     with pytest.raises(ValueError, match="leave at least"):
         AnchoredCalibrator.from_dict(state)
+
+
+def test_a_guess_from_counts_is_that_of_the_rows() -> None:
+    rng = np.random.default_rng(0)
+    starts = np.array([0, 4, 5, 9])
+    values = np.sort(rng.uniform(0.1, 0.8, size=12))
+    counts = rng.integers(0, 30, size=(12, 2))
+    counts[4] = 0  # a region without pilot rows
+    units = []
+    bounds = []
+    for begin, end in zip(starts, [*starts[1:], 12], strict=True):
+        scores = np.repeat(values[begin:end], counts[begin:end].sum(axis=1))
+        labels = np.concatenate([np.repeat([0.0, 1.0], pair) for pair in counts[begin:end]])
+        units.append(RegionUnits(labels - scores, scores))
+        bounds.append([values[begin], values[end - 1]])
+    expected = Guess.of(units, np.array(bounds))
+    found = Guess.of_counts(values, counts, starts)
+    for name in ("rate", "spread", "of_errors", "of_scores", "weight"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-12)

@@ -1,10 +1,12 @@
 """The compiled walk of bets finds the limits of the one with arrays."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import ndtri_exp
 
-from calibrant.limits.bet_walk import _START_SHARE, FEW_STEPS, STEPS, _Walk
+from calibrant.limits.bet_walk import _START_SHARE, FEW_STEPS, STEPS, _Walk, lower_limits
 from calibrant.limits.block_bets import BlockSamples, DealtBlocks, block_limits
 
 pytest.importorskip("numba")
@@ -56,3 +58,25 @@ def test_goals_of_the_walk_and_of_its_start_use_no_more_than_the_tail():
     spent = np.exp(-walk.goal) + _START_SHARE * tail
     assert (spent < tail).all()
     np.testing.assert_allclose(spent, tail, rtol=1e-8)
+
+
+def test_stakes_from_the_table_are_those_of_scipy():
+    from calibrant.limits.compiled_walk import boldness
+
+    short = np.geomspace(1e-12, 700.0, 20_000)  # before the table, in it, and beyond
+    found = np.array([boldness(one) for one in short])
+    quantile = ndtri_exp(-short)
+    expected = np.exp(short - 0.5 * quantile**2) / np.sqrt(2.0 * np.pi)
+    np.testing.assert_allclose(found, expected, rtol=2e-12)
+
+
+def test_plain_moments_give_the_limits_of_weighted_ones():
+    """Weights of 1 may be left out of the moments."""
+    bets = samples(20_000, 4).bets
+    places = [k for p in range(5) for k in range(p + 1)]
+    weighted = replace(bets, moments=bets.moments[places])
+    tail = np.geomspace(1e-9, 0.2, 8)
+    for implementation in ("numpy", "numba"):
+        found = lower_limits(bets, tail, implementation=implementation)
+        expected = lower_limits(weighted, tail, implementation=implementation)
+        np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-9)

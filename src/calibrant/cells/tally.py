@@ -461,13 +461,16 @@ class ScoreCounts:
             return cls._of_any_sign(values, codes)
         # the bits of doubles >= 0 sort like the doubles, and the first bit is 0: shifting it out
         # makes room for the label, so that sorting numbers replaces sorting positions
-        keys = (values.view(np.uint64) << np.uint64(1)) | codes.astype(np.uint64)
+        keys = values.view(np.uint64)
+        keys <<= np.uint64(1)
+        keys |= codes.astype(np.uint8, copy=False)
         keys.sort()
-        ordered = (keys >> np.uint64(1)).view(np.float64)
+        is_positive = (keys & np.uint64(1)).view(np.int64)
+        keys >>= np.uint64(1)
+        ordered = keys.view(np.float64)
         starts = _starts(ordered)
-        reached = np.concatenate([[0], np.cumsum(keys & np.uint64(1), dtype=np.int64)])
-        ends = np.append(starts[1:], ordered.size)
-        return cls(ordered[starts], ends - starts, reached[ends] - reached[starts])
+        counts = np.append(starts[1:], ordered.size) - starts
+        return cls(ordered[starts], counts, np.add.reduceat(is_positive, starts))
 
     @classmethod
     def of_tally(cls, tally: Tally, *, are_values: bool) -> Self:
