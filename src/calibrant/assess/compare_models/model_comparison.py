@@ -138,11 +138,9 @@ class Differences(Result):
         rows = numbers.rows(self.n_rows)
         limits = "; ".join(map(str, self._proved))
         clipped = _clipped(self.clip)
-        about = (
-            f"Of expected losses{self.population}, simultaneously"
-            if self.population
-            else "Simultaneously"
-        )
+        about = "These limits hold simultaneously"
+        if self.population:
+            about = f"These limits on expected losses{self.population} hold simultaneously"
         basis = f", with {level} confidence, from {rows}"
         if all(found.better is None for found in self._proved):
             basis = f" at {level} confidence ({rows})"
