@@ -223,7 +223,7 @@
       const epsilon = Math.ceil(found.epsilon * 1000 - 1e-9) / 1000
       const each = chosen.bins === 1 ? "in the one bin" : `in each of ${chosen.bins} bins`
       sentence.textContent =
-        `With ${WORDS.confidence(chosen.confidence)} confidence, if new rows are i.i.d. with these: ${each} ` +
+        `With ${WORDS.confidence(chosen.confidence)} confidence, if new rows are i.i.d. with these, then ${each} ` +
         `the true rate is within ${epsilon.toFixed(3)} of the prediction.`
       root.dataset.epsilon = String(found.epsilon)
       coverage.textContent = ""

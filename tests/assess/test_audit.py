@@ -219,7 +219,8 @@ def test_segments_reveal_what_cancels_between_them() -> None:
     assert report.within_segments.lower_bound > 0.08
     assert report.within_segments.average_lower_bound > 0.08
     assert report.verdict.startswith(
-        "no evidence; within segments: proved miscalibrated by at least 0.0"
+        "no evidence of miscalibration overall; within segments, proved miscalibrated by at least"
+        " 0.0"
     )
     assert {finding.direction for finding in report.findings} == {
         "scores too low",

@@ -154,7 +154,7 @@ def test_simultaneous_guarantees_share_alpha(rows) -> None:
         "9": BinningCalibrator(9, confidence_level=0.8),
     }
     result = compare_calibrators(*rows, contenders, simultaneous=True)
-    assert result.notes == ("all guarantees hold at once: you may choose by them",)
+    assert result.notes == ("all guarantees hold simultaneously: you may choose by them",)
     for place, (bins, alpha) in {2: (5, 0.1), 3: (9, 0.2)}.items():
         fitted = BinningCalibrator(bins, confidence_level=1 - alpha / 2).fit(*rows[::-1])
         assert result.epsilon[place] == pytest.approx(fitted.guarantee_.epsilon, rel=1e-9)
@@ -305,13 +305,13 @@ def test_a_method_that_is_clearly_worse_is_proved_worse(rows) -> None:
     y, scores = rows
     found = compare_calibrators(np.tile(y, 1).repeat(5), np.repeat(scores, 5), [PlattCalibrator()])
     assert {one.better for one in found.differences} == {"Platt"}
-    assert "1 other is proved to differ, with 95% confidence for all at once" in found.sentence
+    assert "1 other is proved to differ, with 95% confidence for all simultaneously" in found.sentence
     assert found.auc[0] == pytest.approx(found.auc[1], abs=0.01)
     alike = compare_calibrators(
         y, 10 * scores - 5, {"a": PlattCalibrator(), "b": PlattCalibrator()}
     )
     assert (
-        "no other method's loss is proved to differ from it, with 95% confidence" in alike.sentence
+        "no other method's loss is proved to differ from it at 95% confidence" in alike.sentence
     )
     # folds that were given may depend on the labels, and then nothing is proved
     assert compare_calibrators(y, scores, [PlattCalibrator()], KFold(3)).differences == ()

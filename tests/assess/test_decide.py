@@ -260,7 +260,7 @@ def test_the_display_draws_the_curves_of_all_models():
         assert any(len(line) == len(curve) and np.array_equal(line, curve) for line in drawn)
     labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert labels == ["act on none", "act on all", "A", "B"]
-    assert "all thresholds and models at once" in display.ax_.get_title(loc="left")
+    assert "all thresholds and models simultaneously" in display.ax_.get_title(loc="left")
 
 
 def test_curves_become_a_frame():

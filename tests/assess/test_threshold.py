@@ -27,8 +27,8 @@ def test_segments_share_the_budget_and_keep_their_own_thresholds():
     assert first.threshold < second.threshold
     assert found.predict([0.6, 0.6, 0.6], ["a", "b", "c"]).tolist() == [True, False, False]
     assert "in segment 'a'" in found.sentence
-    assert "confidence, all at once:" in found.sentence
-    assert "all at once" not in threshold(y, scores, precision=0.7).sentence
+    assert "confidence, simultaneously:" in found.sentence
+    assert "simultaneously" not in threshold(y, scores, precision=0.7).sentence
     with pytest.raises(InvalidTypeError, match=r"use \.cuts"):
         _ = found.threshold
     with pytest.raises(InvalidTypeError, match="segments must be given"):

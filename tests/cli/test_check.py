@@ -184,7 +184,7 @@ def test_an_audit_with_groups_accounts_for_every_row(drift: Path, calibrant: Any
     assert answer["n_set_aside"] > 0
     assert answer["n_rows"] + answer["n_set_aside"] == 3_000
     said = " ".join(calibrant("audit", drift, *COLUMNS, "--group", "customer_id").out.split())
-    assert f"groups (and {answer['n_set_aside']:,} pilot rows used only to cut regions)" in said
+    assert f"groups (and {answer['n_set_aside']:,} pilot rows used only to choose regions)" in said
     assert calibrant("audit", drift, *COLUMNS, "--json").json["n_set_aside"] == 0
 
 

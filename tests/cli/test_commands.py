@@ -78,7 +78,7 @@ class TestAudit:
         assert answer.code == 0
         told = " ".join(answer.out.split("\n\n")[1].split())
         assert told.startswith(
-            "No evidence of miscalibration, with 95% confidence, from 2,000 rows; this does not"
+            "No evidence of miscalibration, tested at the 5% level on 2,000 rows; this does not"
             " prove"
         )
 

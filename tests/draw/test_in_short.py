@@ -30,7 +30,7 @@ def test_they_are_short(name) -> None:
 
 
 def numbers(text: str) -> list[float]:
-    return [float(number) / 100 for number in re.findall(r"([\d.]+) points?", text)]
+    return [float(number) / 100 for number in re.findall(r"([\d.]+) percentage points?", text)]
 
 
 @pytest.mark.parametrize("epsilon", [0.04701, 0.01, 0.0999999, 0.000123456])
@@ -56,9 +56,9 @@ def test_a_difference_is_within_its_limits() -> None:
     found = calibrant.compare_models(Y, models)
     said = in_short(found)
     assert said.startswith("'new' is better than 'old'")
-    low, high = map(float, re.search(r"by ([\d.]+) to ([\d.]+) points", said).groups())
+    low, high = map(float, re.search(r"lower by ([\d.]+) to ([\d.]+) \(", said).groups())
     brier = next(one for one in found.differences if one.measure == "Brier score")
-    assert low / 100 <= brier.lower <= brier.upper <= high / 100
+    assert low <= brier.lower <= brier.upper <= high
 
 
 def test_what_is_not_proved_is_not_said() -> None:
@@ -180,7 +180,7 @@ def test_average_is_said_of_a_curve() -> None:
 
 def test_points_keep_every_digit() -> None:
     assert [points(text) for text in ("0.000012", "1", "0.01")] == [
-        "0.0012 points",
-        "100 points",
-        "1 point",
+        "0.0012 percentage points",
+        "100 percentage points",
+        "1 percentage point",
     ]

@@ -119,7 +119,7 @@ def test_several_models_share_alpha_and_differ_in_colour_dash_and_marker() -> No
         == len({style.marker for style in STYLES})
         == len(STYLES)
     )
-    assert "all bins and models at once" in display.ax_.get_title(loc="left")
+    assert "all bins and models simultaneously" in display.ax_.get_title(loc="left")
 
 
 def test_rare_events_are_drawn_on_the_logit_scale() -> None:

@@ -134,7 +134,7 @@ def test_three_verdicts_have_three_headlines() -> None:
     calibrated = rng.uniform(size=6_000) < SCORES
     tag, text = headline(audit(calibrated, SCORES))
     assert tag == "No evidence"
-    assert text.startswith("No evidence of miscalibration, with 95% confidence")
+    assert text.startswith("No evidence of miscalibration, tested at the 5% level")
     values = np.tile([0.2, 0.5, 0.8], 2_000)
     y = rng.uniform(size=6_000) < values
     tag, text = headline(audit(y, values))

@@ -109,8 +109,8 @@ def test_details_are_the_sentence_its_scope_and_the_assumptions() -> None:
     found = guarantee([500] * 4, [100] * 4)
     assert (
         found.sentence
-        == "With 90% confidence, if new rows are i.i.d. with these: in each of 4 bins the true rate"
-        " of class 1 is within 0.044 of the prediction."
+        == "With 90% confidence, if new rows are i.i.d. with these, then in each of 4 bins the"
+        " true rate of class 1 is within 0.044 of the prediction."
     )
     said, assumed = str(found).split("\n")
     assert str(found) == found.details

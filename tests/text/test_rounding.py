@@ -104,7 +104,7 @@ def test_a_guarantee_without_its_poorest_regions_and_one_of_several_classes(seed
         max(one.epsilon for one in each.guarantees.values()),
     )
     planned = plan(n=1_000 + 137 * seed, n_bins=3)
-    check_upper(after("epsilon ", str(planned)), planned.epsilon)
+    check_upper(after("will be at most ", str(planned)), planned.epsilon)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -128,8 +128,8 @@ class ConformalGuarantee(Result):
             whom = "among new rows of either class, the label is in its set"
         how = "exactly" if self.randomized else "at least"
         return (
-            f"If new rows are exchangeable with the {rows} calibration rows: {whom} with {how} the"
-            " coverage asked for."
+            f"If new rows are exchangeable with the {rows} calibration rows, then {whom} with {how}"
+            " the coverage asked for."
         )
 
     @property

@@ -110,7 +110,7 @@ class Decisions(Result):
             return f"{unproved(self.caveat)}There is no row to decide on."
         return (
             f"{unproved(self.caveat)}With {percent(self.confidence_level)} confidence for all"
-            f" regions at once: of {rows_text(total)}, act on {found[ACT]:,}, leave"
+            f" regions simultaneously: of {rows_text(total)}, act on {found[ACT]:,}, leave"
             f" {found[DO_NOT]:,} alone; too close to call: {found[UNKNOWN]:,}. Given the regions of"
             f" these rows, the expected cost per row is {nearest(self.cost)}"
             f" ({limits(self.cost_lower, self.cost_upper)}). Assumed: what the calibrator's"

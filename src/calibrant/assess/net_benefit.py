@@ -79,9 +79,9 @@ class NetBenefit(Result):
         told = "; ".join(f"{model!r} {self._where(model)}" for model in self.models)
         about = f" The net benefit is that {self.population}." if self.population else ""
         return (
-            f"With {percent(self.confidence_level)} confidence, for all models and thresholds at"
-            f" once, from {rows(self.n_rows)}: {told}. Useful means worth more than acting on all"
-            f" rows and than acting on none.{about}"
+            f"With {percent(self.confidence_level)} confidence, for all models and thresholds"
+            f" simultaneously, from {rows(self.n_rows)}: {told}. Useful means worth more than acting"
+            f" on all rows and than acting on none.{about}"
         )
 
     def _where(self, model: str) -> str:

@@ -127,7 +127,7 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
         """
         self._check_parameters()
         check_no_weights(scores, "rows with different weights are not exchangeable")
-        refuse(scores, "one calibration curve is fitted to all rows", "segment", advice=ONE_EACH)
+        refuse(scores, "one curve is fitted to all rows", "segment", advice=ONE_EACH)
         data = self._read(scores, y, classes=classes)
         rows = data.collect()
         _, fold = segment_kinds(folds)

@@ -180,7 +180,7 @@ class ScalingBinningCalibrator(LabelParameters, ValueParameters, BinParameters, 
             raise InvalidValueError(
                 "sample_weight", rule, got="weights", advice="repeat rows instead"
             )
-        refuse(scores, "one calibration curve is fitted to all rows", "segment", advice=ONE_EACH)
+        refuse(scores, "one curve is fitted to all rows", "segment", advice=ONE_EACH)
         stated = Stated.about(
             scores,
             weight_bound=weight_bound,

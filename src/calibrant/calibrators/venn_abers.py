@@ -170,7 +170,7 @@ class VennAbersCalibrator(CurveCalibrator):
         """
         self._check_parameters()
         check_no_weights(scores, "rows with different weights are not exchangeable")
-        refuse(scores, "one calibration curve is fitted to all rows", "segment", advice=ONE_EACH)
+        refuse(scores, "one curve is fitted to all rows", "segment", advice=ONE_EACH)
         beside = {"sample_weight": sample_weight, "groups": groups, "classes": classes}
         return self._fit_rows(one_row_each(self._read(scores, y, **beside)))
 

@@ -75,7 +75,8 @@ model = click.argument("model", metavar="MODEL", type=InputPath(allow_dash=True)
 score = column("score", "Column of scores. Default: the column score.")
 label = column("label", "Column of outcomes. Default: the column label.")
 segment = column(
-    "segment", "Column of segments. Each is treated separately, and all statements hold at once."
+    "segment",
+    "Column of segments. Each is treated separately, and all statements hold simultaneously.",
 )
 columns = together(score, label, segment)
 weight = column("weight", "Column of importance weights.")
@@ -209,7 +210,7 @@ def output(text: str, metavar: str = "FILE", **settings: Any) -> Callable[[Comma
 
 def confidence(declared: Declared) -> Callable[[Command], Command]:
     """The confidence level."""
-    text = "Confidence that all statements hold at once."
+    text = "Confidence that all statements hold simultaneously."
     return declared.option("confidence_level", text, metavar="LEVEL")
 
 
@@ -231,7 +232,8 @@ def coverage(declared: Declared) -> Callable[[Command], Command]:
 def pilot(declared: Declared) -> Callable[[Command], Command]:
     """The pilot rows, which only cut bins."""
     text = (
-        "Fraction or number of pilot rows, used only to cut bins; none: every row cuts and counts."
+        "Fraction or number of pilot rows, used only to choose bins. none: all rows are used to"
+        " choose bins and are counted."
         f" Default: {declared.default('pilot')}, depending on ties."
     )
     return declared.option("pilot", text, metavar="SHARE", default=None, show_default=False)

@@ -27,7 +27,9 @@ _COMPARE = Declared("assess.compare_calibrators.compare_calibrators", "compare_c
 @option.bins(BINS, "Number of bins, for methods that use bins.")
 @_COMPARE.option("cv", "Cross-validation folds.")
 @option.most_rows
-@_COMPARE.option("simultaneous", "Make all guarantees hold at once, so you can choose by them.")
+@_COMPARE.option(
+    "simultaneous", "Make all guarantees hold simultaneously, so you can choose by them."
+)
 @option.seed(_COMPARE)
 @option.output("Write a report: a single HTML file that needs nothing else.")
 @option.classes

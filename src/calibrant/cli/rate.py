@@ -36,7 +36,9 @@ _ROLES = ("score", "label", "group", "segment", "order")
 @option.column(
     "group", "Field of groups drawn as a whole, such as several answers to one question."
 )
-@option.column("segment", "Field of segments. Each gets its own limits, and all hold at once.")
+@option.column(
+    "segment", "Field of segments. Each gets its own limits, and all hold simultaneously."
+)
 @option.column(
     "order", "Field with the time or number of each label: limits then hold at every look."
 )

@@ -190,7 +190,7 @@ def draw_guarantee(
     lower = guarantee.lower
     value = guarantee.value
     upper = guarantee.upper
-    label = f"guaranteed interval, {percent(guarantee.confidence_level)}, all bins at once"
+    label = f"guaranteed interval, {percent(guarantee.confidence_level)}, all bins simultaneously"
     band: dict[str, Any] = {
         "align": "edge",
         "color": GUARANTEED,
@@ -246,7 +246,7 @@ def draw_observed(
         marker="o",
         markersize=3.6,
         elinewidth=1.1,
-        label=f"{prefix}, {percent(observed.confidence_level)}, all bins at once{left_out}",
+        label=f"{prefix}, {percent(observed.confidence_level)}, all bins simultaneously{left_out}",
         zorder=3,
     )
 

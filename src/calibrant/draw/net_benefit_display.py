@@ -132,7 +132,8 @@ class NetBenefitDisplay(Display):
         ax.set_xlabel("threshold probability")
         ax.set_ylabel("net benefit")
         if bands:
-            said = f"bands: {percent(found.confidence_level)}, all thresholds and models at once"
+            level = percent(found.confidence_level)
+            said = f"bands: {level}, all thresholds and models simultaneously"
             ax.set_title(said, fontsize="small", color=QUIET, loc="left")
         without_frame(ax)
         if legend:

@@ -200,7 +200,9 @@ class ReliabilityPlot(Display):
     def _write_titles(self) -> None:
         """Set the axis labels and the title, which explains the intervals of several models."""
         if self.models and self.confidence_level is not None:
-            said = f"intervals: {percent(self.confidence_level)}, all bins and models at once"
+            said = (
+                f"intervals: {percent(self.confidence_level)}, all bins and models simultaneously"
+            )
             self.ax_.set_title(said, fontsize="small", color=QUIET, loc="left")
         self.ax_.set_xlabel("score")
         self.ax_.set_ylabel(f"rate of class {self._drawn[0].positive_label!r}")

@@ -62,7 +62,7 @@ def segment_panels(
         if place + columns < len(shown):
             ax.set_xlabel("")
     level = percent(confidence_level)
-    said = f"intervals: {level}, all bins and segments at once; dashed: rate = score"
+    said = f"intervals: {level}, all bins and segments simultaneously; dashed: rate = score"
     figure.suptitle(said, fontsize="small", color=QUIET)
     return shown
 

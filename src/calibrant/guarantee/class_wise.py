@@ -63,8 +63,8 @@ class ClassWiseGuarantee(Result):
         statement = worst.statement
         rate = rate_of(statement).removeprefix("the ") + counting_of(statement)
         return (
-            f"With {percent(self.confidence_level)} confidence, {assumption_of(statement)}: for"
-            f" each of {len(self.guarantees)} classes, in each of its bins, its {rate} is within"
+            f"With {percent(self.confidence_level)} confidence, {assumption_of(statement)}, then"
+            f" for each of {len(self.guarantees)} classes, in each bin, its {rate} is within"
             f" {upper(self.epsilon)} of the {prediction_of(worst)}."
         )
 

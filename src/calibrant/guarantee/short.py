@@ -36,8 +36,10 @@ def proved_sentence(guarantee: "Guarantee") -> str:
     """
     opening = (
         f"With {percent(guarantee.confidence_level)} confidence,"
-        f" {assumption_of(guarantee.statement)}: "
+        f" {assumption_of(guarantee.statement)}, then "
     )
+    if guarantee.statement.population is Population.STREAM:
+        opening += "at all times "
     event = event_of(guarantee)
     shorter = event if guarantee.statement.event is Event.CORRECT_PREDICTION else ""
     said = f"{opening}{_claim(guarantee, event)}."
@@ -94,7 +96,7 @@ def assumption_of(statement: Statement) -> str:
     whole = statement.groups is not None or statement.of_groups
     units = "groups" if whole else "rows"
     if statement.population is Population.STREAM:
-        return f"at every moment, if {units} are i.i.d., labelled in order or randomly"
+        return f"if {units} are i.i.d. and labelled in order or randomly"
     shifted = statement.population is Population.COVARIATE_SHIFT
     if statement.groups is not None and shifted:
         return "if groups are i.i.d., P(class | inputs) unchanged, weights exact"
@@ -154,14 +156,14 @@ def rate_of(statement: Statement) -> str:
 def counting_of(statement: Statement) -> str:
     """How much each group counts, if rows have groups."""
     if statement.of_groups:
-        return ", groups counting equally,"
+        return " (groups weighted equally)"
     groups = statement.groups
     return "" if groups is None else _cap(groups)
 
 
 def _cap(groups: GroupFacts) -> str:
     if groups.target == "groups":
-        return ", groups counting equally,"
+        return " (groups weighted equally)"
     if groups.max_weight is not None:
-        return f", groups capped at weight {upper(groups.max_weight)},"
-    return f", groups capped at {counted(groups.max_size, 'row')},"
+        return f" (with groups capped at weight {upper(groups.max_weight)})"
+    return f" (with groups capped at {counted(groups.max_size, 'row')})"

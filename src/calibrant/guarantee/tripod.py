@@ -81,7 +81,7 @@ def interval_to_calibration(interval: Interval, *, simultaneous: bool) -> Calibr
     if not simultaneous and np.unique(middle).size < middle.size:
         raise InvalidValueError(
             "interval",
-            "hold for all regions at once, or have distinct midpoints",
+            "hold for all regions simultaneously, or have distinct midpoints",
             got="simultaneous=False and two regions with one midpoint",
             advice="the predictor can then be off by more than the half-width",
         )

@@ -227,9 +227,8 @@ def _set_aside(statement: Statement) -> str:
         if statement.looked
         else ""
     )
-    cut = (
-        f"{counted(statement.cutting, 'pilot row')} used only to cut bins, because scores are tied"
-    )
+    n_cutting = counted(statement.cutting, "pilot row")
+    cut = f"{n_cutting} used only to choose bins, because scores are tied"
     cutting = cut if statement.cutting else ""
     both = "; ".join(filter(None, (looked, cutting)))
     return f" (and {both})" if both else ""

@@ -218,7 +218,7 @@ class Audit(Result, Bounds):
     def basis(self) -> str:
         """The number of rows that were audited, and of groups."""
         aside = (
-            f" (and {numbers.counted(self.n_set_aside, 'pilot row')} used only to cut regions)"
+            f" (and {numbers.counted(self.n_set_aside, 'pilot row')} used only to choose regions)"
             if self.n_set_aside
             else ""
         )
@@ -263,7 +263,11 @@ class Audit(Result, Bounds):
         within = self.within_segments
         if within is None or verdict == within.verdict == NO_EVIDENCE:
             return verdict
-        return f"{verdict}; within {self.noun}s: {within.verdict}"
+        parts = [
+            f"{NO_EVIDENCE} of miscalibration{where}" if text == NO_EVIDENCE else text
+            for text, where in ((verdict, " overall"), (within.verdict, ""))
+        ]
+        return f"{parts[0]}; within {self.noun}s, {parts[1]}"
 
     @property
     def sentence(self) -> str:
@@ -283,6 +287,8 @@ class Audit(Result, Bounds):
         if self.by_attributes is not None and self.by_attributes.is_any_off:
             return sentence(f"{verdict} over all rows, but some subgroup is proved off, {basis}")
         aim = f"within {self.tolerance:g}" if self.tolerance else "calibrated"
+        level = numbers.percent(round(1.0 - self.confidence_level, 12))
+        basis = f"tested at the {level} level on {self.basis}"
         return sentence(f"{verdict}, {basis}; this does not prove that the scores are {aim}")
 
     @property

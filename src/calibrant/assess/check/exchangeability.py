@@ -345,6 +345,9 @@ class Exchangeability(Result):
     def sentence(self) -> str:
         """What was found, with its confidence level and number of rows."""
         basis = f"with {numbers.percent(self.confidence_level)} confidence, from {self.tested}"
+        if not self.causes:
+            level = numbers.percent(round(1.0 - self.confidence_level, 12))
+            basis = f"tested at the {level} level on {self.tested}"
         return as_sentence(f"{self.verdict}, {basis}")
 
     @property

@@ -100,8 +100,8 @@ def group_signs(
     >>> table = pa.table({"p": p, "y": rng.uniform(size=2_000) < p, "customer_id": customer})
     >>> for sign in group_signs(rows_of(scored(table, score="p", label="y"))):
     ...     print(sign)  # doctest: +NORMALIZE_WHITESPACE
-    Column 'customer_id' looks like an id that repeats: the first 2,000 rows have 397 values of it, up to 11 rows each;
-    rows with the same customer_id are not independent draws: use group='customer_id'.
+    Column 'customer_id' looks like an id that repeats: the first 2,000 rows have 397 different values of 'customer_id',
+    with up to 11 rows each; rows with the same customer_id are not independent draws: use group='customer_id'.
     """  # noqa: E501
     most_rows = Integer(1).check("most_rows", most_rows)
     needed("pyarrow", "arrow", "the first rows are read")
@@ -198,8 +198,8 @@ class _Look:
         if sizes.size < _FEW_VALUES or sizes.max() == 1:
             return None
         seen = (
-            f"the first {rows(self.n)} have {sizes.size:,} values of it, up to"
-            f" {rows(int(sizes.max()))} each"
+            f"the first {rows(self.n)} have {sizes.size:,} different values of {name!r}, with up"
+            f" to {rows(int(sizes.max()))} each"
         )
         advice: tuple[str | Setting, ...] = (
             f"; rows with the same {name} are not independent draws: use ",
@@ -319,7 +319,7 @@ class _Look:
         return (
             (
                 f"labels come in runs: {seen}. If neighbouring rows come from the"
-                " same customer or day, give that as "
+                " same customer or day, pass that column as "
             ),
             Setting("group"),
         )

@@ -102,11 +102,11 @@ class Comparison(Result):
         level = percent(self.difference_level)
         others = {found.first for found in self.differences if found.better is not None}
         if not others:
-            return f"no other method's loss is proved to differ from it, with {level} confidence"
+            return f"no other method's loss is proved to differ from it at {level} confidence"
         verb = "is" if len(others) == 1 else "are"
         return (
             f"{counted(len(others), 'other')} {verb} proved to differ, with {level} confidence for"
-            " all at once"
+            " all simultaneously"
         )
 
     def tables(self) -> tuple[ResultTable, ...]:
@@ -124,7 +124,9 @@ class Comparison(Result):
         about = (
             "The column 'guaranteed' is proved: off by at most this much. The others are estimates."
         )
-        found = differences_table(self.differences, "Limits that hold for all differences at once.")
+        found = differences_table(
+            self.differences, "Limits that hold for all differences simultaneously."
+        )
         if not any(one.better for one in self.differences):
             found = replace(found, shown=())
         return ResultTable("methods", columns, shown, heads, about), found
@@ -145,7 +147,7 @@ class Comparison(Result):
             Setting("simultaneous", True),
         )
         chosen: Text = (
-            "all guarantees hold at once: you may choose by them"
+            "all guarantees hold simultaneously: you may choose by them"
             if self.simultaneous
             else by_itself
         )

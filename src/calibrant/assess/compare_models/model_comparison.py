@@ -13,7 +13,7 @@ from calibrant.text.result_table import ResultTable
 from calibrant.text.sentences import sentence as as_sentence
 
 CANNOT_TELL = "the data cannot tell"
-_ALL_AT_ONCE = "All limits that are called proved hold at once."
+_ALL_AT_ONCE = "All limits that are called proved hold simultaneously."
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class Differences(Result):
             )
             return f"{CANNOT_TELL} {these}"
         if len(told) < len(pairs):
-            told.append(f"{CANNOT_TELL} the other pairs")
+            told.append(f"{CANNOT_TELL} the other pairs apart")
         return "; ".join(told)
 
     @property
@@ -138,14 +138,13 @@ class Differences(Result):
         rows = numbers.rows(self.n_rows)
         limits = "; ".join(map(str, self._proved))
         clipped = _clipped(self.clip)
-        about = (
-            f"Of expected losses{self.population}, all at once"
-            if self.population
-            else "All at once"
-        )
-        return as_sentence(
-            f"{self.verdict}, with {level} confidence, from {rows}. {about}: {limits}; {clipped}."
-        )
+        about = "These limits hold simultaneously"
+        if self.population:
+            about = f"These limits on expected losses{self.population} hold simultaneously"
+        basis = f", with {level} confidence, from {rows}"
+        if all(found.better is None for found in self._proved):
+            basis = f" at {level} confidence ({rows})"
+        return as_sentence(f"{self.verdict}{basis}. {about}: {limits}; {clipped}.")
 
     def tables(self) -> tuple[ResultTable, ...]:
         """The differences, one row per pair and measure."""

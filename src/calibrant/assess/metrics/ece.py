@@ -26,8 +26,12 @@ from calibrant.sample.sources.memory import MemoryRows
 
 NORMS = ("l1", "l2", "max")
 _SWEEP = "sweep"
-_BY_LIMITS = "binomial limits for labels with different rates (Hoeffding 1956), in all bins at once"
-_BY_HOEFFDING = "Hoeffding's inequality for weighted sums of labels (1963), in all bins at once"
+_BY_LIMITS = (
+    "binomial limits for labels with different rates (Hoeffding 1956), in all bins simultaneously"
+)
+_BY_HOEFFDING = (
+    "Hoeffding's inequality for weighted sums of labels (1963), in all bins simultaneously"
+)
 _OF_SUMS = {
     "l1": "bounds for a sum of labels with fixed signs, bounded differences (McDiarmid 1989)",
     "l2": "Hoeffding's inequality for a sum of labels with fixed multipliers (1963)",

@@ -84,10 +84,17 @@ class ReliabilityTable(Result):
         """The number of bins in which the scores are proved to be off."""
         n_off = int(np.count_nonzero(self.is_off))
         bins = counted(len(self.regions), "bin")
-        which = f"in {n_off:,} of {bins}" if n_off else f"in none of {bins}"
+        counted_rows = rows(int(self.counts.sum()))
+        if not n_off:
+            level = percent(round(1.0 - self.confidence_level, 12))
+            return (
+                f"The mean score is not proved to differ from the true rate in any of {bins}, tested"
+                f" at the {level} level for all bins together on {counted_rows}."
+            )
         return (
-            f"With {percent(self.confidence_level)} confidence for all bins at once, the mean score"
-            f" is proved to differ from the true rate {which}, from {rows(int(self.counts.sum()))}."
+            f"With {percent(self.confidence_level)} confidence for all bins simultaneously, the mean"
+            f" score is proved to differ from the true rate in {n_off:,} of {bins}, from"
+            f" {counted_rows}."
         )
 
     @property

@@ -54,7 +54,7 @@ class BandGuarantee(Result):
                 f"{basis}, the rate falls somewhere as the score rises:"
                 f" {self.steps.refutation}.{self.of_groups}"
             )
-        claim = "the rate at every score lies in its interval, at all scores at once"
+        claim = "the rate at every score lies in its interval, at all scores simultaneously"
         return (
             f"{basis}, {claim}.{self.of_groups}{self.of_weights} Assumed:"
             f" {'; '.join(self.assumptions)}."

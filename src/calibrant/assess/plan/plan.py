@@ -117,13 +117,13 @@ def plan(
     --------
     >>> from calibrant import plan
     >>> print(plan(epsilon=0.05, n_bins=10))  # doctest: +NORMALIZE_WHITESPACE
-    7,240 labels give BinningCalibrator, in 10 bins of at least 687, epsilon 0.05 at 90% confidence, for any rates, if
-    no scores are tied.
+    With 7,240 labels and 10 bins of at least 687 rows each, the epsilon of BinningCalibrator at 90% confidence will be at
+    most 0.05, whatever the rates, if no scores are tied.
     >>> plan(n=10_000, n_bins=10).epsilon <= 0.0423
     True
     >>> print(plan(epsilon=0.1, n_bins=5, group_size=10, icc=0.3))  # doctest: +NORMALIZE_WHITESPACE
-    10,210 labels in 1,021 groups of 10, at an intra-cluster correlation of 0.3 (design effect 3.7), give
-    BinningCalibrator about epsilon 0.1 at 90% confidence with probability at least 90%.
+    With 10,210 labels in 1,021 groups of 10, and an intra-cluster correlation of 0.3 (design effect 3.7), the epsilon of
+    BinningCalibrator at 90% confidence will be about 0.1 or less with probability at least 90%.
     >>> plan(epsilon=0.05, n_bins=10, calibrator="AnchoredCalibrator").n
     11710
     """  # noqa: E501

@@ -93,46 +93,46 @@ class Plan(Result):
         bins = (
             "1 bin"
             if self.n_bins == 1
-            else f"{self.n_bins:,} bins of at least {self.rows_per_bin:,}"
+            else f"{self.n_bins:,} bins of at least {self.rows_per_bin:,} rows each"
         )
-        claim = f"epsilon {upper(self.epsilon)} at {percent(self.confidence_level)} confidence"
+        level = f" at {percent(self.confidence_level)} confidence"
         how_likely = (
             ""
             if self.probability == 1.0
             else f" with probability at least {percent(self.probability)}"
         )
-        rates = "for any rates, if"
+        rates = "whatever the rates, if"
         if self.base_rate is not None:
             rates = f"if {percent(self.base_rate)} of rows are positive and"
         if self.group_size is not None:
             groups = f"in {self.n // self.group_size:,} groups of {self.group_size:,}"
             alike = (
-                f"at an intra-cluster correlation of {self.icc:g} (design effect"
+                f"an intra-cluster correlation of {self.icc:g} (design effect"
                 f" {nearest(self.design_effect, 2)})"
             )
             return words(
                 (
-                    f"{self.n:,} labels {groups}, {alike}, give ",
+                    f"With {self.n:,} labels {groups}, and {alike}, the epsilon of ",
                     _PLANNED,
-                    f" about {claim}{how_likely}.",
+                    f"{level} will be about {upper(self.epsilon)} or less{how_likely}.",
                 )
             )
         given = (
-            f", in {bins}, {claim}{how_likely}, {rates} no scores are"
+            f"{level} will be at most {upper(self.epsilon)}{how_likely}, {rates} no scores are"
             f" tied.{in_factors(self.relative, self.base_rate)}"
         )
-        return words((f"{self.n:,} labels give ", _PLANNED, given))
+        return words((f"With {self.n:,} labels and {bins}, the epsilon of ", _PLANNED, given))
 
     def _of_curve(self) -> Text:
         """The sentence of a plan for a curve, with its conditions."""
-        regions = f"{self.n_bins:,} regions of about {self.rows_per_bin:,}"
-        claim = f"epsilon {upper(self.epsilon)} at {percent(self.confidence_level)} confidence"
+        regions = f"{self.n_bins:,} regions of about {self.rows_per_bin:,} rows each"
+        level = f" at {percent(self.confidence_level)} confidence"
         return (
-            f"{self.n:,} labels give ",
+            f"With {self.n:,} labels and {regions}, the epsilon of ",
             CURVE_NAMED,
-            f", in {regions}, {claim} in about 9 of 10 fits, if the rate rises smoothly and clearly"
-            " with the score and no scores are tied; this is an estimate by simulation, not a bound"
-            " for any rates.",
+            f"{level} will be at most {upper(self.epsilon)} in about 9 of 10 fits, if the rate rises"
+            " smoothly and clearly with the score and no scores are tied. This is an estimate from"
+            " simulations, not a bound for all rates.",
         )
 
     def to_dict(self) -> dict[str, Any]:

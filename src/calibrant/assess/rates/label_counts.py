@@ -60,13 +60,17 @@ class RatePlan(Result):
         """The number of labels, and what it is for."""
         sure = f"with {percent(self.confidence_level)} confidence"
         if self.width is not None:
+            width = nearest(self.width)
+            sure = f"at {percent(self.confidence_level)} confidence"
             rate = percent(0.5 if self.expected_rate is None else self.expected_rate)
             if self.n_labels is None:
-                return f"Not even all labels give limits {nearest(self.width)} apart {sure}."
+                return (
+                    f"Even with all items labelled, the limits are more than {width} apart {sure}."
+                )
             count = counted(self.n_labels, "label")
             return (
-                f"About {count} give limits {nearest(self.width)} apart {sure}, if the rate is"
-                f" about {rate}."
+                f"With about {count}, the limits are {width} apart {sure}, if the rate is about"
+                f" {rate}."
             )
         goal = f"a rate of at least {percent(self.at_least or 0.0)}"
         if self.expected_rate is None:

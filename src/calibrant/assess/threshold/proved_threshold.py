@@ -149,7 +149,7 @@ class Threshold(Result):
     @property
     def sentence(self) -> str:
         """What is proved, and with what confidence."""
-        together = ", all at once" if len(self.cuts) > 1 else ""
+        together = ", simultaneously" if len(self.cuts) > 1 else ""
         head = f"With {percent(self.confidence_level)} confidence{together}:"
         told = "; ".join(cut.text() for cut in self.cuts)
         about = ""

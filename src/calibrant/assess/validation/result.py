@@ -205,7 +205,7 @@ class Validation(Result):
         found = [ResultTable("measures", columns, heads=heads, about=about)]
         if self.grades is not None:
             shown = ("grade", "counts", "assigned", "rate", "lower", "upper", "verdict")
-            about = f"Limits hold for all grades at once, at {level} confidence."
+            about = f"Limits hold for all grades simultaneously, at {level} confidence."
             found.append(
                 ResultTable("grades", self.grades.columns, shown, {"counts": "rows"}, about)
             )

@@ -136,8 +136,8 @@ class SubgroupGuarantee(Guarantee):
             each = f"in each of {counted(len(self.regions), 'subgroup')}"
         drawn = "groups" if self.has_groups else "rows"
         return (
-            f"With {confidence} confidence, if new {drawn} are i.i.d. with these: {each} the rate of"
-            f" class {self.positive_label!r} is within {upper(self.epsilon)} of the average"
+            f"With {confidence} confidence, if new {drawn} are i.i.d. with these, then {each} the"
+            f" rate of class {self.positive_label!r} is within {upper(self.epsilon)} of the average"
             " prediction."
         )
 

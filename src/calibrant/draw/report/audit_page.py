@@ -86,7 +86,9 @@ def _numbers(audit: Audit, guarantee: Guarantee | NoGuarantee | None) -> Iterato
     """The key numbers; limits are rounded so that they stay true."""
     yield KeyNumber("Rows", f"{audit.n_rows:,}", "audited")
     yield KeyNumber(
-        "Confidence", percent(audit.confidence_level), "in all statements of the audit at once"
+        "Confidence",
+        percent(audit.confidence_level),
+        "in all statements of the audit simultaneously",
     )
     yield from _bounds(audit, "somewhere", "on average", "at any observed score")
     if audit.within_segments:

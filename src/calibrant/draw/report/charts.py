@@ -151,8 +151,8 @@ def models_chart(tables: Mapping[str, ReliabilityTable], scale: str = "linear") 
             Series(name, number % len(STYLES), path, _whiskers(x, low, high, axes), points)
         )
     text = (
-        "Observed rate against mean score, with limits that hold for all bins of all models at"
-        " once."
+        "Observed rate against mean score, with limits that hold for all bins of all models"
+        " simultaneously."
     )
     name = "Reliability of all models"
     labels = ("mean score", "observed rate")
@@ -246,7 +246,7 @@ def rates_chart(
         )
         for rate in asked
     )
-    text = "Each estimate with its limits, which hold for all of them at once."
+    text = "Each estimate with its limits, which hold for all of them simultaneously."
     return Figure(
         "rates",
         "Rates and limits",

@@ -55,7 +55,7 @@ def of_models(
     """Reliability of all models, and the differences of each pair."""
     if tables:
         level = percent(found.confidence_level)
-        remark = f"Intervals: {level}, all bins and models at once."
+        remark = f"Intervals: {level}, all bins and models simultaneously."
         yield _section("reliability", "Reliability", [models_chart(tables, scale)], remark)
     yield from _of_differences(found.differences)
 

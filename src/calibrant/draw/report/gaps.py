@@ -18,7 +18,7 @@ def difference_figure(identifier: str, table: AuditTable, chosen: IndexArray) ->
     axes = axes_in(_WIDE, (0.0, 1.0), (min(ends), max(ends)))
     text = (
         "Observed rate minus mean score in each region, with limits for the true rate minus the"
-        " mean score, for all regions at once. The regions are side by side, from the lowest"
+        " mean score, for all regions simultaneously. The regions are side by side, from the lowest"
         " scores to the highest, each as wide as its share of the rows."
     )
     name = "Observed minus predicted"

@@ -27,10 +27,10 @@ def points(share: str) -> str:
     """A share that is already rounded, in percentage points.
 
     >>> points("0.047"), points("0.01"), points("0.1")
-    ('4.7 points', '1 point', '10 points')
+    ('4.7 percentage points', '1 percentage point', '10 percentage points')
     """
     number = _hundredths(share)
-    return f"{number} point{'' if number == '1' else 's'}"
+    return f"{number} percentage point{'' if number == '1' else 's'}"
 
 
 def _hundredths(share: str) -> str:
@@ -53,9 +53,9 @@ def _of_guarantee(found: Any) -> str | None:
         return None
     stated = found.stated
     average = "average " if statement.claim.name == "AVERAGE" else ""
-    where = "in every score range at once"
+    where = "in every score range simultaneously"
     if statement.n_segments:
-        where = "in every score range of every segment at once"
+        where = "in every score range of every segment simultaneously"
     if not stated.kept.all():
         where = f"for at least {percent(stated.mass)} of the population"
     like = _NEW_ROWS if groups is None else "as long as new groups are like these"
@@ -143,7 +143,7 @@ def _of_threshold(found: Any) -> str | None:
     missed = [cut for cut in found.cuts if cut.threshold is None]
     if any(cut.segment is not None for cut in found.cuts):
         segments = f"{len(proved):,} of {counted(len(found.cuts), 'threshold')}"
-        return f"{confidence}, {segments} by segment are proved, all at once, {like}."
+        return f"{confidence}, {segments} by segment are proved simultaneously, {like}."
     unproved = " and ".join(f"{cut.target} of {percent(cut.level)}" for cut in missed)
     if not proved:
         return f"A {unproved} cannot be proved with these {found.n_rows:,} rows."
@@ -183,11 +183,11 @@ def _of_models(found: Any) -> str | None:
         return f"{found.best!r} is better than every other model, {_THESE_ROWS}s."
     brier = next(one for one in found.differences if one.measure == "Brier score")
     low, high = sorted(map(abs, (brier.lower, brier.upper)))
-    gain = f"{points(lower(low)).split()[0]} to {points(upper(high))} of the Brier score"
+    gain = f"its Brier score is lower by {lower(low)} to {upper(high)}"
     confidence = percent(found.confidence_level)
     other = next(model for model in found.models if model != found.best)
     sure = f"({confidence} confidence), {_THESE_ROWS}s"
-    return f"{found.best!r} is better than {other!r}, by {gain} {sure}."
+    return f"{found.best!r} is better than {other!r}: {gain} {sure}."
 
 
 def _of_rate(found: Any) -> str | None:
@@ -206,12 +206,12 @@ def _of_plan(found: Any) -> str | None:
     within = f"within {size}"
     ranges = f"the prediction in each of {found.n_bins:,} score ranges is"
     sure = f"({percent(found.confidence_level)} confidence)"
-    chance = f"with probability at least {percent(found.probability)}"
+    chance = f"The probability of reaching this is at least {percent(found.probability)}"
     if found.group_size is not None:
         groups = f"in {found.n // found.group_size:,} groups of {found.group_size:,}"
         return (
-            f"Label {found.n:,} rows, {groups}, and {ranges} within about {size} {sure}, {chance}, if"
-            f" labels within a group have a correlation of {found.icc:g}. This is an estimate."
+            f"Label {found.n:,} rows, {groups}, and {ranges} within about {size} {sure}, if labels"
+            f" within a group have a correlation of {found.icc:g}. {chance}. This is an estimate."
         )
     if found.calibrator == "AnchoredCalibrator":
         return (
@@ -222,9 +222,8 @@ def _of_plan(found: Any) -> str | None:
     supposed = "if no scores are tied"
     if found.base_rate is not None:
         supposed += f" and {percent(found.base_rate)} of rows are positive"
-    if found.probability != 1.0:
-        supposed += f", {chance}"
-    return f"Label {found.n:,} rows drawn at random, and {ranges} {within} {sure}, {supposed}."
+    said = f"Label {found.n:,} rows drawn at random, and {ranges} {within} {sure}, {supposed}."
+    return said if found.probability == 1.0 else f"{said} {chance}."
 
 
 def _of_rows(found: Any) -> str | None:

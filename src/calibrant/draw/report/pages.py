@@ -125,7 +125,7 @@ def _no_numbers(found: Any) -> Iterator[KeyNumber]:
 def _of_threshold(found: Any) -> Iterator[KeyNumber]:
     n_proved = sum(cut.threshold is not None for cut in found.cuts)
     counted = f"{found.n_drawn:,} pilot rows, not counted" if found.n_drawn else "all counted"
-    yield KeyNumber("Confidence", percent(found.confidence_level), "for all targets at once")
+    yield KeyNumber("Confidence", percent(found.confidence_level), "for all targets simultaneously")
     yield KeyNumber("Proved", f"{n_proved:,} of {len(found.cuts):,}", "targets")
     yield KeyNumber("Rows", f"{found.n_rows:,}", counted)
     for cut in found.cuts:
@@ -169,7 +169,7 @@ def _of_monitor(found: Any) -> Iterator[KeyNumber]:
 
 
 def _of_guarantee(found: Any) -> Iterator[KeyNumber]:
-    yield KeyNumber("Confidence", percent(found.confidence_level), "in all bins at once")
+    yield KeyNumber("Confidence", percent(found.confidence_level), "in all bins simultaneously")
     yield KeyNumber("Rows", f"{found.n_rows:,}", "counted")
     stated = found.stated
     share = "" if stated.kept.all() else f", for at least {percent(stated.mass)} of the population"
@@ -190,12 +190,12 @@ def _of_rate(found: Any) -> Iterator[KeyNumber]:
 def _of_plan(found: Any) -> Iterator[KeyNumber]:
     yield KeyNumber("Labels", f"{found.n:,}", "drawn at random")
     yield KeyNumber("Epsilon", upper(found.epsilon), f"in each of {found.n_bins:,} bins")
-    yield KeyNumber("Confidence", percent(found.confidence_level), "in all bins at once")
+    yield KeyNumber("Confidence", percent(found.confidence_level), "in all bins simultaneously")
 
 
 def _of_rows(found: Any) -> Iterator[KeyNumber]:
     yield KeyNumber("Rows", f"{found.n_rows:,}", "tested")
-    yield KeyNumber("Confidence", percent(found.confidence_level), "in all tests at once")
+    yield KeyNumber("Confidence", percent(found.confidence_level), "in all tests simultaneously")
     yield KeyNumber("p-value", upper(found.p_value), "for all tests together")
 
 
