@@ -305,14 +305,14 @@ def test_a_method_that_is_clearly_worse_is_proved_worse(rows) -> None:
     y, scores = rows
     found = compare_calibrators(np.tile(y, 1).repeat(5), np.repeat(scores, 5), [PlattCalibrator()])
     assert {one.better for one in found.differences} == {"Platt"}
-    assert "1 other is proved to differ, with 95% confidence for all simultaneously" in found.sentence
+    assert (
+        "1 other is proved to differ, with 95% confidence for all simultaneously" in found.sentence
+    )
     assert found.auc[0] == pytest.approx(found.auc[1], abs=0.01)
     alike = compare_calibrators(
         y, 10 * scores - 5, {"a": PlattCalibrator(), "b": PlattCalibrator()}
     )
-    assert (
-        "no other method's loss is proved to differ from it at 95% confidence" in alike.sentence
-    )
+    assert "no other method's loss is proved to differ from it at 95% confidence" in alike.sentence
     # folds that were given may depend on the labels, and then nothing is proved
     assert compare_calibrators(y, scores, [PlattCalibrator()], KFold(3)).differences == ()
     assert compare_calibrators(y, 10 * scores - 5, [PlattCalibrator()]).differences == ()

@@ -316,8 +316,7 @@ def test_a_base_rate_never_asks_for_more_labels_nor_gives_a_larger_epsilon(
 
 def test_the_answer_says_how_likely_it_is() -> None:
     assert str(plan(n=10_000, n_bins=10, base_rate=0.06, probability=0.95)).endswith(
-        " at 90% confidence with probability at least 95%, if 6% of rows are positive and no scores"
-        " are tied."
+        " with probability at least 95%, if 6% of rows are positive and no scores are tied."
     )
 
 
@@ -332,7 +331,9 @@ def test_either_epsilon_or_n_is_given(arguments: dict) -> None:
 @pytest.mark.parametrize("epsilon", [0.05804, 0.0421004, 0.07, 0.00012341])
 def test_text_never_shows_less_than_epsilon(epsilon: float) -> None:
     text = str(replace(plan(n=10_000), epsilon=epsilon))
-    assert epsilon <= float(text.split("will be at most ")[1].split()[0].rstrip(",")) < 1.1 * epsilon
+    assert (
+        epsilon <= float(text.split("will be at most ")[1].split()[0].rstrip(",")) < 1.1 * epsilon
+    )
 
 
 @pytest.mark.parametrize(

@@ -176,7 +176,9 @@ def test_each_segment_has_its_look() -> None:
     assert (parts["tied"].cuts_own_sample, parts["untied"].cuts_own_sample) == (False, True)
     assert fitted.tally_.n_rows == 6_000 - said.looked - said.cutting
     assert "pilot rows checked for ties, not counted" in fitted.guarantee_.details
-    assert "pilot rows used only to choose bins, because scores are tied" in fitted.guarantee_.details
+    assert (
+        "pilot rows used only to choose bins, because scores are tied" in fitted.guarantee_.details
+    )
 
 
 def test_an_absorbed_edge_is_saved_and_predicted_with_its_bin() -> None:

@@ -273,9 +273,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
             ):
                 classes = _DEFAULT_CLASSES  # only zeros, or only ones, means labels 0 and 1
         if stream.partition is None:
-            reason = (
-                "unless you give a partition, bin edges are chosen from the scores alone"
-            )
+            reason = "unless you give a partition, bin edges are chosen from the scores alone"
             refuse(scores, reason, "segment", advice="give a partition")
         if stream.partition is None and segments is not None:
             rule = "be None while bin edges are chosen from scores in the stream"

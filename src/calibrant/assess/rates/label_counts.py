@@ -81,12 +81,13 @@ class RatePlan(Result):
             return f"{fewest}, even if none of them is negative."
         if self.n_labels is None:
             return (
-                f"No number of labels is likely to show {goal} if it is"
+                f"No number of labels is likely to show {goal} if the rate is"
                 f" {percent(self.expected_rate)}."
             )
         return (
-            f"About {counted(self.n_labels, 'label')} show {goal} {sure}, with a probability of"
-            f" about {percent(self.probability)} if it is {percent(self.expected_rate)}."
+            f"With about {counted(self.n_labels, 'label')}, the probability of showing {goal}"
+            f" {sure} is about {percent(self.probability)}, if the rate is"
+            f" {percent(self.expected_rate)}."
         )
 
     @property
