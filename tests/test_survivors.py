@@ -305,8 +305,8 @@ def _difference(measure: str, better: str | None) -> PairedDifference:
         ("a", "a", "'a' is better than 'b'"),
         ("b", "b", "'b' is better than 'a'"),
         ("a", "b", "'a' has the lower Brier score, 'b' the lower log loss"),
-        ("a", None, "'a' is better than 'b' by Brier score (the data cannot tell by log loss)"),
-        (None, "b", "'b' is better than 'a' by log loss (the data cannot tell by Brier score)"),
+        ("a", None, "'a' is better than 'b' by Brier score (by log loss, the data cannot tell)"),
+        (None, "b", "'b' is better than 'a' by log loss (by Brier score, the data cannot tell)"),
     ],
 )
 def test_what_is_said_of_two_models(brier: str, log_loss: str, said: str) -> None:

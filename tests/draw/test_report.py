@@ -163,9 +163,9 @@ def test_what_is_proved_of_a_segment_is_not_said_of_the_score_alone(shift) -> No
         "On average within segments the scores are off by at least"
         f" {lower(within.average_lower_bound)}." in text
     )
-    assert f"within segments: proved miscalibrated by at least {lower(within.lower_bound)}" in text
+    assert f"within segments, proved miscalibrated by at least {lower(within.lower_bound)}" in text
     if shift[1] < 0:
-        assert "No evidence; within segments: proved miscalibrated" in text
+        assert "No evidence of miscalibration overall; within segments, proved miscalibrated" in text
         assert "Somewhere the scores" not in text
     else:
         assert f"Somewhere the scores are off by at least {lower(result.lower_bound)}." in text

@@ -122,7 +122,7 @@ def test_class_wise_shares_the_error_budget():
         )
     assert ours.guarantee_.epsilon == max(one.guarantee_.epsilon for one in ours.calibrators_)
     assert (
-        "for each of 3 classes, in each of its bins, its true rate is within"
+        "for each of 3 classes, in each bin, its true rate is within"
         in ours.guarantee_.sentence
     )
     assert ours.guarantee_.is_proved

@@ -233,6 +233,6 @@ def _pair_verdict(brier: PairedDifference, log_loss: PairedDifference) -> str | 
     known, open_measure = (brier, LOG_LOSS) if brier.better else (log_loss, BRIER)
     better = str(known.better)
     return (
-        f"{better!r} is better than {pair[better]!r} by {known.measure} ({CANNOT_TELL} by"
-        f" {open_measure})"
+        f"{better!r} is better than {pair[better]!r} by {known.measure} (by {open_measure},"
+        f" {CANNOT_TELL})"
     )
