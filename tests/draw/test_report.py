@@ -165,7 +165,9 @@ def test_what_is_proved_of_a_segment_is_not_said_of_the_score_alone(shift) -> No
     )
     assert f"within segments, proved miscalibrated by at least {lower(within.lower_bound)}" in text
     if shift[1] < 0:
-        assert "No evidence of miscalibration overall; within segments, proved miscalibrated" in text
+        assert (
+            "No evidence of miscalibration overall; within segments, proved miscalibrated" in text
+        )
         assert "Somewhere the scores" not in text
     else:
         assert f"Somewhere the scores are off by at least {lower(result.lower_bound)}." in text

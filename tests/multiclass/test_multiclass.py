@@ -121,10 +121,7 @@ def test_class_wise_shares_the_error_budget():
             atol=1e-9,
         )
     assert ours.guarantee_.epsilon == max(one.guarantee_.epsilon for one in ours.calibrators_)
-    assert (
-        "for each of 3 classes, in each bin, its true rate is within"
-        in ours.guarantee_.sentence
-    )
+    assert "for each of 3 classes, in each bin, its true rate is within" in ours.guarantee_.sentence
     assert ours.guarantee_.is_proved
 
 
