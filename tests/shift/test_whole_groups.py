@@ -92,6 +92,42 @@ def test_limits_hold_for_the_capped_rate_if_pilot_groups_set_the_cap(name, n_gro
     assert_kept(simulate(), alpha, caught=0.2 if alpha == 0.1 else 0.65)
 
 
+class ParetoWeights:
+    """Groups of 1 to 4 rows with weights that have no bound; rows of large weight are negative."""
+
+    def draw(self, rng, n_groups):
+        groups = np.repeat(np.arange(n_groups), rng.integers(1, 5, n_groups))
+        weights = (1.0 - rng.uniform(size=groups.size)) ** (-1.0 / 1.2)
+        y = rng.uniform(size=groups.size) < 0.9 / weights
+        return rng.uniform(size=groups.size), y.astype(int), groups, weights
+
+    def weight(self, scores, weights, target):
+        return weights
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.5])
+def test_the_capped_rate_needs_no_bound_on_the_weights(alpha):
+    world = ParetoWeights()
+    rng = np.random.default_rng(int(10 * alpha))
+    capped = CappedRates.of(world)
+    everything = capped.rates(np.inf)
+
+    def simulate():
+        while True:
+            scores, y, groups, weights = world.draw(rng, 200)
+            calibrator = ShiftCalibrator(partition=BINS, confidence_level=1.0 - alpha)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of caps, and of wide limits
+                calibrator.fit(scores, y, groups=groups, importance_weight=weights)
+            found = calibrator.guarantee_
+            assert found.is_proved
+            rates = capped.rates(found.statement.groups.max_weight)
+            assert (rates > everything).all()  # the two rates differ: only the first is claimed
+            yield {"capped": outside(found, rates, CappedRates.ERROR)}
+
+    assert_kept(simulate(), alpha, caught=0.2 if alpha == 0.1 else 0.65)
+
+
 class CappedRates:
     """Rates of many groups whose weight in a bin counts up to a cap."""
 
@@ -330,12 +366,14 @@ def test_what_is_said_of_groups():
     assert "a group's total weight in a region is capped at" in rows.details
     assert "groups capped at weight" in rows.sentence
     assert not any("exceeds" in text for text in rows.assumptions)
+    assert any("nothing is proved about the rate without the cap" in note for note in rows.notes)
     equal = ShiftCalibrator(n_bins=2).fit(scores, y, **given, group_target="groups").guarantee_
     assert not equal.is_proved  # without a bound on weights
     bounded = ShiftCalibrator(n_bins=2).fit(
         scores, y, **given, group_target="groups", weight_bound=world.bound("rows")
     )
     assert bounded.guarantee_.is_proved
+    assert not bounded.guarantee_.notes
     assert "a random row from a random group of that population" in bounded.guarantee_.details
     assert any("no importance weight exceeds" in text for text in bounded.guarantee_.assumptions)
     for found in (rows, bounded.guarantee_):

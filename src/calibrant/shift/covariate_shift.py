@@ -46,7 +46,13 @@ from calibrant.shift.known_weights import (
 from calibrant.shift.ratios.density_ratio import DensityRatio
 from calibrant.shift.weights import Features, ShiftResult, Weights, counted_mass
 from calibrant.shift.whole_groups import WholeGroups, check_one_row_each, one_of_each
+from calibrant.text.sentences import Setting
 
+_CAPPED_ONLY = (
+    Setting("weight_bound"),
+    " was not given; the rate with this cap on the weight of a group needs none, but nothing is"
+    " proved about the rate without the cap",
+)
 _RATIO = Optional(Having(("fit", "predict"), "a density ratio, such as ULSIF()"))
 MASS_VALUES = ("known-mass", "counted-mass")
 """Values that need the density ratio itself, because they do not divide by the sum of the weights."""
@@ -223,7 +229,9 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             `calibrant.ratios`.
         weight_bound : float, optional
             U, an upper bound on the weights. None takes the largest weight seen, and then nothing
-            is proved, unless the weights of groups are capped.
+            is proved. With `groups`, and the rate among rows as target, no bound is needed: pilot
+            groups set a cap on the weight of a group, and the guarantee is about the rate with
+            this cap.
         weight_floor : float, default=0
             L, a lower bound on the weights; only "paper" uses it.
         weight_error : float in [0, 1), default=0
@@ -454,7 +462,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             weights=ImportanceWeights(
                 result.known, result.bound, weight_error, any_multiple, method.needs_rows
             ),
-            notes=result.remarks,
+            notes=(*result.remarks, *([_CAPPED_ONLY] if result.needs_no_bound else [])),
         )
         if result.groups is not None:
             said = about_groups(said, self, result.groups)
@@ -470,7 +478,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             return guarantee.with_caveat(
                 _ESTIMATED.format(units), supposition="the weights are exact"
             )
-        if not result.bounded and not result.is_capped:
+        if not result.bounded and not result.needs_no_bound:
             return guarantee.with_facts(caveats=(*guarantee.statement.caveats, UNBOUNDED))
         return guarantee
 

@@ -81,9 +81,12 @@ class ShiftResult(Saved):
         check_tally(self.partition, self.tally)
 
     @property
-    def is_capped(self) -> bool:
-        """Whether the weight of a group is capped, so that no bound on weights is assumed."""
-        return self.groups is not None and self.groups.target == "rows"
+    def needs_no_bound(self) -> bool:
+        """Whether no bound on the weights was given, and none is needed.
+
+        The weight of a group is then capped, and the cap was set by pilot groups.
+        """
+        return not self.bounded and self.groups is not None and self.groups.target == "rows"
 
 
 class Features(NamedTuple):

@@ -33,6 +33,12 @@ W = 0, Z = 0. So given which groups have weight in b, their Z are i.i.d. with me
 `calibrant.limits.group_limits` are valid: each region's interval misses with probability at most
 alpha / B, and all B hold at once with probability at least 1 - alpha.
 
+**No bound on the weights** is needed for "rows" if pilot groups set the cap: |Z(q)| <= M for any
+weights, and given the pilot groups, M is a constant. The price is the target, which is the rate with
+this cap. Weights that are rare and very large, and perhaps not in the data, can make the rate without
+the cap a very different one. For "groups" there is no cap, so a bound must be given: the largest
+weight of the counted rows does not bound the weight of a new one.
+
 **Weights with an error.** For a fixed function w_hat with |w - w_hat| <= rho w_hat, let g be
 computed from w_hat. The limits are for E[g T_hat] / E[g W_hat], with odds E[sum of g w_hat Y] /
 E[sum of g w_hat (1 - Y)]. Replacing w_hat by w, and keeping g, changes numerator and denominator by
