@@ -215,3 +215,43 @@ def test_nothing_is_proved_where_no_row_was_kept_by_its_weight(how) -> None:
     )
     assert found.threshold is None
     assert found.reason == "no row was kept by its weight"
+
+
+@pytest.mark.parametrize("target", ["precision", "recall"])
+def test_a_cap_that_hinders_is_named_and_only_then(target):
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(1_500), rng.integers(1, 6, size=1_500))
+    scores = rng.uniform(size=groups.size)
+    y = scores > 0.1  # the precision is 1 above 0.1, and the recall is 1 below it
+    given = {target: 0.9, "groups": groups}
+    hindered = threshold(y, scores, **given, max_group_size=1_000)
+    assert hindered.threshold is None
+    assert re.search(r"[\d,]+ (positive )?rows in [\d,]+ groups", hindered.reason)
+    assert "because a new group may count as 1,000 rows; a smaller max_group" in hindered.reason
+    assert threshold(y, scores, **given, max_group_size=5).threshold is not None
+    few = groups < 20  # a bet gains at most a factor 1 / 0.9 from a group, so 22 are needed
+    less = {target: 0.9, "groups": groups[few], "max_group_size": 1_000}
+    too_few = threshold(y[few], scores[few], **less)
+    assert too_few.threshold is None
+    assert too_few.reason.endswith("which is not enough")
+    chance = threshold(rng.integers(0, 2, size=groups.size), scores, **given, max_group_size=5)
+    assert chance.threshold is None or target == "recall"
+    assert "max_group_size" not in (chance.reason or "")
+
+
+def test_groups_of_one_size_are_not_hindered_by_a_cap_of_that_size():
+    groups = np.repeat(np.arange(30), 10)
+    scores = np.tile(np.linspace(0.0, 1.0, 10), 30)
+    found = threshold(np.tile([0, 1], 150), scores, npv=0.9, groups=groups, max_group_size=10)
+    assert "max_group_size" not in found.reason
+    assert re.search(r"rows in \d+ groups? with score", found.reason)
+
+
+def test_a_table_with_groups_says_why_limits_are_missing():
+    groups = np.repeat(np.arange(500), 3)
+    scores = np.random.default_rng(1).uniform(size=1_500)
+    found = threshold(scores > 0.3, scores, precision=0.8, groups=groups)
+    assert "(no limit derived)" in str(found)
+    assert "With groups, only limits that follow from a target are derived." in str(found)
+    alone = threshold(scores > 0.3, scores, precision=0.8)
+    assert "With groups" not in str(alone)

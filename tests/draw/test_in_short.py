@@ -86,7 +86,13 @@ def test_another_population_is_not_left_out() -> None:
     assert in_short(weighted) is None
     groups = np.arange(SCORES.size) // 4
     capped = {"groups": groups, "max_group_size": 2}
-    assert in_short(calibrant.threshold(Y, SCORES, precision=0.4, **capped)) is None
+    cut = calibrant.threshold(Y, SCORES, precision=0.4, **capped)
+    assert cut.above_cap > 0.0
+    cap = f"if a group counts as at most {cut.max_group_size} row"
+    assert cap in in_short(cut)
+    never = calibrant.threshold(Y, SCORES, precision=0.9999, **capped)
+    assert in_short(never).startswith("A precision of 99.99% cannot be proved with these ")
+    assert cap in in_short(never)
     bins = calibrant.BinningCalibrator(2)
     assert in_short(bins.fit(SCORES, Y, **capped).guarantee_) is None
     equal = bins.fit(SCORES, Y, groups=groups, max_group_size=4, group_target="groups")

@@ -4,7 +4,7 @@ They are made from whole numbers (`calibrant.cells.group_counts`), which engines
 store, or from rows in memory (`calibrant.cells.units`).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -83,6 +83,12 @@ class UnitSums:
         number = np.ones(weight.size, dtype=np.int64)
         counted = (block[cells.unit], number, weight / cells.n_rows, n_regions)
         return cls(cells.cell, weight, rate, *counted, counting.bound, uncapped)
+
+    def with_cap(self, bound: float) -> Self:
+        """The same units, counted with another cap."""
+        weight = np.minimum(self.uncapped, bound)
+        row_weight = self.row_weight * (weight / self.weight)
+        return replace(self, weight=weight, row_weight=row_weight, bound=bound)
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Sums over the groups of each region."""

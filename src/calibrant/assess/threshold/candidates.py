@@ -124,6 +124,15 @@ class Ladder:
         """The index of the threshold with the strongest evidence."""
         return int(np.argmax((self.k - target * self.n) / np.sqrt(np.maximum(self.n, 1))))
 
+    @property
+    def n_groups(self) -> IntArray:
+        """The number of groups that the target is about, at each threshold; 0 without groups."""
+        return np.zeros_like(self.n)
+
+    def is_hindered_by_cap(self, place: int, target: float, alpha: float) -> bool:
+        """Whether a smaller cap on the size of groups would let the test at one threshold pass."""
+        return False
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupLadder(Ladder):
@@ -134,6 +143,25 @@ class GroupLadder(Ladder):
     def passed(self, target: float, alpha: float) -> BoolArray:
         """Whether the bet on the groups' sums at each threshold has reached 1 / alpha."""
         return proved_above(self.sums, target, alpha)
+
+    @property
+    def n_groups(self) -> IntArray:
+        """The number of groups that the target is about, at each threshold."""
+        return self.sums.n_groups
+
+    def is_hindered_by_cap(self, place: int, target: float, alpha: float) -> bool:
+        """Whether the test at one threshold fails, and would pass with the mean size of groups as
+        the cap.
+
+        The mean is that of the counted groups, so this proves nothing: it only explains a failure.
+        """
+        n_groups = int(self.n_groups[place])
+        if not n_groups:
+            return False
+        typical = float(math.ceil(self.n[place] / n_groups))
+        if typical >= self.sums.bound or self.passed(target, alpha)[place]:
+            return False
+        return bool(proved_above(self.sums.with_cap(typical), target, alpha)[place])
 
 
 def labels_that_would_do(

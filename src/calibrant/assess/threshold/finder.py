@@ -62,6 +62,11 @@ _ALONE = (
     " fails"
 )
 
+_SMALLER_CAP = (
+    "is not enough because a new group may count as {}; a smaller max_group_size would help, if you"
+    " fix it by what you know about the groups, not by trying several on these rows"
+)
+
 Tested = tuple[Ladder, BoolArray]
 """Counts at some thresholds, in the order of the tests, and where the target is proved."""
 
@@ -301,17 +306,9 @@ class Search:
             )
             return Cut(name, target, level, None, why, counted=n)
         place = tested.strongest(level)
-        rows = int(tested.n[place])
-        right = int(tested.k[place])
-        kind, side = SIDES[target]
-        beyond = compared(float(tested.cuts[place]))[side]
-        if target in ("precision", "npv"):
-            seen = f"of {rows_text(rows)} with score {beyond}, {right:,} are {kind}"
-        else:
-            seen = f"of {number_of(rows, f'{kind} row')}, {right:,} have a score {beyond}"
-        alone = bool(tested.passed(level, self.alpha)[place])
         reason = (
-            f"the strongest evidence found: {seen}, which {_ALONE if alone else 'is not enough'}"
+            f"the strongest evidence found: {_seen(tested, place, target)}, which"
+            f" {self._too_little(tested, place, level)}"
         )
         everything = self._with_drawn(n)
         needed = (
@@ -327,6 +324,14 @@ class Search:
                 "; no threshold looks good enough, so more labels like these are unlikely to help"
             )
         return Cut(name, target, level, None, reason, needed, counted=n)
+
+    def _too_little(self, tested: Ladder, place: int, level: float) -> str:
+        """Why the evidence at one threshold is not enough."""
+        if tested.passed(level, self.alpha)[place]:
+            return _ALONE
+        if tested.is_hindered_by_cap(place, level, self.alpha):
+            return _SMALLER_CAP.format(rows_text(self.max_group_size or 1))
+        return "is not enough"
 
     def _with_drawn(self, n: int) -> int:
         """Return the approximate number of rows in a segment, if `n` of them are counted."""
@@ -379,3 +384,16 @@ class Search:
             None if not of_class else math.ceil(needed * self._with_drawn(counted.n) / of_class)
         )
         return Cut(name, target, level, None, reason, labels, counted=counted.n)
+
+
+def _seen(tested: Ladder, place: int, target: str) -> str:
+    """The rows, and groups, at one threshold, and the correct ones among them."""
+    rows = int(tested.n[place])
+    right = int(tested.k[place])
+    n_groups = int(tested.n_groups[place])
+    kind, side = SIDES[target]
+    beyond = compared(float(tested.cuts[place]))[side]
+    if target in ("precision", "npv"):
+        return f"of {rows_text(rows, n_groups)} with score {beyond}, {right:,} are {kind}"
+    in_groups = f" in {number_of(n_groups, 'group')}" if n_groups else ""
+    return f"of {number_of(rows, f'{kind} row')}{in_groups}, {right:,} have a score {beyond}"

@@ -206,10 +206,13 @@ class Threshold(Result):
     def _on_limits(self) -> str:
         """How to read the limits in the table."""
         together = percent(self.limits_confidence_level)
-        return (
+        about = (
             f"Limits are in brackets. They and the targets hold together with {together}"
             " confidence."
         )
+        if self.max_group_size is None:
+            return about
+        return f"{about} With groups, only limits that follow from a target are derived."
 
     def predict(self, scores: "ArrayLike", segments: "ArrayLike | None" = None) -> BoolArray:
         """Return which rows are selected.

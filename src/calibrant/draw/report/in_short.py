@@ -8,7 +8,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from calibrant.text.numbers import counted, limits, lower, nearest, percent, upper
+from calibrant.text.numbers import counted, limits, lower, nearest, percent, rows, upper
 from calibrant.text.result import Result
 
 _NEW_ROWS = "as long as new rows are like these"
@@ -135,9 +135,11 @@ def _side(finding: Any) -> str:
 
 
 def _of_threshold(found: Any) -> str | None:
-    if found.is_weighted or (found.above_cap or 0.0) > 0.0:
+    if found.is_weighted:
         return None
     like = _NEW_ROWS if found.max_group_size is None else "as long as new groups are like these"
+    if found.above_cap:
+        like = f"{_capped(found).strip()}, {like}"
     confidence = f"With {percent(found.confidence_level)} confidence"
     proved = [cut for cut in found.cuts if cut.threshold is not None]
     missed = [cut for cut in found.cuts if cut.threshold is None]
@@ -146,9 +148,16 @@ def _of_threshold(found: Any) -> str | None:
         return f"{confidence}, {segments} by segment are proved simultaneously, {like}."
     unproved = " and ".join(f"{cut.target} of {percent(cut.level)}" for cut in missed)
     if not proved:
-        return f"A {unproved} cannot be proved with these {found.n_rows:,} rows."
+        return f"A {unproved} cannot be proved with these {rows(found.n_rows)}{_capped(found)}."
     said = f"{confidence}, {' and '.join(map(_of_cut, proved))}, {like}."
     return said if not missed else f"{said} A {unproved} cannot be proved."
+
+
+def _capped(found: Any) -> str:
+    """How groups count in a statement about thresholds; empty without groups."""
+    if found.max_group_size is None:
+        return ""
+    return f" if a group counts as at most {rows(found.max_group_size)}"
 
 
 def _of_cut(cut: Any) -> str:
