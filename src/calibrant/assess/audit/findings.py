@@ -73,6 +73,33 @@ class Finding:
             f" {numbers.nearest(self.rate)}{self._factor}"
         )
 
+    def in_region(self, n_rows: int) -> str:
+        """The finding as a statement about the average of the region, which is `n_rows` rows at
+        most.
+        """
+        return (
+            f"{self.rows_in_words(n_rows)} have {self.direction} by at least"
+            f" {numbers.lower(self.error)}{self.on_average}: mean score"
+            f" {numbers.nearest(self.mean_score)}, observed rate {numbers.nearest(self.rate)}"
+        )
+
+    def rows_in_words(self, n_rows: int) -> str:
+        """The rows of the region, and their share of all rows.
+
+        >>> Finding(None, 0.0, 0.0, "scores too low", 0.1, 500, 0.0, 0.2).rows_in_words(2_000)
+        'the 500 rows with score 0 (25% of all)'
+        """
+        which = f"scores from {numbers.span(self.low, self.high)}"
+        if self.low == self.high:
+            which = f"score {numbers.nearest(self.low)}"
+        share = numbers.percent(float(numbers.nearest(self.count / n_rows)))
+        return f"the {numbers.rows(self.count)} with {which} ({share} of all)"
+
+    @property
+    def on_average(self) -> str:
+        """" on average" for a region of several scores, whose average is what is proved."""
+        return "" if self.low == self.high else " on average"
+
     @property
     def _factor(self) -> str:
         """Limits on the ratio of true rate to mean score, if the rate is so small that a difference

@@ -3,6 +3,8 @@
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar
 
+import numpy as np
+
 from calibrant.assess.audit.findings import NO_EVIDENCE, AuditTable, Finding
 from calibrant.assess.monotone.monotone_band import MonotoneBand
 from calibrant.assess.subgroups.findings import SubgroupFinding
@@ -56,15 +58,16 @@ class Bounds:
         return self.lower_bound > self.tolerance
 
     @property
+    def has_useful_upper_bound(self) -> bool:
+        """Whether there is an upper bound on the error, and it is low enough to say something."""
+        return self.upper_bound is not None and self.upper_bound < _VACUOUS
+
+    @property
     def is_nearly_calibrated(self) -> bool:
         """Whether no error above `tolerance` is proved, and an upper bound on the error is low
         enough to be useful.
         """
-        return (
-            not self.is_miscalibrated
-            and self.upper_bound is not None
-            and self.upper_bound < _VACUOUS
-        )
+        return not self.is_miscalibrated and self.has_useful_upper_bound
 
     @property
     def verdict(self) -> str:
@@ -114,12 +117,12 @@ class Bounds:
     def _lines(self, where: str, value: str) -> list[str]:
         """What the verdict does not say, in words."""
         known = self.proved(where, value)[int(self.is_miscalibrated) :]
-        unknown = (
-            []
-            if self.upper_bound is not None
-            else [f"no upper bound{where}: {self.upper_bound_reason}"]
-        )
-        return [*known, *unknown]
+        if self.upper_bound is None:
+            return [*known, f"no upper bound{where}: {self.upper_bound_reason}"]
+        if self.has_useful_upper_bound:
+            return known
+        rare = f"some {value} was seen too rarely"
+        return [*known[:-1], f"no useful upper bound{where}: {rare}"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -257,6 +260,21 @@ class Audit(Result, Bounds):
         return self.findings[0] if self.findings else None
 
     @property
+    def broadest(self) -> Finding | None:
+        """The finding about all rows that matters most: rows times proved error is largest.
+
+        It is one of the finest regions, which may be a single score that many rows share. None if
+        `worst` matters as much, or if rows have weights or groups.
+        """
+        if self.worst is None or self.population:
+            return None
+        table = self.table
+        finest = np.arange(table.counts.size)[table.blocks[0]][table.is_finest[table.blocks[0]]]
+        found = table.finding(int(finest[np.argmax(table.counts[finest] * table.error[finest])]))
+        matters = found.count * found.error > self.worst.count * self.worst.error
+        return found if matters and found.error > self.tolerance else None
+
+    @property
     def verdict(self) -> str:
         """Proved wrong, proved nearly right, or neither: for the score, and then within segments."""
         verdict = self._verdict()
@@ -295,6 +313,8 @@ class Audit(Result, Bounds):
     def notes(self) -> tuple[str, ...]:
         """What else is proved, and what cannot be known."""
         found = [f"this is about the error{self.population}"] if self.population else []
+        if self.broadest is not None:
+            found.append(f"matters most (rows times error): {self.broadest.in_region(self.n_rows)}")
         found += self._lines("", "score value")
         if self.within_segments is not None:
             found += self.within_segments._lines(

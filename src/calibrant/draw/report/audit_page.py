@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._typing import BoolArray, IndexArray
+from calibrant.assess.audit.findings import AuditTable
 from calibrant.assess.audit.result import Audit, Bounds
 from calibrant.assess.validation.result import Validation
 from calibrant.draw.report import names
@@ -29,9 +31,10 @@ from calibrant.draw.report.table_file import TableFile, table_file
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.kinds import is_guarantee
 from calibrant.guarantee.no_guarantee import NoGuarantee
-from calibrant.text.numbers import lower, percent, upper
+from calibrant.text.numbers import counted, lower, percent, upper
 
 _LONGEST_NAME = 400
+_FEW_ROWS = 20  # single scores with fewer rows share one line of the table
 _DEFAULT_TITLE = "Calibration report"
 _NO_CALIBRATOR = "No calibrator was given, so this report is about the uncalibrated scores."
 
@@ -69,6 +72,8 @@ def _audit_statement(audit: Audit) -> Headed:
             details.append(audit.sentence)
     if audit.worst:
         details.append(audit.worst.text(audit.noun))
+    if audit.broadest:
+        details.append(audit.broadest.in_region(audit.n_rows))
     details.extend(f"Subgroup {finding.text}" for finding in audit.subgroups[:1])
     return Headed(*headline(audit), verdict, tuple(details))
 
@@ -120,7 +125,7 @@ def _bounds(of: Bounds, somewhere: str, on_average: str, at_most: str) -> Iterat
     yield KeyNumber("Off by at least", lower(average), on_average, average)
     if of.upper_bound is None:
         yield KeyNumber("Off by at most", "no bound", "none exists for a continuous score")
-    else:
+    elif of.has_useful_upper_bound:
         yield KeyNumber("Off by at most", upper(of.upper_bound), at_most, of.upper_bound)
 
 
@@ -182,10 +187,14 @@ def _region_tables(inputs: Inputs, sizes: MostShown) -> dict[str, Any]:
     """The rows of the region tables, before and after calibration."""
     table = inputs.audit.table
     regions = finest(table, table.blocks[0])
-    shown = largest(table.error, regions, sizes.table_rows)
+    rare = regions[_is_rare_value(table)[regions]]
+    listed = regions if rare.size < 2 else np.setdiff1d(regions, rare)
+    shown = largest(table.error, listed, sizes.table_rows)
     parts: dict[str, Any] = {
         "before_rows": aligned_entries(audit_texts(rows_at(table, shown))),
         "before_total": regions.size,
+        "before_left_out": listed.size - shown.size,
+        "before_rare": "" if rare.size < 2 else _on_rare_values(table, rare),
         "after_rows": [],
         "after_total": 0,
     }
@@ -196,6 +205,20 @@ def _region_tables(inputs: Inputs, sizes: MostShown) -> dict[str, Any]:
         parts["after_rows"] = aligned_entries(guarantee_texts(guarantee, shown))
         parts["after_total"] = every.size
     return parts
+
+
+def _is_rare_value(table: AuditTable) -> BoolArray:
+    """Whether a region is a single score with few rows, and nothing is proved about it."""
+    is_value = table.low == table.high
+    return is_value & (table.counts < _FEW_ROWS) & (table.error == 0.0)
+
+
+def _on_rare_values(table: AuditTable, rare: IndexArray) -> str:
+    """One line in place of many rows of the table."""
+    return (
+        f"{rare.size:,} values with fewer than {_FEW_ROWS} rows each,"
+        f" {counted(int(table.counts[rare].sum()), 'row')} together: no evidence for any one of them"
+    )
 
 
 def _files(inputs: Inputs, most: int) -> dict[str, TableFile]:

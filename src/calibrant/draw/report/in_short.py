@@ -92,7 +92,17 @@ def _of_worst(found: Any) -> str:
     if worst.segment is not None:
         where = f"some scores in {found.noun} {worst.segment!r} are"
     off = f"{_side(worst)} by at least {points(lower(worst.error))}"
-    return f"With {percent(found.confidence_level)} confidence, {where} {off}, {_THESE_ROWS}."
+    also = _of_broadest(found)
+    return f"With {percent(found.confidence_level)} confidence, {where} {off}{also}, {_THESE_ROWS}."
+
+
+def _of_broadest(found: Any) -> str:
+    """The scores that matter most, by rows times error; empty if they are the worst ones."""
+    broad = found.broadest
+    if broad is None:
+        return ""
+    size = f"by at least {points(lower(broad.error))}{broad.on_average}"
+    return f", and those of {broad.rows_in_words(found.n_rows)} are {_side(broad)} {size}"
 
 
 def _of_nothing_proved(found: Any) -> str:
