@@ -107,7 +107,9 @@ def test_sums_of_units_are_the_same_from_whole_numbers_and_from_rows(counting: C
     np.testing.assert_allclose(found.upper, again.upper, rtol=1e-12)
     for cap in (1.0, 2.0):
         again = whole.with_cap(cap)
-        expected = UnitSums.of(Tally(*table.totals(4), groups=table), Counting(cap, counting.by_group))
+        expected = UnitSums.of(
+            Tally(*table.totals(4), groups=table), Counting(cap, counting.by_group)
+        )
         assert again.bound == expected.bound
         np.testing.assert_allclose(again.weight, expected.weight, rtol=1e-12)
         np.testing.assert_allclose(again.row_weight, expected.row_weight, rtol=1e-12)

@@ -277,3 +277,61 @@ def test_models_say_the_same_when_they_are_read_again(tied: Path, calibrant: Any
     notes = load_model(tied / "model.json").calibrator.guarantee_.notes
     assert len(notes) == len(answer.json["guarantee"]["notes"]) == 1
     assert "pilot='auto'" in notes[0]
+
+
+class TestRowsOfTheFit:
+    """An audit of the rows that a model was fitted on says so; other rows are not accused."""
+
+    SAID = "these are the rows that model.json was fitted on"
+
+    @pytest.fixture
+    def rows(self, folder: Path, calibrant: Any) -> pa.Table:
+        rng = np.random.default_rng(5)
+        scores = rng.uniform(size=900)
+        columns = {"p": scores, "y": (rng.uniform(size=900) < scores).astype(int)}
+        columns |= {"g": np.arange(900) // 3, "s": np.where(np.arange(900) % 2, "a", "b")}
+        table = pa.table(columns)
+        pq.write_table(table, folder / "rows.parquet")
+        fitted = calibrant("fit", "rows.parquet", *COLUMNS, "-o", "model.json")
+        assert fitted.code == 0, fitted.err
+        return table
+
+    def audited(self, calibrant: Any, name: str, *more: str) -> Any:
+        shown = ("--model", "model.json", "-o", "audit.html", "--overwrite")
+        answer = calibrant("audit", name, *COLUMNS, *shown, *more)
+        assert answer.code == 0, answer.err
+        return answer
+
+    def test_the_same_rows_are_told(self, rows: pa.Table, folder: Path, calibrant: Any) -> None:
+        answer = self.audited(calibrant, "rows.parquet")
+        assert f"warning: {self.SAID}" in joined(answer.err)
+        assert "cannot check the calibrated probabilities" in joined(answer.err)
+        page = joined((folder / "audit.html").read_text())
+        assert self.SAID[1:] in page
+        (told,) = self.audited(calibrant, "rows.parquet", "--json").json["warnings"]
+        assert told.startswith(self.SAID)
+
+    def test_in_another_order_format_or_by_segment(self, rows, folder: Path, calibrant) -> None:
+        from pyarrow import csv
+
+        csv.write_csv(rows.take(np.random.default_rng(6).permutation(900)), folder / "rows.csv")
+        for more in ((), ("--segment", "s"), ("--group", "g")):
+            assert self.SAID in joined(self.audited(calibrant, "rows.csv", *more).err)
+
+    def test_other_rows_are_not_accused(self, rows, folder: Path, calibrant) -> None:
+        labels = rows.column("y").to_numpy().copy()
+        labels[0] = 1 - labels[0]
+        other = rows.set_column(1, "y", pa.array(labels))
+        for changed in (rows.slice(1), other):
+            pq.write_table(changed, folder / "other.parquet")
+            assert "fitted on" not in joined(self.audited(calibrant, "other.parquet").err)
+            told = self.audited(calibrant, "other.parquet", "--json").json["warnings"]
+            assert told == []
+
+    def test_a_model_with_groups(self, rows, folder: Path, calibrant) -> None:
+        grouped = ("--group", "g")
+        fit = ("fit", "rows.parquet", *COLUMNS, *grouped, "-o", "model.json", "--overwrite")
+        assert calibrant(*fit).code == 0
+        assert self.SAID in joined(self.audited(calibrant, "rows.parquet", *grouped).err)
+        # without the column of groups, the fingerprints cannot be compared
+        assert "fitted on" not in joined(self.audited(calibrant, "rows.parquet").err)

@@ -190,3 +190,50 @@ def test_points_keep_every_digit() -> None:
         "100 percentage points",
         "1 percentage point",
     ]
+
+
+def forest_like() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Scores of a forest: a quarter are 0 and have a rate of 0.15; few, near 0.7, are off by more.
+
+    Returns labels, scores and true rates.
+    """
+    rng = np.random.default_rng(3)
+    scores = np.where(rng.uniform(size=20_000) < 0.25, 0.0, rng.integers(5, 96, size=20_000) / 100)
+    odd = rng.uniform(size=20_000) < 0.02
+    scores[odd] = rng.integers(50, 950, size=20_000)[odd] / 1_000
+    rates = np.where(scores == 0.0, 0.15, scores)
+    rates = np.where((scores > 0.66) & (scores < 0.74), scores - 0.3, rates)
+    return rng.uniform(size=20_000) < rates, scores, rates
+
+
+def test_tied_scores_of_many_rows_are_named_in_short() -> None:
+    y, scores, rates = forest_like()
+    found = calibrant.audit(y, scores)
+    assert found.worst.low > 0.5
+    broad = found.broadest
+    assert (broad.low, broad.high, broad.count) == (0.0, 0.0, np.sum(scores == 0.0))
+    assert rates[scores == 0.0].max() == 0.15
+    assert 0.1 < broad.error <= 0.15  # the true error of this score
+    said = in_short(found)
+    assert f"those of the {broad.count:,} rows with score 0 (" in said
+    assert "are too low by at least 1" in said
+    assert len(said.split()) <= 45
+    (note,) = (note for note in found.notes if "matters most" in note)
+    assert "with score 0 (" in note
+
+
+def test_the_worst_finding_is_not_said_twice() -> None:
+    rng = np.random.default_rng(4)
+    scores = rng.integers(0, 4, size=4_000) / 4
+    found = calibrant.audit(rng.uniform(size=4_000) < np.where(scores == 0, 0.3, scores), scores)
+    assert (found.worst.low, found.worst.high) == (0.0, 0.0)
+    assert found.broadest is None
+    assert ", and those of" not in in_short(found)
+    assert not any("matters most" in note for note in found.notes)
+
+
+def test_what_matters_most_is_above_the_tolerance() -> None:
+    y, scores, _ = forest_like()
+    assert calibrant.audit(y, scores, tolerance=0.14).broadest is None
+    right = calibrant.audit(y, np.where(scores > 0, 0.5, 0.15))
+    assert right.broadest is None

@@ -281,3 +281,28 @@ def test_a_guarantee_that_leaves_regions_out_is_told_the_same_everywhere() -> No
     assert f"is within {told} of the predicted probability in {int(stated.kept.sum())} of" in text
     assert f"for at least {percent(stated.mass)} of the population" in text
     assert f"Over all regions the bound is {upper(fitted.guarantee_.epsilon)}" in text
+
+
+def test_scores_with_few_rows_share_one_line_and_a_vacuous_bound_is_left_out() -> None:
+    rng = np.random.default_rng(5)
+    scores = np.concatenate([np.full(4_000, 0.25), np.full(3_000, 0.5), np.arange(1, 101) / 1_000])
+    scores = np.concatenate([scores, np.full(10, 0.9)])  # few rows, but proved wrong
+    y = rng.uniform(size=scores.size) < scores
+    y[-10:] = False
+    found = audit(y, scores)
+    assert found.upper_bound > 0.5
+    page = Report(found).html
+    text = read(page).text
+    line = "100 values with fewer than 20 rows each, 100 rows together: no evidence for any one of"
+    assert line in text
+    body = page.split("before-caption")[2].split("</table>")[0].split("<tbody>")[1]
+    assert body.count("<tr>") == 4  # 0.25, 0.5, 0.9, and the line for all others
+    assert "left out" not in text
+    assert found.to_dict()["upper_bound"] == found.upper_bound
+    assert "at any observed score" not in text
+    assert any("no useful upper bound" in note for note in found.notes)
+    assert not any("is off by more than" in note for note in found.notes)
+    frequent = audit(y[:7_000], scores[:7_000])
+    assert frequent.upper_bound < 0.5
+    assert "at any observed score" in read(Report(frequent).html).text
+    assert "values with fewer than" not in read(Report(frequent).html).text

@@ -92,6 +92,21 @@ def check_columns(model: "Model", columns: Mapping[str, str | None]) -> None:
             raise RefusedError("--model", rule, got="none" if given is None else repr(given))
 
 
+def is_fitted_on(model: "Model", data: Any) -> bool:
+    """Whether the rows are those that the model was fitted on, by their fingerprints.
+
+    A fingerprint depends on the scores, labels, segments, weights and groups of all rows, not on
+    their order. If the model used a column that is not read here, they cannot be compared.
+    """
+    from calibrant.sample.fingerprint import TakeFingerprint, fingerprint
+
+    known = model.provenance.get("fingerprint")
+    used = [role for role in TakeFingerprint.roles if model.columns.get(role) is not None]
+    if known is None or any(getattr(data.columns, role) is None for role in used):
+        return False
+    return str(fingerprint(data.with_columns(data.columns.only(*used)))) == known
+
+
 def check_classes(model: "Model", classes: "Classes") -> None:
     """Reject a model with other classes, or with the other class as the positive one."""
     calibrator = model.calibrator

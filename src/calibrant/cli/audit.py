@@ -8,8 +8,14 @@ import click
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled, sample_of
-from calibrant.cli._model import check_classes, check_columns, read_model, read_threshold
-from calibrant.cli._output import print_json, remark, saved, say
+from calibrant.cli._model import (
+    check_classes,
+    check_columns,
+    is_fitted_on,
+    read_model,
+    read_threshold,
+)
+from calibrant.cli._output import print_json, remark, saved, say, warn
 from calibrant.cli._report import check_report, shown_names, write_report
 from calibrant.cli._show import guarantee_json, result_json, show, show_guarantee
 from calibrant.cli._signature import Declared, words_of
@@ -156,6 +162,8 @@ class _Found:
     signs: list[dict[str, Any]]
     validation: Any
     """The validation table, with --full."""
+    on_model: tuple[str, ...]
+    """Warnings about the rows of --model."""
 
 
 def _check_options(options: dict[str, Any]) -> None:
@@ -180,10 +188,22 @@ def _find(model: Any, options: dict[str, Any]) -> _Found:
         audit, period = _audit_over_time(data, labels, options)
         signs = signs_of(data, labels, options)
         validation = _validated(source, data, labels, options) if options["full"] else None
-        found = _Found(audit, period, signs, validation)
+        found = _Found(audit, period, signs, validation, _on_model(model, data, options["model"]))
         if options["output"] is not None:
             _write_report(found, data, source, labels, options, model)
     return found
+
+
+def _on_model(model: Any, data: Any, name: str | None) -> tuple[str, ...]:
+    """A warning if the model was fitted on the audited rows."""
+    if model is None or not is_fitted_on(model, data):
+        return ()
+    return (
+        (
+            f"these are the rows that {name} was fitted on: the audit is about the scores before"
+            " calibration, and cannot check the calibrated probabilities; that needs other rows"
+        ),
+    )
 
 
 def _audit_over_time(
@@ -208,6 +228,7 @@ def _json(found: _Found, model: Any, options: dict[str, Any]) -> dict[str, Any]:
         "guarantee": None if model is None else guarantee_json(model.calibrator),
         "signs_of_groups": found.signs,
         "validation": None if found.validation is None else result_json(found.validation),
+        "warnings": found.on_model,
     }
 
 
@@ -221,6 +242,8 @@ def _show(found: _Found, model: Any, options: dict[str, Any]) -> None:
     if model is not None:
         say(f"\nThe guarantee of {options['model']}:")
         show_guarantee(model.calibrator, brief=True, bold=False)
+    for text in found.on_model:
+        warn(text)
     if options["output"] is not None:
         saved(options["output"])
 
@@ -344,7 +367,7 @@ def _write_report(
         histogram=histogram,
         validation=found.validation,
         period=found.period,
-        warnings=texts_of(found.signs),
+        warnings=[*texts_of(found.signs), *found.on_model],
         scale=options["scale"],
         thresholds=None if options["mark"] is None else read_threshold(options["mark"]),
     )

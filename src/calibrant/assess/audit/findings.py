@@ -87,17 +87,17 @@ class Finding:
         """The rows of the region, and their share of all rows.
 
         >>> Finding(None, 0.0, 0.0, "scores too low", 0.1, 500, 0.0, 0.2).rows_in_words(2_000)
-        'the 500 rows with score 0 (25% of all)'
+        'the 500 rows with score 0 (25%)'
         """
         which = f"scores from {numbers.span(self.low, self.high)}"
         if self.low == self.high:
             which = f"score {numbers.nearest(self.low)}"
         share = numbers.percent(float(numbers.nearest(self.count / n_rows)))
-        return f"the {numbers.rows(self.count)} with {which} ({share} of all)"
+        return f"the {numbers.rows(self.count)} with {which} ({share})"
 
     @property
     def on_average(self) -> str:
-        """" on average" for a region of several scores, whose average is what is proved."""
+        """ " on average" for a region of several scores, whose average is what is proved."""
         return "" if self.low == self.high else " on average"
 
     @property
