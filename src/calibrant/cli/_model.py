@@ -104,7 +104,8 @@ def is_fitted_on(model: "Model", data: Any) -> bool:
     used = [role for role in TakeFingerprint.roles if model.columns.get(role) is not None]
     if known is None or any(getattr(data.columns, role) is None for role in used):
         return False
-    return str(fingerprint(data.with_columns(data.columns.only(*used)))) == known
+    seen = fingerprint(data.with_columns(data.columns.only(*used)))
+    return str(seen) == str(known)
 
 
 def check_classes(model: "Model", classes: "Classes") -> None:

@@ -97,7 +97,7 @@ class Finding:
 
     @property
     def on_average(self) -> str:
-        """ " on average" for a region of several scores, whose average is what is proved."""
+        """Words for a region of several scores: the error of their average is what is proved."""
         return "" if self.low == self.high else " on average"
 
     @property

@@ -210,7 +210,7 @@ def _region_tables(inputs: Inputs, sizes: MostShown) -> dict[str, Any]:
 def _is_rare_value(table: AuditTable) -> BoolArray:
     """Whether a region is a single score with few rows, and nothing is proved about it."""
     is_value = table.low == table.high
-    return is_value & (table.counts < _FEW_ROWS) & (table.error == 0.0)
+    return np.asarray(is_value & (table.counts < _FEW_ROWS) & (table.error == 0.0))
 
 
 def _on_rare_values(table: AuditTable, rare: IndexArray) -> str:
