@@ -80,6 +80,9 @@ class MonitorSnapshot(Result):
     n_duplicate, n_conflicting : int
         The number of predictions and labels that arrived again: with the same content, or with
         different content for the same id.
+    n_unfamiliar : int
+        The number of recorded predictions whose score is outside the range of calibration by more
+        than half its width; they count in the outermost regions.
     n_until_scores : int
         The number of predictions still needed before scores can be compared.
     regions, counts, positives, lower, upper
@@ -93,9 +96,6 @@ class MonitorSnapshot(Result):
         The first day that has not been counted yet.
     lag : float or None
         The number of days since then.
-    n_unfamiliar : int
-        The number of recorded predictions whose score is outside the range of calibration by more
-        than half its width; they count in the outermost regions.
     score_range : pair of float or None
         The smallest and largest score of calibration, if known.
     """
@@ -115,6 +115,7 @@ class MonitorSnapshot(Result):
     n_duplicate: int
     n_conflicting: int
     n_unknown: int
+    n_unfamiliar: int
     n_until_scores: int
     regions: tuple[str, ...]
     counts: IntArray
@@ -125,7 +126,6 @@ class MonitorSnapshot(Result):
     path: tuple[EpsilonPath, ...]
     counted_until: str | None = None
     lag: float | None = None
-    n_unfamiliar: int = 0
     score_range: tuple[float, float] | None = None
 
     _also: ClassVar[tuple[str, ...]] = ("explanation",)
