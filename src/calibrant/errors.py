@@ -76,7 +76,7 @@ class CalibrantWarning(UserWarning):
 
 
 class WeakGuaranteeWarning(CalibrantWarning):
-    """The guarantee says little: epsilon is 0.25 or more."""
+    """The guarantee says little: epsilon is 0.25 or more, or it has no subgroups."""
 
 
 class GroupCapWarning(CalibrantWarning):

@@ -1,6 +1,7 @@
 """Audits of subgroups that overlap, against rates that are known."""
 
 import warnings
+from dataclasses import replace
 from itertools import count
 
 import numpy as np
@@ -494,9 +495,47 @@ def test_scores_that_are_next_to_nothing_are_off_and_told_in_plain_numbers(small
 
 def test_a_single_relative_is_named_and_a_single_subgroup_counted_as_one():
     finding = SubgroupFinding("a", "scores too low", 100, 0.2, 0.4, 0.0, also=("b",))
-    assert finding.text.endswith("; the same shows in b.")
+    assert finding.text.endswith("; 1 more subgroup is proved off in the same direction (b).")
     alone = audit([0, 1, 1], [0.1, 0.5, 0.7], attributes={"a": ["x"] * 3}).by_attributes
     assert "among 1 subgroup of 3 rows" in alone.sentence
+
+
+def test_a_sentence_keeps_the_rows_tested_and_all_rows_apart():
+    """The limit is about the rows tested, so it stands beside their mean score."""
+    rng = np.random.default_rng(3)
+    side = rng.random(6_000) < 0.4
+    scores = rng.uniform(0.2, 0.8, size=6_000)
+    y = rng.random(6_000) < scores - np.where(side, 0.15, 0.0)
+    found = audit(y, scores, attributes={"side": side}).by_attributes
+    (one,) = [finding for finding in found.findings if finding.subgroup == "side = True"]
+    assert 0 < one.tested_rows < one.n_rows == side.sum()
+    assert one.mean_score == pytest.approx(scores[side].mean())
+    assert one.rate == pytest.approx(y[side].mean())
+    assert numbers.nearest(one.tested_score) != numbers.nearest(one.mean_score)
+    tested = (
+        f"predicted {numbers.nearest(one.tested_score)}, true rate at most"
+        f" {numbers.upper(one.rate_limit)} in the {one.tested_rows:,} rows tested"
+    )
+    every = (
+        f"(all {one.n_rows:,} rows: predicted {numbers.nearest(one.mean_score)}, observed rate"
+        f" {numbers.nearest(one.rate)})"
+    )
+    assert f"side = True: {tested} {every}" in one.text
+
+
+def test_the_number_of_subgroups_counts_those_that_a_finding_explains():
+    alone = audit([0, 1, 1], [0.1, 0.5, 0.7], attributes={"a": ["x"] * 3}).by_attributes
+    first = SubgroupFinding("a", "scores too low", 100, 0.2, 0.4, 0.0, also=("b", "c"))
+    others = [SubgroupFinding(name, "scores too low", 9, 0.2, 0.4, 0.0) for name in "defa"]
+    found = replace(alone, p_value=0.001, findings=(first, *others))
+    assert found.n_off == 6
+    assert found.sentence.startswith("6 subgroups are proved off (p = 0.001): a: ")
+    assert "; 2 more subgroups are proved off in the same direction (such as b); d: " in (
+        found.sentence
+    )
+    assert "; and 1 more, with 95% confidence" in found.sentence
+    one = replace(alone, p_value=0.001, findings=(others[0],))
+    assert one.sentence.startswith("One subgroup is proved off (p = 0.001): d: ")
 
 
 def test_in_a_population_the_error_is_told_and_no_limit_of_the_rate():

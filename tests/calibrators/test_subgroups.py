@@ -22,7 +22,7 @@ from calibrant import (
 from calibrant.calibrators.subgroups.boosted_logit import BoostedLogit, expit
 from calibrant.calibrators.subgroups.features import Feature, score_column
 from calibrant.calibrators.subgroups.parts import TwoParts
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.errors import InvalidTypeError, InvalidValueError, WeakGuaranteeWarning
 from calibrant.export import to_onnx, to_python, to_sql
 from calibrant.limits.error_budget import even_width_tails
 from calibrant.params.attributes import read_attributes
@@ -227,6 +227,16 @@ def test_attributes_are_needed_where_they_were_given(fitted):
     assert error.value.parameter == "pilot"
     with pytest.raises(InvalidValueError):
         SubgroupCalibrator().fit(scores * 3, y)
+
+
+def test_without_attributes_a_warning_says_that_there_are_no_subgroups(fitted):
+    with_attributes, _, scores, _, y = fitted
+    with pytest.warns(WeakGuaranteeWarning, match="without attributes there are no subgroups"):
+        calibrator = SubgroupCalibrator().fit(scores, y)
+    assert calibrator.guarantee_.regions == ("all rows",)
+    (note,) = calibrator.guarantee_.notes
+    assert note.startswith("No attributes were given, so there are no subgroups")
+    assert with_attributes.guarantee_.notes == ()
 
 
 def test_a_classifier_takes_attributes_from_its_features():

@@ -3,6 +3,7 @@ budget.
 """
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from calibrant import BinningCalibrator, CalibratedClassifier, decide, load_mode
 from calibrant.calibrators.class_wise_hold_out import ClassWiseHoldOut
 from calibrant.errors import InvalidTypeError, InvalidValueError, WeakGuaranteeWarning
 from calibrant.guarantee.no_guarantee import NoGuarantee
+from calibrant.tripod import ConformalSets
 
 X, Y = make_classification(
     n_samples=1_500,
@@ -277,3 +279,28 @@ def test_the_guarantee_of_all_classes_is_broken_at_most_as_often_as_stated() -> 
             missed |= bool(off[rows > 200].any())
         broken += missed
     assert binomtest(broken, draws, 1.0 - level, alternative="greater").pvalue > 1e-3
+
+
+def test_a_matrix_of_scores_gives_sets_that_cover() -> None:
+    """Where there are only scores, a function that returns them stands for the model."""
+    rng = np.random.default_rng(0)
+    truth = softmax(rng.normal(size=(9_000, 3)) * 1.5, axis=1)
+    drawn = (rng.random((9_000, 1)) < truth.cumsum(axis=1)).argmax(axis=1)
+    names = np.array(["cat", "dog", "owl"])[drawn]
+    scores = softmax(3.0 * np.log(truth), axis=1)  # far too sure
+    fitted = CalibratedClassifier(lambda rows: rows).fit(scores[:4_000], names[:4_000])
+    sets = fitted.predict_set(scores[4_000:], coverage=0.8)
+    assert sets.shape == (5_000, 3)
+    covered = truth[4_000:][sets].sum() / 5_000  # the probability, from the known rates
+    assert 0.8 <= covered < 0.9
+    assert sets.sum(axis=1).mean() < 2.0
+
+
+def test_advice_for_several_classes_names_what_gives_sets() -> None:
+    with pytest.raises(ValueError, match="CalibratedClassifier for sets of labels") as refused:
+        ConformalSets().fit(X[:, 0], Y)
+    assert "how-to guide: Multiclass calibration" in str(refused.value)
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "several-classes.md"
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("# Multiclass calibration")
+    assert "CalibratedClassifier(as_given)" in text

@@ -341,6 +341,7 @@ def test_compare_models_says_what_to_do_with_scores_that_are_no_probabilities(
             "-o must name at most one model file; got 'a.json' and 'b.json'",
         ),
         ("fit", ("--n-bins", "4"), "there is no option --n-bins; use --bins"),
+        ("fit", ("--attribute", "age"), "with SubgroupCalibrator in Python"),
         ("fit", ("--random-state", "4"), "use --seed"),
         ("check", ("--xyzzy",), "there is no option --xyzzy (see"),
         ("check", ("--data", "a.csv"), "there is no option --data; give DATA without an option"),

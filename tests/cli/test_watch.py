@@ -81,6 +81,45 @@ def test_the_same_lines_in_another_file_count_once(folder: Path, calibrant: Any)
 
 
 @pytest.mark.broad
+def test_two_new_stores_give_the_same_answer_to_the_same_lines(
+    folder: Path, calibrant: Any
+) -> None:
+    write_lines(folder / "labels.jsonl", 20_000, 25, power=2.5)
+    first = calibrant(*WATCH, "--once", "--json")
+    (folder / "watch.db").rename(folder / "first.db")
+    second = calibrant(*WATCH, "--once", "--json")
+    assert json.loads(first.out)["tests"][0]["log_evidence"] > 10.0
+    assert first.out == second.out
+
+
+def test_a_score_of_another_scale_is_counted_and_told(folder: Path, calibrant: Any) -> None:
+    write_lines(folder / "labels.jsonl", 20_000, 6)
+    odd = [{"id": name, "score": 45, "at": 20_006} for name in ("odd", "odd", "even")]
+    with (folder / "labels.jsonl").open("a") as file:
+        for line in odd:
+            file.write(json.dumps(line) + "\n")
+    answer = calibrant(*WATCH, "--once")
+    said = " ".join(answer.out.split() + answer.err.split())
+    assert "2 predictions have scores far outside those of calibration, 0.00" in said
+    found = json.loads(calibrant(*WATCH, "--once", "--json").out)
+    assert found["n_unfamiliar"] == 2
+    assert found["n_recorded"] == 602
+
+
+def test_the_difference_is_named_and_assumptions_are_a_list(folder: Path, calibrant: Any) -> None:
+    write_lines(folder / "labels.jsonl", 20_000, 25, power=2.5)
+    answer = calibrant(*WATCH, "--once")
+    (head,) = [line for line in answer.out.splitlines() if "rate before" in line and "  " in line]
+    assert head.split("  ")[-1] == "difference lies in"
+    assert "Difference: the rate since minus the rate before." in answer.out
+    listed = answer.out.partition("\nAssumed:\n")[2]
+    entries = re.findall(r"^  - (.*)", listed, flags=re.M)
+    assert entries[0] == "labels count as known at the age of maturity"
+    assert listed.count("age of maturity") == 1
+    assert {entry.partition(":")[0] for entry in entries[1:]} == {"rates", "guarantee", "scores"}
+
+
+@pytest.mark.broad
 def test_drift_exits_with_1_and_writes_a_report(folder: Path, calibrant: Any) -> None:
     write_lines(folder / "labels.jsonl", 20_000, 25, power=2.5)
     answer = calibrant(*WATCH, "--once", "-o", "drift.html")

@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import calibrant
 from calibrant import Report
+from calibrant.draw.report.audit_page import _numbers
 from calibrant.draw.report.decimals import align_decimals
 from calibrant.draw.report.headline import headline
 from calibrant.draw.report.in_short import in_short
@@ -209,9 +211,54 @@ def test_a_subgroup_that_is_off_comes_first_and_can_be_copied() -> None:
     root = read(Report(found).html)
     first = root.all("div", "statement")[0]
     assert first.all("p", "verdict")[0].text == in_short(found)
-    assert first.all("p", "tag")[0].text == "Proved miscalibrated"
+    assert first.all("p", "tag")[0].text == "Proved miscalibrated in a subgroup"
     assert " ".join(found.by_attributes.sentence.split()) in root.all("p", "copy")[0].text
-    assert advice_on(found)[0].why == "Calibrate within subgroups"
+
+
+def test_a_subgroup_that_is_off_is_in_every_part_of_the_report() -> None:
+    """Key numbers, what is proved, and the next step agree with the headline."""
+    rng = np.random.default_rng(1)
+    scores = rng.uniform(0.3, 0.7, size=8_000)
+    side = rng.random(8_000) < 0.5
+    y = rng.random(8_000) < scores + np.where(side, 0.12, -0.12)
+    found = calibrant.audit(y, scores, attributes={"side": side})
+    assert found.worst is None
+    worst = found.subgroups[0]
+    listed = {(one.name, one.note): one for one in _numbers(found, None)}
+    assert listed["Subgroups proved off", "of 3"].value == "2"
+    tested = listed["Off by at least", f"on average in {worst.subgroup}, rows tested"]
+    assert tested.exact == worst.error > 0.05
+    assert listed["Off by at least", "at some score, over all rows"].exact == 0.0
+    assert listed["Off by at most", "on average in any subgroup"].exact > worst.error
+    assert ("Off by at least", "somewhere") not in listed
+    root = read(Report(found).html)
+    known = next(
+        node
+        for node in root.all("section")
+        if node.attributes["aria-labelledby"] == "knowledge-title"
+    )
+    assert "These rows prove no error" not in known.text
+    assert "2 subgroups are proved off" in known.text
+    assert "The audit of score ranges, over all rows, proves no error." in known.text
+
+
+def _commands(found: Any) -> Any:
+    return steps_as_commands(found, {"rows": "a.csv"})
+
+
+@pytest.mark.parametrize("steps", [steps_in_python, _commands])
+def test_subgroups_are_repaired_in_python_on_other_rows(steps: Any) -> None:
+    rng = np.random.default_rng(1)
+    scores = rng.uniform(0.3, 0.7, size=8_000)
+    side = rng.random(8_000) < 0.5
+    y = rng.random(8_000) < scores + np.where(side, 0.12, -0.12)
+    found = calibrant.audit(y, scores, attributes={"side": side})
+    (step, *_) = steps(found.by_attributes)
+    assert "with other rows than those audited here" in step.why
+    again = rng.random(8_000) < scores + np.where(side, 0.12, -0.12)
+    rows = {"other_scores": scores, "other_y": again, "other_attributes": {"side": side}}
+    fitted = eval(step.how, {"SubgroupCalibrator": calibrant.SubgroupCalibrator, **rows})
+    assert fitted.guarantee_.attributes == ("side",)
 
 
 def test_a_curve_is_drawn_as_a_curve() -> None:

@@ -123,8 +123,8 @@ def test_a_subgroup_that_is_off_is_named_first() -> None:
     assert "too high" in worst.direction or "too low" in said
     (shown,) = numbers(said)
     assert 0.9 * worst.error <= shown <= worst.error
-    assert "1 more subgroup is off" in said
-    assert headline(found).tag == "Proved miscalibrated"
+    assert "1 more subgroup is proved off" in said
+    assert headline(found).tag == "Proved miscalibrated in a subgroup"
     assert "but some subgroup is proved off" in found.sentence
     unnamed = replace(found, by_attributes=replace(found.by_attributes, findings=()))
     assert "do not show which" in in_short(unnamed)

@@ -15,6 +15,7 @@ import pytest
 from calibrant import BinningCalibrator, Partition, PlattCalibrator, save_model
 from calibrant.errors import InvalidTypeError, InvalidValueError, StoreError
 from calibrant.monitor import DriftMonitor, Monitor
+from calibrant.text import numbers
 
 DAY = 86_400.0
 BINS = Partition.fixed_width(4)
@@ -36,6 +37,36 @@ def store(tmp_path: Path) -> Path:
 
 def opened(store: Path, **options: object) -> Monitor:
     return Monitor(store, CALIBRATOR, **{"maturity": 7, "random_state": 0, **options})
+
+
+def test_scores_far_outside_those_of_calibration_are_counted_once(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.uniform(size=2_000)
+    calibrator = BinningCalibrator(4).fit(scores, rng.uniform(size=2_000) < scores)
+    with Monitor(tmp_path / "watch.db", calibrator, maturity=7) as monitor:
+        monitor.record_many(["a", "b"], [-0.4, 1.4], [100.0, 100.0])
+        found = monitor.snapshot()
+        assert found.n_unfamiliar == 0
+        assert not any("scale" in note for note in found.notes)
+        for _ in range(2):
+            monitor.record_many(["c", "d"], [45.0, 0.5], [100.0, 100.0])
+    with Monitor(tmp_path / "watch.db", calibrator, maturity=7) as monitor:
+        found = monitor.snapshot()
+    assert found.n_unfamiliar == 1
+    assert found.notes[0].startswith("1 prediction has a score far outside those of calibration")
+    assert "and counts in the outermost regions" in found.notes[0]
+
+
+def test_a_calm_snapshot_says_what_its_bound_rests_on(store: Path) -> None:
+    with opened(store, maturity=0) as monitor:
+        assert "From these rows alone" not in monitor.snapshot().sentence
+        monitor.record("a", 0.2, at=100.0)
+        monitor.resolve("a", 0, at=100.0)
+        found = monitor.advance(102.0)
+    said = f"From these rows alone, calibrated values are within {numbers.upper(found.epsilon)}"
+    assert said in found.sentence
+    assert "holds at all times with 95% confidence, if rates do not change" in found.sentence
+    assert found.epsilon > CALIBRATOR.guarantee_.epsilon
 
 
 def test_each_kind_of_event_is_told_apart(store: Path) -> None:

@@ -22,6 +22,13 @@ _MEANT = {
     "target": "--label",
 }
 """Options that people try, and the options that do what they mean."""
+_ELSEWHERE = {
+    "attribute": (
+        "attributes go with calibrant audit and, to calibrate subgroups, with SubgroupCalibrator in"
+        " Python"
+    ),
+}
+"""Options that people try, and where to find what they mean."""
 
 
 class Stopped(BaseException):
@@ -105,6 +112,8 @@ def _no_such_option(error: click.NoSuchOption) -> str:
         near = f"give {asked.upper()} without an option"
     elif meant.split()[0].rstrip(",") in every:
         near = f"use {meant}"
+    elif asked in _ELSEWHERE:
+        near = _ELSEWHERE[asked]
     elif asked in _MEANT:
         near = ""
     return f"there is no option {error.option_name}" + (f"; {near}" if near else "")

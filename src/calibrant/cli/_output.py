@@ -57,14 +57,18 @@ def width() -> int:
 
 
 def paragraph(text: str, *, bold: bool = False, err: bool = False) -> None:
-    """Print text, wrapped to the terminal. Leading spaces indent all of its lines."""
+    """Print text, wrapped to the terminal. Leading spaces indent all of its lines.
+
+    The lines of a list's entry, which begins with a dash, are aligned.
+    """
     indent = text[: len(text) - len(text.lstrip())]
     text = text.strip()
+    hanging = "  " if text.startswith("- ") else ""
     lines = textwrap.fill(
         text,
         width(),
         initial_indent=indent,
-        subsequent_indent=indent,
+        subsequent_indent=indent + hanging,
         break_on_hyphens=False,
     )
     say(lines, bold=bold, err=err)

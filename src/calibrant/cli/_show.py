@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant.cli._output import is_quiet, note, paragraph, say, table
 from calibrant.cli._words import in_options
-from calibrant.text.result import ROWS_SHOWN, Result, is_shown
+from calibrant.text.result import ROWS_SHOWN, Result, assumed_lines, is_shown
 from calibrant.text.sentences import PlainText, Setting, render, rendered
 
 if TYPE_CHECKING:
@@ -47,10 +47,10 @@ def show(
         paragraph(render(result.explanation, words))
     if not brief:
         _show_tables(result)
-        if result.assumptions and not is_quiet():
-            paragraph(
-                "Assumed: " + "; ".join(render(text, words) for text in result.assumptions) + "."
-            )
+        assumed = result.assumptions
+        if assumed and not is_quiet():
+            for line in assumed_lines("Assumed:", [render(text, words) for text in assumed]):
+                paragraph(line)
     own = result.notes if always or not is_quiet() else ()
     for text in (*own, *notes):
         note(render(text, words))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _MONITOR = Declared("monitor.durable", "Monitor.__init__")
 _OLD = 3  # days without an event before a warning
+_SEED = 0  # of a new store, so that the same lines give the same answer
 
 
 @option.command("Watch a model in production.")
@@ -109,7 +110,8 @@ def command(lines: str, output: str | None, once: bool, as_json: bool, **options
 
     model = read_model(options["model"])
     fields = _fields(model.columns, options)
-    monitor = Monitor(options["store"], model, **_MONITOR.arguments(options))
+    settings = _MONITOR.arguments(options)
+    monitor = Monitor(options["store"], model, **settings, random_state=_SEED)
     events = EventFile(lines)
     with monitor, closing(events):
         try:

@@ -13,6 +13,9 @@ from calibrant.text.numbers import counted, limits, nearest, percent
 from calibrant.text.result import Result
 from calibrant.text.result_table import ResultTable
 
+CHANGE_HEADS = {"lower": "difference lies in"}
+ON_CHANGES = "Difference: the rate since minus the rate before."
+
 
 @dataclass(frozen=True, slots=True)
 class Moment(Saved):
@@ -165,7 +168,7 @@ class MonitorResult(Result):
         columns["n_rows"] = [change.rows for change in self.changes]
         for name in ("rate_before", "rate_since", "lower", "upper"):
             columns[name] = [getattr(change, name) for change in self.changes]
-        return (ResultTable("changes", columns),)
+        return (ResultTable("changes", columns, heads=CHANGE_HEADS, about=ON_CHANGES),)
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain JSON values."""

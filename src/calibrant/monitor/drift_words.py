@@ -12,10 +12,8 @@ _ROWS = (
     "labels within a bin are independent and had one rate in calibration and in the stream",
     "which rows form a batch does not depend on labels",
 )
-_MATURE = (
-    "labels count as known at the age of maturity, in calibration too, and labels still unknown"
-    " then count as negative"
-)
+AT_MATURITY = "labels count as known at the age of maturity"
+_AS_IN_CALIBRATION = "labels were counted so in calibration, too, and unknown ones as negative"
 
 
 def calm_words(watched: Watched, test: PooledRates | RankedUnits, unit: str) -> str:
@@ -52,7 +50,7 @@ def assumptions_of(unit: str, maturity: float | None, *, by_weekday: bool) -> tu
     if unit != "row":
         alike = "days of one weekday" if by_weekday else f"{unit}s"
         assumed = (f"{alike} are exchangeable",)
-    return assumed if maturity is None else (*assumed, _MATURE)
+    return assumed if maturity is None else (*assumed, AT_MATURITY, _AS_IN_CALIBRATION)
 
 
 def notes_of(test: PooledRates | RankedUnits, unit: str) -> tuple[str, ...]:

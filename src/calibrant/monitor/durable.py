@@ -23,6 +23,7 @@ from calibrant.params.arrays import as_array, as_scores
 from calibrant.params.labels import classes_of, encode_labels
 from calibrant.params.random import seed_number
 from calibrant.params.rules import OPEN_UNIT, Choice, Integer, Number, Optional
+from calibrant.sample.facts import familiar_limits
 
 if TYPE_CHECKING:
     from calibrant.monitor.ledger import Live, Receipt
@@ -74,7 +75,9 @@ class Monitor(AbstractContextManager["Monitor"]):
     timeout : float, default=30
         Seconds to wait for another process that writes.
     random_state : int, Generator or None, default=None
-        Seed for the random draws. None draws a seed, which is saved.
+        Seed for the random draws. None draws a seed, which is saved; two new stores with the same
+        data then differ a little in their evidence, because ties are broken at random. `calibrant
+        watch` takes 0.
 
     Notes
     -----
@@ -228,6 +231,7 @@ class Monitor(AbstractContextManager["Monitor"]):
         )
         check_lengths(names, scores=found, at=at, segments=segments)
         self.watched.prepared(found, None if segments is None else np.asarray(segments))
+        familiar = familiar_limits(self.calibrator.score_range_seen_)
         kept = (
             [None] * len(names)
             if segments is None
@@ -236,7 +240,7 @@ class Monitor(AbstractContextManager["Monitor"]):
 
         def take(connection: Any, live: "Live", times: list[float]) -> "Receipt":
             return take_predictions(
-                connection, live, names, found.tolist(), times, kept, self.maturity
+                connection, live, names, found.tolist(), times, kept, self.maturity, familiar
             )
 
         return self._write(take, at, len(names))

@@ -14,6 +14,7 @@ from calibrant.errors import InvalidValueError
 from calibrant.guarantee.kinds import is_guarantee
 from calibrant.limits.sequences.centred import CentredBetaBinomial
 from calibrant.monitor.change import Change, Moment, MonitorResult
+from calibrant.monitor.drift_words import AT_MATURITY
 from calibrant.monitor.evidence import EvidenceMonitor
 from calibrant.monitor.late_labels import Age, Time, known_labels, maturity_days
 from calibrant.monitor.martingale import RestartedBets, log_sum, mean_limits, start_weight
@@ -36,10 +37,7 @@ _ASSUMED_OF_CURVE = (
     "given earlier labels, the average error of the predictions of a bin's next row is within the"
     " bin's limits"
 )
-_MATURE = (
-    "labels count as known at the age of maturity; bets on rates that are too low count unknown"
-    " ones as positive"
-)
+_UNKNOWN = "bets on rates that are too low count unknown labels as positive"
 
 
 @dataclass(frozen=True, eq=False)
@@ -341,7 +339,7 @@ class GuaranteeMonitor(EvidenceMonitor):
     @property
     def _assumed(self) -> tuple[str, ...]:
         assumed = _ASSUMED_OF_CURVE if self._limits.is_curve else _ASSUMED
-        return (assumed,) if self.maturity is None else (assumed, _MATURE)
+        return (assumed,) if self.maturity is None else (assumed, AT_MATURITY, _UNKNOWN)
 
     def __repr__(self) -> str:
         state = "alarm" if self.alarm else "no alarm"

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from calibrant.monitor.store import execute_rows, read_text, rows_by_id, write_text
 from calibrant.monitor.tables import PREDICTIONS, WAITING
+from calibrant.sample.facts import Limits
 
 SECONDS_A_DAY = 86_400.0
 TOO_LATE = 2
@@ -40,6 +41,8 @@ class Live:
         Predictions for a day that was already counted.
     unknown : int
         Labels whose prediction never arrived.
+    unfamiliar : int
+        Predictions whose score is far outside those that the calibrator was fitted to.
     """
 
     latest: float = 0.0
@@ -54,6 +57,7 @@ class Live:
     expired: int = 0
     late: int = 0
     unknown: int = 0
+    unfamiliar: int = 0
 
     @classmethod
     def read(cls, connection: Any) -> Self:
@@ -112,8 +116,9 @@ def take_predictions(
     times: Sequence[float],
     segments: Sequence[str | None],
     maturity: float,
+    familiar: Limits = (-math.inf, math.inf),
 ) -> Receipt:
-    """Store predictions; attach labels that waited for them."""
+    """Store predictions; attach labels that waited for them; count scores that are not familiar."""
     columns = (PREDICTIONS.c.score, PREDICTIONS.c.segment)
     known = rows_by_id(connection, PREDICTIONS, ids, columns)
     waiting = rows_by_id(
@@ -159,6 +164,8 @@ def take_predictions(
     execute_rows(connection, PREDICTIONS.insert(), list(new.values()))
     _delete_waiting(connection, attached)
     live.recorded += len(new)
+    low, high = familiar
+    live.unfamiliar += sum(not low <= row["score"] <= high for row in new.values())
     live.duplicate += outcomes.get("duplicate", 0)
     live.conflicting += outcomes.get("conflicting", 0)
     live.late += outcomes.get("late", 0)

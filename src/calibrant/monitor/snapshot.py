@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from calibrant._typing import FloatArray, IntArray
-from calibrant.monitor.change import MonitorResult
-from calibrant.text.numbers import counted, percent, upper
+from calibrant.monitor.change import CHANGE_HEADS, ON_CHANGES, MonitorResult
+from calibrant.text.numbers import counted, percent, span, upper
 from calibrant.text.result import Result
 from calibrant.text.result_table import ResultTable
 
@@ -80,6 +80,9 @@ class MonitorSnapshot(Result):
     n_duplicate, n_conflicting : int
         The number of predictions and labels that arrived again: with the same content, or with
         different content for the same id.
+    n_unfamiliar : int
+        The number of recorded predictions whose score is outside the range of calibration by more
+        than half its width; they count in the outermost regions.
     n_until_scores : int
         The number of predictions still needed before scores can be compared.
     regions, counts, positives, lower, upper
@@ -93,6 +96,8 @@ class MonitorSnapshot(Result):
         The first day that has not been counted yet.
     lag : float or None
         The number of days since then.
+    score_range : pair of float or None
+        The smallest and largest score of calibration, if known.
     """
 
     now: str | None
@@ -110,6 +115,7 @@ class MonitorSnapshot(Result):
     n_duplicate: int
     n_conflicting: int
     n_unknown: int
+    n_unfamiliar: int
     n_until_scores: int
     regions: tuple[str, ...]
     counts: IntArray
@@ -120,6 +126,7 @@ class MonitorSnapshot(Result):
     path: tuple[EpsilonPath, ...]
     counted_until: str | None = None
     lag: float | None = None
+    score_range: tuple[float, float] | None = None
 
     _also: ClassVar[tuple[str, ...]] = ("explanation",)
 
@@ -135,12 +142,7 @@ class MonitorSnapshot(Result):
             first = next(verdict for verdict in self.verdicts if verdict.alarm)
             missing = self._missing_labels(first)
             return f"Alarm. {first.finding_in_short}. {missing}{first.advice} {sure}"
-        held = (
-            f"; calibrated values are within {upper(self.epsilon)} of the rates so far"
-            if self.n_mature
-            else ""
-        )
-        return f"No sign of drift: {self._seen}{held}. {sure}"
+        return f"No sign of drift: {self._seen}. {self._held}{sure}"
 
     @property
     def explanation(self) -> str:
@@ -155,6 +157,17 @@ class MonitorSnapshot(Result):
         told.extend(verdict.calm for verdict in self.verdicts if not verdict.alarm)
         told.append(f"So far {self._seen}")
         return ". ".join(told) + "."
+
+    @property
+    def _held(self) -> str:
+        """What the counted rows alone prove about the calibrated values."""
+        if not self.n_mature:
+            return ""
+        return (
+            f"From these rows alone, calibrated values are within {upper(self.epsilon)} of the rates:"
+            f" a bound that holds at all times with {percent(self.confidence_level)} confidence, if"
+            " rates do not change, and is wide at first. "
+        )
 
     @property
     def _seen(self) -> str:
@@ -175,15 +188,29 @@ class MonitorSnapshot(Result):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the tests assume."""
-        return tuple(
-            dict.fromkeys(said for verdict in self.verdicts for said in verdict.assumptions)
-        )
+        """What the tests assume: first what several of them do, then what each does, by its name."""
+        every = [said for verdict in self.verdicts for said in verdict.assumptions]
+        shared = [said for said in dict.fromkeys(every) if every.count(said) > 1]
+        own = [
+            f"{verdict.question}: {said}"
+            for verdict in self.verdicts
+            for said in verdict.assumptions
+            if said not in shared
+        ]
+        return (*shared, *own)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What did not count, and why."""
+        """Scores of another scale; what did not count, and why."""
         found = []
+        if self.n_unfamiliar and self.score_range is not None:
+            n_rows = self.n_unfamiliar
+            scores = counted(n_rows, "prediction has a score", "predictions have scores")
+            counts = "counts" if n_rows == 1 else "count"
+            found.append(
+                f"{scores} far outside those of calibration, {span(*self.score_range)}, and {counts}"
+                " in the outermost regions; check that both are of one scale."
+            )
         for number, what in (
             (
                 self.n_conflicting,
@@ -234,7 +261,7 @@ class MonitorSnapshot(Result):
         return (
             ResultTable("regions", regions),
             ResultTable("tests", tests),
-            ResultTable("changes", self._changes()),
+            ResultTable("changes", self._changes(), heads=CHANGE_HEADS, about=ON_CHANGES),
             ResultTable("days", days, shown=()),
         )
 

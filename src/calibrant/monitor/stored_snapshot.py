@@ -56,6 +56,8 @@ def read_snapshot(connection: Any, monitor: "Monitor") -> MonitorSnapshot:
         n_duplicate=live.duplicate,
         n_conflicting=live.conflicting,
         n_unknown=live.unknown,
+        n_unfamiliar=live.unfamiliar,
+        score_range=monitor.calibrator.score_range_seen_,
         n_until_scores=tests.n_until_scores,
         regions=monitor.watched.partition.describe(),
         counts=last.counts,

@@ -15,7 +15,10 @@ from calibrant.params.arrays import as_array, as_column, is_missing, missing_ent
 from calibrant.text.numbers import counted
 from calibrant.text.sentences import Setting, Text, shown
 
-SEVERAL_CLASSES: Text = "for more classes, see ClassWiseCalibrator and TopLabelCalibrator in Python"
+SEVERAL_CLASSES: Text = (
+    "for more classes, see ClassWiseCalibrator and TopLabelCalibrator in Python, and"
+    " CalibratedClassifier for sets of labels (how-to guide: Multiclass calibration)"
+)
 """What to do about labels of more than two classes."""
 
 _UNAMBIGUOUS = ({0, 1}, {-1, 1})  # True == 1 and False == 0, so this includes bools

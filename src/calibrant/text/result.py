@@ -19,6 +19,7 @@ ROWS_SHOWN = 24
 """Rows of a table shown as text."""
 _IN_NOTEBOOK = 10
 _SHORT = 100  # characters of the sentence in a repr
+_IN_ONE_LINE = 3  # assumptions
 _SINGLE = (
     bool,
     int,
@@ -81,7 +82,7 @@ class Result:
         the notes.
         """
         shown = [_printed(table) for table in self.tables() if is_shown(table)]
-        rest = ["Assumptions: " + "; ".join(self.assumptions) + "."] if self.assumptions else []
+        rest = assumed_lines("Assumptions:", self.assumptions)
         rest.extend(map(as_sentence, self.notes))
         opening = f"{self.sentence} {self.explanation}".strip()
         if not shown:
@@ -145,6 +146,21 @@ class Result:
 def is_shown(table: ResultTable) -> bool:
     """Whether a table is shown as text: it has rows, and columns for people."""
     return len(table) > 0 and table.shown != ()
+
+
+def assumed_lines(title: str, assumptions: Sequence[str]) -> list[str]:
+    """Assumptions in one line, or as a list if there are more than three.
+
+    >>> assumed_lines("Assumed:", ["rows are i.i.d.", "labels are right"])
+    ['Assumed: rows are i.i.d.; labels are right.']
+    >>> assumed_lines("Assumed:", ["a", "b", "c", "d"])
+    ['Assumed:', '  - a', '  - b', '  - c', '  - d']
+    """
+    if not assumptions:
+        return []
+    if len(assumptions) <= _IN_ONE_LINE:
+        return [f"{title} {'; '.join(assumptions)}."]
+    return [title, *(f"  - {text}" for text in assumptions)]
 
 
 def _trimmed(value: Any) -> Any:

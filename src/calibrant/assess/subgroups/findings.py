@@ -76,21 +76,26 @@ class SubgroupFinding:
 
     def _proved(self) -> str:
         too_low = self.direction == TOO_LOW
-        seen = f"observed rate {numbers.nearest(self.rate)} in {numbers.rows(self.n_rows)}"
+        predicted = f"predicted {numbers.nearest(self.mean_score)}"
+        seen = f"observed rate {numbers.nearest(self.rate)}"
         if self.tested_score is None:
             side = "above" if too_low else "below"
-            predicted = f"predicted {numbers.nearest(self.mean_score)}"
-            return f"{predicted}, the true rate of some rows is {side} their score ({seen})"
+            in_all = f"{seen} in {numbers.rows(self.n_rows)}"
+            return f"{predicted}, the true rate of some rows is {side} their score ({in_all})"
         if self.rate_limit is None:
             side = "higher" if too_low else "lower"
-            predicted = f"predicted {numbers.nearest(self.tested_score)}"
-            return f"{predicted}, true rate {side} by at least {numbers.lower(self.error)} ({seen})"
+            in_all = f"{seen} in {numbers.rows(self.n_rows)}"
+            return (
+                f"{predicted}, true rate {side} by at least {numbers.lower(self.error)} ({in_all})"
+            )
         limit = self.rate_limit
         at_limit = (
             f"at least {numbers.lower(limit)}" if too_low else f"at most {numbers.upper(limit)}"
         )
-        predicted = f"predicted {numbers.nearest(self.tested_score)}"
-        return f"{predicted}, true rate {at_limit}{self._ratio()} ({seen})"
+        tested = f"predicted {numbers.nearest(self.tested_score)}, true rate {at_limit}"
+        in_tested = f"in the {numbers.rows(self.tested_rows)} tested"
+        in_all = f"all {numbers.rows(self.n_rows)}: {predicted}, {seen}"
+        return f"{tested}{self._ratio()} {in_tested} ({in_all})"
 
     def _ratio(self) -> str:
         ratio = self.ratio_limit
@@ -103,12 +108,10 @@ class SubgroupFinding:
     def _others(self) -> str:
         if not self.also:
             return ""
-        if len(self.also) == 1:
-            return f"; the same shows in {self.also[0]}"
-        return (
-            f"; the same shows in {numbers.counted(len(self.also), 'more subgroup')}, such as"
-            f" {self.also[0]}"
-        )
+        verb = "is" if len(self.also) == 1 else "are"
+        more = f"{numbers.counted(len(self.also), 'more subgroup')} {verb} proved off"
+        such_as = "" if len(self.also) == 1 else "such as "
+        return f"; {more} in the same direction ({such_as}{self.also[0]})"
 
     def __str__(self) -> str:
         return self.text

@@ -128,6 +128,11 @@ class SubgroupAudit(Result):
         return len(self.table.subgroup)
 
     @property
+    def n_off(self) -> int:
+        """The number of subgroups that are proved off, with those that a finding explains."""
+        return len(_names(self.findings))
+
+    @property
     def sentence(self) -> str:
         """What is off, and by how much anything can be off at most."""
         confidence = f"{numbers.percent(self.confidence_level)} confidence"
@@ -144,11 +149,9 @@ class SubgroupAudit(Result):
                 " which"
             )
         said = "; ".join(finding.text.rstrip(".") for finding in self.findings[:_SAID])
-        left = len(self.findings) - _SAID
-        more = f"; and {left} more" if left > 0 else ""
-        subject = (
-            "One subgroup is" if len(self.findings) == 1 else f"{len(self.findings)} subgroups are"
-        )
+        left = self.n_off - len(_names(self.findings[:_SAID]))
+        more = f"; and {left:,} more" if left > 0 else ""
+        subject = "One subgroup is" if self.n_off == 1 else f"{self.n_off:,} subgroups are"
         return f"{subject} proved off{self._p_words()}: {said}{more}"
 
     def _p_words(self) -> str:
@@ -218,3 +221,8 @@ class SubgroupAudit(Result):
             ResultTable("findings", columns, shown, heads),
             ResultTable("subgroups", every, ()),
         )
+
+
+def _names(findings: tuple[SubgroupFinding, ...]) -> set[str]:
+    """The subgroups of some findings, with those that they explain."""
+    return {name for finding in findings for name in (finding.subgroup, *finding.also)}

@@ -35,6 +35,15 @@ def warn_if_weak(guarantee: Guarantee, of: str = "") -> None:
     warn_caller(f"the guarantee{of} says {little}; epsilon is {epsilon}", WeakGuaranteeWarning)
 
 
+def warn_without_subgroups() -> None:
+    """Warn if a calibrator of subgroups got no attributes, and say what to do."""
+    if _is_reported.get():
+        return
+    said = "the guarantee is about all rows only: without attributes there are no subgroups"
+    advice = 'give them to fit, as in attributes={"sex": sex, "age": age}'
+    warn_caller(f"{said}; {advice}", WeakGuaranteeWarning)
+
+
 def warn_of_cap(fitted: object, guarantee: Guarantee, of: str = "") -> None:
     """Warn if a learned cap on groups excludes the rate among all rows."""
     groups = guarantee.statement.groups

@@ -11,7 +11,11 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, AttributeRows, FloatArray, Seed
-from calibrant.calibrators.regions.weakness import reported_by_caller, warn_if_weak
+from calibrant.calibrators.regions.weakness import (
+    reported_by_caller,
+    warn_if_weak,
+    warn_without_subgroups,
+)
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.calibrators.subgroups.boosted_logit import BoostedLogit
 from calibrant.calibrators.subgroups.corrected import (
@@ -204,7 +208,8 @@ class SubgroupCalibrator(_ProvesSubgroups):
         y : array-like of shape (n,)
             Labels of two classes.
         attributes : frame, or mapping from names to columns
-            Attributes of the rows. Without any, all rows are the only subgroup.
+            Attributes of the rows. Without any, there are no subgroups: the guarantee is about all
+            rows only, and a warning says so.
         groups : array-like of shape (n,), optional
             The group of each row, such as a customer. Each group is used as a whole, either for
             fitting or for the proof, and bets are on whole groups: the guarantee is about rows of
@@ -238,6 +243,8 @@ class SubgroupCalibrator(_ProvesSubgroups):
         self._set_learned(base, correction, guarantee, tuple(column.name for column in columns))
         self.score_range_seen_ = Reach.of(rows.scores).seen
         warn_if_weak(self.guarantee_)
+        if not columns:
+            warn_without_subgroups()
         return self
 
     def _check_parameters(self) -> None:

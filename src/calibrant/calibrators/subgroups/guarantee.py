@@ -11,6 +11,11 @@ from calibrant.limits.interval import Interval
 from calibrant.text.numbers import counted, limits, percent, upper
 from calibrant.text.result_table import ResultTable
 
+WITHOUT_ATTRIBUTES = (
+    "No attributes were given, so there are no subgroups: the guarantee is about the average over"
+    " all rows only."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class SubgroupFacts:
@@ -125,7 +130,7 @@ class SubgroupGuarantee(Guarantee):
     @property
     def notes(self) -> tuple[str, ...]:
         """What else a reader should know."""
-        return ()
+        return () if self.attributes else (WITHOUT_ATTRIBUTES,)
 
     @property
     def sentence(self) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from calibrant._typing import BoolArray, IndexArray
 from calibrant.assess.audit.findings import AuditTable
 from calibrant.assess.audit.result import Audit, Bounds
+from calibrant.assess.subgroups.result import SubgroupAudit
 from calibrant.assess.validation.result import Validation
 from calibrant.draw.report import names
 from calibrant.draw.report.audit_figures import (
@@ -90,12 +91,21 @@ def _guarantee_statement(guarantee: Guarantee | NoGuarantee | None) -> Headed:
 def _numbers(audit: Audit, guarantee: Guarantee | NoGuarantee | None) -> Iterator[KeyNumber]:
     """The key numbers; limits are rounded so that they stay true."""
     yield KeyNumber("Rows", f"{audit.n_rows:,}", "audited")
-    yield KeyNumber(
-        "Confidence",
-        percent(audit.confidence_level),
-        "in all statements of the audit simultaneously",
-    )
-    yield from _bounds(audit, "somewhere", "on average", "at any observed score")
+    subgroups = audit.by_attributes
+    held = "in all statements of the audit simultaneously"
+    if subgroups is not None:
+        held = "in all statements on scores; on its own, in each of the two on subgroups"
+    yield KeyNumber("Confidence", percent(audit.confidence_level), held)
+    if subgroups is None:
+        yield from _bounds(audit, "somewhere", "on average", "at any observed score")
+    else:
+        yield from _subgroup_numbers(subgroups)
+        yield from _bounds(
+            audit,
+            "at some score, over all rows",
+            "on average over scores and all rows",
+            "at any observed score, over all rows",
+        )
     if audit.within_segments:
         noun = audit.noun
         yield from _bounds(
@@ -117,6 +127,23 @@ def _numbers(audit: Audit, guarantee: Guarantee | NoGuarantee | None) -> Iterato
     proved = "" if guarantee.is_proved else ", not proved"
     note = f"after calibration{share}, {confidence} confidence{proved}"
     yield KeyNumber("Within", upper(stated.epsilon), note, stated.epsilon)
+
+
+def _subgroup_numbers(found: SubgroupAudit) -> Iterator[KeyNumber]:
+    """How many subgroups are proved off, the proved error of the first, and the largest possible."""
+    proved = f"{found.n_off:,}"
+    if found.is_any_off and not found.findings:
+        proved = "some"
+    among = f"of {found.n_subgroups:,}"
+    yield KeyNumber("Subgroups proved off", proved, among)
+    first = next((finding for finding in found.findings if finding.tested_rows), None)
+    if first is not None:
+        where = f"on average in {names.name_of(first.subgroup)}, rows tested"
+        if found.target == "population":
+            where = f"on average in {names.name_of(first.subgroup)}"
+        yield KeyNumber("Off by at least", lower(first.error), where, first.error)
+    bound = found.upper_bound
+    yield KeyNumber("Off by at most", upper(bound), "on average in any subgroup", bound)
 
 
 def _bounds(of: Bounds, somewhere: str, on_average: str, at_most: str) -> Iterator[KeyNumber]:

@@ -45,8 +45,10 @@ def _of_guarantee(found: Any) -> Headline:
 
 def _of_audit(found: Any) -> Headline:
     subgroups = found.by_attributes
-    if found.worst or (subgroups is not None and subgroups.is_any_off):
+    if found.worst:
         return _MISCALIBRATED
+    if subgroups is not None and subgroups.is_any_off:
+        return _of_subgroups(subgroups)
     if (found.within_segments or found).is_nearly_calibrated:
         return Headline("right", "Proved nearly right")
     return _NO_EVIDENCE
@@ -96,7 +98,11 @@ def _of_monitor(found: Any) -> Headline:
 
 
 def _of_subgroups(found: Any) -> Headline:
-    return _MISCALIBRATED if found.is_any_off else _NO_EVIDENCE
+    if not found.is_any_off:
+        return _NO_EVIDENCE
+    if any(finding.subgroup == "all rows" for finding in found.findings):
+        return _MISCALIBRATED
+    return Headline("wrong", "Proved miscalibrated in a subgroup")
 
 
 def _of_validation(found: Any) -> Headline:

@@ -128,8 +128,8 @@ def _of_subgroups(found: Any) -> str:
             " show which."
         )
     worst = found.findings[0]
-    left = len(found.findings) - 1
-    more = f" {counted(left, 'more subgroup is', 'more subgroups are')} off." if left else ""
+    left = found.n_off - 1
+    more = f" {counted(left, 'more subgroup is', 'more subgroups are')} proved off." if left else ""
     part = worst.subgroup if worst.subgroup == "all rows" else f"the subgroup {worst.subgroup}"
     whose = f"scores of {part} are {_side(worst)}"
     if not worst.tested_rows:

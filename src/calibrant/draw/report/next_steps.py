@@ -14,7 +14,7 @@ class Advice(NamedTuple):
 
     A command contains placeholders: {rows} for the data and their columns, {data} for the data
     alone, {model} for the model file, and {lines} and {store} for what a monitor reads and where it
-    counts.
+    counts. Without a command, the Python call is shown to command-line users, too.
     """
 
     why: str
@@ -46,9 +46,9 @@ _SUBGROUPS = Advice(
     "audit {rows} --attribute COLUMN -o subgroups.html",
 )
 _WITHIN = Advice(
-    "Calibrate within subgroups",
-    "SubgroupCalibrator().fit(scores, y, attributes=attributes)",
-    "fit {rows} --segment COLUMN -o model.json",
+    "Repair the subgroups, in Python, with other rows than those audited here; then audit the"
+    " predictions on new rows",
+    "SubgroupCalibrator().fit(other_scores, other_y, attributes=other_attributes)",
 )
 _FRAME = Advice("Work with the numbers: you can download each table, and it is a frame in Python")
 
@@ -61,11 +61,10 @@ def steps_in_python(found: Result) -> tuple[Step, ...]:
 
 
 def steps_as_commands(found: Result, places: Mapping[str, str]) -> tuple[Step, ...]:
-    """What to do next, as commands."""
+    """What to do next, as commands; as a Python call if there is no command for it."""
     return tuple(
-        Step(one.why, f"calibrant {one.command.format(**places)}" if one.command else "")
+        Step(one.why, f"calibrant {one.command.format(**places)}" if one.command else one.python)
         for one in advice_on(found)
-        if one.command or one == _FRAME
     )
 
 
