@@ -295,17 +295,19 @@ class TestExport:
 @pytest.mark.broad
 def test_plan_equals_the_library(calibrant: Any) -> None:
     answer = calibrant("plan", "--epsilon", "0.05", "--bins", "10")
-    said = " ".join(answer.out.split("\n\n", 1)[1].split())
-    assert said.startswith(
-        str(plan(epsilon=0.05, n_bins=10)).replace("BinningCalibrator", "--method binning")
-    )
-    assert said.endswith(
-        "note: the default method of fit, anchored, needs a plan of its own: add --method anchored"
-    )
+    first, rest = answer.out.split("\n\n", 1)
+    said = " ".join(rest.split())
+    expected = plan(epsilon=0.05, n_bins=10).sentence
+    assert said.startswith(expected.replace("BinningCalibrator", "--method binning"))
+    both = "Label 7,240 rows drawn at random, fit with binning,", "anchored, needs about 11,710 rows"
+    assert all(words in " ".join(first.split()) for words in both)
+    assert "With --method anchored, the default, 11,710 labels give an epsilon" in said
+    quiet = calibrant("plan", "--epsilon", "0.05", "--bins", "10", "--quiet")
+    assert "With --method anchored, the default, 11,710 labels" in " ".join(quiet.out.split())
     assert calibrant("plan", "--rows", "20000", "--json").json["method"] == "binning"
     assert calibrant("plan", "--rows", "20000", "--json").json["epsilon"] == plan(n=20000).epsilon
     of_curve = calibrant("plan", "--epsilon", "0.05", "--method", "anchored")
-    assert "give --method anchored" in " ".join(of_curve.out.split())
+    assert "the epsilon of --method anchored" in " ".join(of_curve.out.split())
     assert "not covered" not in of_curve.out
     short = " ".join(of_curve.out.split("\n\n")[0].split())  # says what it depends on
     assert (
