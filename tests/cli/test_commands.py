@@ -299,7 +299,10 @@ def test_plan_equals_the_library(calibrant: Any) -> None:
     said = " ".join(rest.split())
     expected = plan(epsilon=0.05, n_bins=10).sentence
     assert said.startswith(expected.replace("BinningCalibrator", "--method binning"))
-    both = "Label 7,240 rows drawn at random, fit with binning,", "anchored, needs about 11,710 rows"
+    both = (
+        "Label 7,240 rows drawn at random, fit with binning,",
+        "anchored, needs about 11,710 rows",
+    )
     assert all(words in " ".join(first.split()) for words in both)
     assert "With --method anchored, the default, 11,710 labels give an epsilon" in said
     quiet = calibrant("plan", "--epsilon", "0.05", "--bins", "10", "--quiet")

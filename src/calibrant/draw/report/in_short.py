@@ -195,8 +195,11 @@ def _of_rate(found: Any) -> str | None:
         return None
     share = " to ".join(map(_hundredths, limits(found.lower, found.upper).split(" to ")))
     whose = "these items" if found.target == "items" else "the population"
+    positive = "are positive"
+    if isinstance(found.positive_label, str):
+        positive = f"have the label {found.positive_label!r}"
     return (
-        f"With {percent(found.confidence_level)} confidence, {share}% of {whose} are positive, as"
+        f"With {percent(found.confidence_level)} confidence, {share}% of {whose} {positive}, as"
         " long as the labelled items were drawn at random."
     )
 
