@@ -205,7 +205,7 @@ def test_papers_bound_on_the_emptiest_bin_holds() -> None:
 
 def test_the_answer_is_a_sentence() -> None:
     assert (
-        str(plan(n=10_000, n_bins=10))
+        plan(n=10_000, n_bins=10).sentence
         == "With 10,000 labels and 10 bins of at least 956 rows each, the epsilon of"
         " BinningCalibrator at 90% confidence will be at most 0.043, whatever the rates, if no"
         " scores are tied."
@@ -292,6 +292,81 @@ def test_what_is_not_planned_for_the_curve_is_refused(given, name):
     assert caught.value.parameter == name
 
 
+@pytest.mark.parametrize("asked", [{"epsilon": 0.03}, {"n": 20_000}])
+def test_a_plan_for_bins_also_plans_the_default_fit(asked: dict) -> None:
+    """Those who plan and then fit the default calibrator read its number in the plan itself."""
+    found = plan(**asked)
+    of_curve = plan(**asked, calibrator="AnchoredCalibrator")
+    assert found.default_fit == of_curve
+    assert of_curve.default_fit is None
+    assert found.to_dict()["default_fit"] == {"n": of_curve.n, "epsilon": of_curve.epsilon}
+    assert "This plan is for BinningCalibrator. With AnchoredCalibrator, the default," in str(found)
+    assert f"{of_curve.n:,} labels give an epsilon of at most" in str(found)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"n": 20_000, "base_rate": 0.1},
+        {"n": 20_000, "n_bins": 2},
+        {"n": 500},
+        {"n": 20_000, "group_size": 10, "icc": 0.2},
+    ],
+)
+def test_a_plan_that_the_default_fit_cannot_have_says_so(settings: dict) -> None:
+    found = plan(**settings)
+    assert found.default_fit is None
+    assert found.notes[0] == (
+        "This plan is for BinningCalibrator, not for the default, AnchoredCalibrator."
+    )
+
+
+def test_the_default_fit_reaches_its_plan_in_9_of_10_fits() -> None:
+    """Known truth: the rate is the score."""
+    planned = plan(epsilon=0.1, n_bins=5).default_fit
+    reached = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        rates = rng.random(planned.n)
+        y = rng.random(planned.n) < rates
+        fitted = AnchoredCalibrator(n_bins=5, random_state=seed).fit(rates, y)
+        reached += fitted.guarantee_.epsilon <= 0.1
+    assert stats.binom.cdf(reached, 30, 0.9) > 0.01
+
+
+@pytest.mark.broad
+@pytest.mark.parametrize("decimals", [1, 2])
+def test_ties_need_about_three_quarters_more_labels(decimals: int) -> None:
+    """The worst rate, 1/2 in every bin: as many labels are too few, with 75% more almost all fits
+    reach the planned epsilon.
+    """
+    planned = plan(epsilon=0.1, n_bins=10)
+    assert "If scores are tied, label about 75% more rows" in planned.notes[1]
+
+    def reached(n: int) -> int:
+        found = []
+        for seed in range(40):
+            rng = np.random.default_rng(seed)
+            scores = rng.random(n).round(decimals)
+            y = rng.random(n) < 0.5
+            fitted = BinningCalibrator(n_bins=10, random_state=seed).fit(scores, y)
+            found.append(fitted.guarantee_.epsilon <= 0.1)
+        return sum(found)
+
+    assert reached(planned.n) < 20
+    assert reached(round(1.75 * planned.n)) >= 38
+
+
+def test_advice_on_ties_fits_the_pilot_rows() -> None:
+    assert plan(n=5_000, pilot=None).notes[1] == (
+        "If scores are tied, plan and fit with pilot='auto'."
+    )
+    assert plan(n=5_000, pilot=0.5).notes[1] == "If scores are tied, label more rows."
+    assert len(plan(n=5_000, group_size=10, icc=0.2).notes) == 1
+    curve = plan(n=5_000, calibrator="AnchoredCalibrator")
+    assert curve.notes == ("If scores are tied, as many labels were enough in simulated fits.",)
+
+
 def test_other_calibrators_are_not_planned_for():
     with pytest.raises(InvalidValueError) as caught:
         plan(n=10_000, calibrator="PlattCalibrator")
@@ -315,7 +390,7 @@ def test_a_base_rate_never_asks_for_more_labels_nor_gives_a_larger_epsilon(
 
 
 def test_the_answer_says_how_likely_it_is() -> None:
-    assert str(plan(n=10_000, n_bins=10, base_rate=0.06, probability=0.95)).endswith(
+    assert plan(n=10_000, n_bins=10, base_rate=0.06, probability=0.95).sentence.endswith(
         " with probability at least 95%, if 6% of rows are positive and no scores are tied."
     )
 

@@ -295,13 +295,18 @@ class TestExport:
 @pytest.mark.broad
 def test_plan_equals_the_library(calibrant: Any) -> None:
     answer = calibrant("plan", "--epsilon", "0.05", "--bins", "10")
-    said = " ".join(answer.out.split("\n\n", 1)[1].split())
-    assert said.startswith(
-        str(plan(epsilon=0.05, n_bins=10)).replace("BinningCalibrator", "--method binning")
+    first, rest = answer.out.split("\n\n", 1)
+    said = " ".join(rest.split())
+    expected = plan(epsilon=0.05, n_bins=10).sentence
+    assert said.startswith(expected.replace("BinningCalibrator", "--method binning"))
+    both = (
+        "Label 7,240 rows drawn at random, fit with binning,",
+        "anchored, needs about 11,710 rows",
     )
-    assert said.endswith(
-        "note: the default method of fit, anchored, needs a plan of its own: add --method anchored"
-    )
+    assert all(words in " ".join(first.split()) for words in both)
+    assert "With --method anchored, the default, 11,710 labels give an epsilon" in said
+    quiet = calibrant("plan", "--epsilon", "0.05", "--bins", "10", "--quiet")
+    assert "With --method anchored, the default, 11,710 labels" in " ".join(quiet.out.split())
     assert calibrant("plan", "--rows", "20000", "--json").json["method"] == "binning"
     assert calibrant("plan", "--rows", "20000", "--json").json["epsilon"] == plan(n=20000).epsilon
     of_curve = calibrant("plan", "--epsilon", "0.05", "--method", "anchored")

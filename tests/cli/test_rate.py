@@ -80,6 +80,37 @@ def test_the_gate_is_shown_refuted_or_not_decided(calibrant, lines, expected):
     assert "would decide it" in undecided.json["sentence"]
 
 
+def test_the_gate_also_asks_for_at_most(calibrant, lines, expected, tmp_path):
+    answer = calibrant("rate", lines, *NAMED, "--at-most", "0.999", "-o", tmp_path / "rate.html")
+    assert answer.code == 0
+    assert "A rate of at most 99.9% is shown" in " ".join(answer.out.split())
+    assert "asked for: at most 0.999" in (tmp_path / "rate.html").read_text("utf-8")
+    refuted = calibrant("rate", lines, *NAMED, "--at-most", "0.5", "--json")
+    assert refuted.code == 1
+    assert (refuted.json["at_least"], refuted.json["at_most"]) == (None, 0.5)
+    middle = f"{expected.estimate:.3f}"
+    assert calibrant("rate", lines, *NAMED, "--at-most", middle).code == 3
+    both = calibrant("rate", lines, *NAMED, "--at-most", "0.5", "--at-least", "0.4")
+    assert both.code == 2
+    assert "--at-least must be given if --at-most is not, and only then; got both" in both.err
+
+
+def test_the_first_line_names_the_label(calibrant, answers, tmp_path):
+    words = {True: "good", False: "bad", None: None}
+    named = {**answers, "human": [words[label] for label in answers["human"]]}
+    path = write_lines(tmp_path / "eval.jsonl", rows_of(named))
+    asked = "--pos-label", "bad", "--at-most", "0.5"
+    first = calibrant("rate", path, *NAMED, *asked).out.split("\n\n")[0]
+    assert "of these items have the label 'bad', as long as" in " ".join(first.split())
+
+
+def test_an_unknown_option_with_one_like_it(calibrant, lines):
+    assert "there is --at-least" not in calibrant("rate", lines, "--at-lest", "1").err
+    one = calibrant("rate", lines, "--confidence-of", "1").err
+    assert "there is --confidence" in one
+    assert "there are --at-least and --at-most" in calibrant("rate", lines, "--at-all", "1").err
+
+
 def test_labels_that_were_not_drawn_at_random_decide_nothing(calibrant, answers, tmp_path):
     labels = [
         value if passed else None
@@ -293,9 +324,10 @@ def test_the_action_names_options_and_inputs_that_exist():
 
 
 @pytest.mark.parametrize(
-    ("at_least", "undecided", "code"), [("0.9", "fail", 0), ("0.999", "pass", 1)]
+    ("at_least", "at_most", "undecided", "code"),
+    [("0.9", "", "fail", 0), ("0.999", "", "pass", 1), ("", "0.999", "fail", 0)],
 )
-def test_the_script_of_the_action_runs(lines, tmp_path, at_least, undecided, code):
+def test_the_script_of_the_action_runs(lines, tmp_path, at_least, at_most, undecided, code):
     script = yaml.safe_load(ACTION.read_text("utf-8"))["runs"]["steps"][-1]["run"]
     program = tmp_path / "bin" / "calibrant"
     program.parent.mkdir()
@@ -306,6 +338,7 @@ def test_the_script_of_the_action_runs(lines, tmp_path, at_least, undecided, cod
         "SCORE": "judge",
         "LABEL": "human",
         "AT_LEAST": at_least,
+        "AT_MOST": at_most,
         "GROUP": "",
         "POS_LABEL": "",
         "CONFIDENCE": "0.95",

@@ -146,9 +146,9 @@ def _stop(number: int, frame: Any) -> None:
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=(
-        "Exit codes: 0 done; 1 the answer is no (--check, --require-epsilon, rate --at-least,"
-        " verify); 2 wrong usage or bad input; 3 verify could not check everything, or rate could"
-        " not decide; 130 interrupted. CALIBRANT_DEBUG=1, or --debug, shows the traceback of an error."
+        "Exit codes: 0 done; 1 the answer is no (--check, --require-epsilon, rate --at-least"
+        " or --at-most, verify); 2 wrong usage or bad input; 3 verify could not check everything, or"
+        " rate could not decide; 130 interrupted. CALIBRANT_DEBUG=1, or --debug, shows the traceback of an error."
     ),
 )
 @click.version_option(__version__, prog_name="calibrant")

@@ -104,7 +104,9 @@ def _no_such_option(error: click.NoSuchOption) -> str:
     alike = [
         name for name in known if name.lstrip("-").partition("-")[0] == asked.partition("-")[0]
     ]
-    near = f"there are {' and '.join(alike)}" if alike else did_you_mean(error.option_name, known)
+    near = did_you_mean(error.option_name, known)
+    if alike:
+        near = f"there {'is' if len(alike) == 1 else 'are'} {' and '.join(alike)}"
     meant = _MEANT.get(
         asked, in_options(Setting(asked.replace("-", "_")))
     )  # the parameter's name in Python

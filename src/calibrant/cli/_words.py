@@ -9,6 +9,7 @@ from calibrant.text.sentences import Setting
 
 _OPTIONS = {  # with the same name
     "at_least",
+    "at_most",
     "base_rate",
     "classes",
     "clip",

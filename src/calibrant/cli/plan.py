@@ -12,7 +12,6 @@ from calibrant.cli._signature import Declared, interval_names
 
 _PLAN = Declared("assess.plan.plan", "plan")
 _CALIBRATORS = {"binning": "BinningCalibrator", "anchored": "AnchoredCalibrator"}
-_NOT_COVERED = "the default method of fit, anchored, needs a plan of its own: add --method anchored"
 
 
 @option.command("How many labels does a guarantee need?")
@@ -46,7 +45,7 @@ def command(ctx: click.Context, /, method: str, **options: Any) -> None:
 
     The answer for fit --method binning uses its exact intervals, not a formula, and holds for any
     rates. The answer for --method anchored, the default of fit, is an estimate by simulation for
-    rates that rise smoothly and clearly with the score.
+    rates that rise smoothly and clearly with the score. A note to the first answer gives the second.
 
     Examples
     --------
@@ -68,6 +67,6 @@ def command(ctx: click.Context, /, method: str, **options: Any) -> None:
     if options["as_json"]:
         print_json({"command": "plan", **result_json(found), "method": method, "report": output})
         return
-    show(found, notes=[_NOT_COVERED] if method == "binning" else [])
+    show(found, always=True)
     if output is not None:
         saved(output)

@@ -1,7 +1,7 @@
 """`calibrant rate`: a rate from few labels and many scores, and a gate on it."""
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,7 +13,10 @@ from calibrant.cli._report import is_page, shown_names, write_report
 from calibrant.cli._show import result_json, show
 from calibrant.cli._signature import Declared, words_of
 from calibrant.cli._target import check_target
-from calibrant.text.numbers import counted, percent, plain
+from calibrant.text.numbers import counted, plain
+
+if TYPE_CHECKING:
+    from calibrant.assess.rates.goal import Goal
 
 NOT_DECIDED = 3
 _CODES = {"shown": 0, "refuted": 1, "undecided": NOT_DECIDED}
@@ -51,6 +54,12 @@ _ROLES = ("score", "label", "group", "segment", "order")
         "with 3 if it is undecided."
     ),
 )
+@click.option(
+    "--at-most",
+    type=float,
+    metavar="RATE",
+    help="The same for a rate that must be at most this, such as the share of bad answers.",
+)
 @option.confidence(_RATE)
 @_RATE.option(
     "target",
@@ -87,6 +96,7 @@ def command(**options: Any) -> int:
     Examples
     --------
     calibrant rate eval.jsonl --score judge --label human --group question --at-least 0.95
+    calibrant rate eval.jsonl --score judge --label human --pos-label bad --at-most 0.1
     calibrant rate eval.jsonl --score output.judge.pass --label review.ok -o rate.html
     calibrant rate logs/run.eval --score scores.model_graded_qa.value --label metadata.human
     calibrant rate results.json --score judge --label human --json
@@ -101,6 +111,7 @@ def command(**options: Any) -> int:
     for role in ("score", "label"):
         if options[role] is None:
             raise RefusedError(f"--{role}", "name a field of the data", got="none")
+    goal = _goal(options)
     with files(options) as source:
         from calibrant.cli._records import read_columns
 
@@ -115,11 +126,12 @@ def command(**options: Any) -> int:
         pos_label=_typed(options["pos_label"], columns["label"]),
         **_RATE.arguments(options),
     )
-    verdict, answer, more = judged(found, options["at_least"])
+    verdict, answer, more = judged(found, goal)
     state = {
         "command": "rate",
         "verdict": verdict,
         "at_least": options["at_least"],
+        "at_most": options["at_most"],
         "more_labels": more,
         **result_json(found),
         "sentence": answer,
@@ -146,20 +158,30 @@ def _in_short(found: Any, verdict: str | None) -> str | None:
     return f"{_ANSWERS[verdict]}: {said[:1].lower()}{said[1:]}"
 
 
-def judged(found: Any, at_least: float | None) -> tuple[str | None, str, int | None]:
+def _goal(options: dict[str, Any]) -> "Goal | None":
+    """The rate that is asked for, if any."""
+    from calibrant.assess.rates.goal import Goal
+
+    if options["at_least"] is None and options["at_most"] is None:
+        return None
+    return Goal.of(options["at_least"], options["at_most"])
+
+
+def judged(found: Any, goal: "Goal | None") -> tuple[str | None, str, int | None]:
     """The gate's verdict, the answer in one sentence, and about how many more labels would decide
     it.
 
     A draw that was not random proves nothing: the gate is then undecided.
     """
-    if at_least is None:
+    if goal is None:
         return None, found.sentence, None
-    verdict = found.check(at_least)
+    asked = {"at_most" if goal.at_most else "at_least": goal.rate}
+    verdict = found.check(**asked)
     if found.draw is not None and found.draw.refuted:
         return "undecided", found.sentence, None
     words = {"shown": "is shown", "refuted": "is refuted", "undecided": "is not decided"}
     claim = found.sentence[0].lower() + found.sentence[1:].removesuffix(".")
-    answer = f"A rate of at least {percent(at_least)} {words[verdict]}: {claim}"
+    answer = f"A rate of {goal.words} {words[verdict]}: {claim}"
     if verdict != "undecided":
         return verdict, f"{answer}.", None
     if found.n_labels == found.n_items:
@@ -168,7 +190,7 @@ def judged(found: Any, at_least: float | None) -> tuple[str | None, str, int | N
             f"{answer}; all items have a label, so only more items would decide it.",
             None,
         )
-    more = max(1, found.labels_needed(at_least) - found.n_labels)
+    more = max(1, found.labels_needed(**asked) - found.n_labels)
     return (
         verdict,
         f"{answer}; about {counted(more, 'more label')} would decide it if the estimate is right.",
@@ -211,7 +233,7 @@ def _write(
         facts = {"files": shown_names(names), "score": options["score"], "label": options["label"]}
         stands = None if verdict is None else Headline(*_STANDS[verdict])
         short = _in_short(found, verdict)
-        beside = Beside(answer, stands, at_least=options["at_least"], short=short)
+        beside = Beside(answer, stands, goal=_goal(options), short=short)
         write_report(path, found, facts, overwrite=options["overwrite"], beside=beside)
         return
     content = json.dumps(plain(state), indent=2, ensure_ascii=False, allow_nan=False) + "\n"

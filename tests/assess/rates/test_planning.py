@@ -120,3 +120,61 @@ def test_the_lines_of_feasibility_say_that_they_leave_out_the_judge():
     assert "labels alone" in judged.notes[-1]
     assert "expected rate" in judged.notes[-1]
     assert not any("alone" in note for note in plan_rate(at_least=0.95, n_items=1_000).notes)
+
+
+def test_at_most_is_the_mirror_image_of_at_least() -> None:
+    """Swap the classes: the same labels, with the same probability."""
+    at_least = plan_rate(
+        at_least=0.9, n_items=5_000, expected_rate=0.94, sensitivity=0.95, specificity=0.8
+    )
+    at_most = plan_rate(
+        at_most=0.1, n_items=5_000, expected_rate=0.06, sensitivity=0.8, specificity=0.95
+    )
+    assert (at_most.at_least, at_most.at_most) == (None, 0.1)
+    assert at_most.n_labels == at_least.n_labels
+    assert at_most.fewest_labels == at_least.fewest_labels
+    assert at_most.feasible == at_least.feasible
+    assert "the probability of showing a rate of at most 10%" in at_most.sentence
+    assert at_most.tables()[0].columns.keys() == {"n_labels", "most_positive"}
+
+
+def test_a_planned_share_of_bad_answers_is_shown_as_often_as_stated() -> None:
+    """Known truth: 5% are bad."""
+    plan = plan_rate(at_most=0.1, n_items=4000, expected_rate=0.05, probability=0.8)
+    rng = np.random.default_rng(0)
+    truth = np.zeros(4000)
+    truth[:200] = 1
+    shown = 0
+    for _ in range(200):
+        y = np.full(4000, np.nan)
+        drawn = rng.choice(4000, plan.n_labels, replace=False)
+        y[drawn] = truth[drawn]
+        shown += rate(y, np.ones(4000)).check(at_most=0.1) == "shown"
+    assert 0.7 <= shown / 200 <= 0.92
+
+
+def test_what_labels_can_show_of_a_low_rate_is_exact() -> None:
+    plan = plan_rate(at_most=0.05, n_items=10_000, n_labels=200)
+    ((count, most),) = plan.feasible
+    assert (count, most) == (200, 3)
+    assert plan.notes == (
+        "With 200 labels, at most 5% can be shown only if at most 3 are positive.",
+    )
+    for positives, answer in ((most, "shown"), (most + 1, "undecided")):
+        y = np.full(10_000, np.nan)
+        y[:200] = np.arange(200) < positives
+        assert rate(y, np.ones(10_000)).check(at_most=0.05) == answer
+    assert plan.sentence.endswith("even if none of them is positive.")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"at_least": 0.9, "at_most": 0.95},
+        {"width": 0.1, "at_most": 0.9},
+        {"width": 0.1, "at_least": 0.9, "at_most": 0.9},
+    ],
+)
+def test_one_question_at_a_time(given) -> None:
+    with pytest.raises(InvalidTypeError, match="only one of the three"):
+        plan_rate(**given)

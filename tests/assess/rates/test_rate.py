@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from calibrant import rate
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -363,3 +364,45 @@ def test_looks_at_a_population_share_alpha_once():
     last = rate(good, judge, target="population", sequential=True, confidence_level=1 - alpha)
     once = rate(good, judge, target="population", confidence_level=1 - alpha / 10)
     assert (last.lower, last.upper) == pytest.approx((once.lower, once.upper), abs=1e-12)
+
+
+def test_at_most_is_decided_by_the_other_limit() -> None:
+    y = np.full(2_000, np.nan)
+    y[:300] = np.arange(300) % 10 == 0
+    found = rate(y, np.ones(2_000))
+    assert found.check(at_most=found.upper) == "shown"
+    assert found.check(at_most=np.nextafter(found.upper, 0.0)) == "undecided"
+    assert found.check(at_most=found.lower) == "undecided"
+    assert found.check(at_most=np.nextafter(found.lower, 0.0)) == "refuted"
+    other = rate(1 - y, np.ones(2_000))
+    for target in (0.05, 0.08, 0.12, 0.15, 0.2):
+        assert found.check(at_most=target) == other.check(at_least=1 - target)
+        assert found.labels_needed(at_most=target) == other.labels_needed(at_least=1 - target)
+
+
+@pytest.mark.parametrize("method", ["check", "labels_needed"])
+@pytest.mark.parametrize("given", [{}, {"at_least": 0.5, "at_most": 0.6}])
+def test_either_at_least_or_at_most_is_asked(method, given) -> None:
+    found = rate([1, 0, None], [1, 0, 1])
+    with pytest.raises(InvalidTypeError, match="at_least must be given if at_most is not"):
+        getattr(found, method)(**given)
+    with pytest.raises(InvalidValueError, match=r"at_most .* write 0.1 for 10%"):
+        getattr(found, method)(at_most=10)
+
+
+@pytest.mark.parametrize(("bad", "most"), [(210, 0.025), (100, None)])
+def test_a_share_of_bad_items_is_wrongly_shown_in_at_most_alpha_half(bad, most) -> None:
+    """Known truth: 210 or 100 of 2,000 items are bad, and at most 10% is asked for."""
+    rng = np.random.default_rng(3)
+    truth = np.arange(2_000) < bad
+    judge = np.where(rng.random(2_000) < 0.9, truth, ~truth)
+    shown = 0
+    for _ in range(200):
+        y = np.full(2_000, np.nan)
+        drawn = rng.choice(2_000, 300, replace=False)
+        y[drawn] = truth[drawn]
+        shown += rate(y, judge).check(at_most=0.1) == "shown"
+    if most is None:
+        assert shown > 150
+    else:
+        assert stats.binom.sf(shown - 1, 200, most) > 0.01

@@ -1,6 +1,6 @@
 """What a number of labels proves."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from calibrant.assess._relative_plan import in_factors, limits_at
@@ -15,6 +15,12 @@ CURVE = "AnchoredCalibrator"
 CALIBRATORS = ("BinningCalibrator", CURVE)
 """The calibrators that can be planned for."""
 CURVE_NAMED = Setting("method", "anchored", python=CURVE)
+MORE_IF_TIED = 0.75
+"""Additional labels, as a share of those planned, if scores are tied.
+
+Simulated: scores of 1 or 2 decimals, every rate 1/2, 5 or 10 bins, plans of 384 to 7,240 labels. At
+least 97% of the fits reached the planned epsilon; with 50% more labels, at least 68%.
+"""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -43,6 +49,9 @@ class Plan(Result):
     calibrator : str
         The calibrator that the plan is for: "BinningCalibrator", for any rates, or
         "AnchoredCalibrator", for smooth ones.
+    default_fit : Plan or None
+        The plan for `AnchoredCalibrator`, the default calibrator, with the same `epsilon` or `n`;
+        None if this plan is for it, or if it cannot be planned for with these settings.
     """
 
     _also: ClassVar[tuple[str, ...]] = ("design_effect",)
@@ -59,6 +68,7 @@ class Plan(Result):
     group_size: int | None = None
     icc: float | None = None
     calibrator: str = words((_PLANNED,))
+    default_fit: "Plan | None" = field(default=None, compare=False)
 
     @property
     def relative(self) -> Interval | None:
@@ -135,8 +145,46 @@ class Plan(Result):
             " simulations, not a bound for all rates.",
         )
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the default calibrator needs, if the plan is for another; what to do about ties."""
+        found = [self._if_tied()]
+        if self.calibrator != CURVE:
+            found.insert(0, self._for_default())
+        return tuple(words(note) for note in found if note)
+
+    def _for_default(self) -> Text:
+        """The same plan for the default calibrator, which users fit unless they choose another."""
+        if self.default_fit is None:
+            return ("This plan is for ", _PLANNED, ", not for the default, ", CURVE_NAMED, ".")
+        other = self.default_fit
+        return (
+            "This plan is for ",
+            _PLANNED,
+            ". With ",
+            CURVE_NAMED,
+            f", the default, {other.n:,} labels give an epsilon of at most {upper(other.epsilon)}"
+            " in about 9 of 10 fits, if the rate rises smoothly and clearly with the score.",
+        )
+
+    def _if_tied(self) -> Text:
+        """What to do about tied scores. The numbers are from simulated fits."""
+        if self.group_size is not None:
+            return ""
+        if self.calibrator == CURVE:
+            return "If scores are tied, as many labels were enough in simulated fits."
+        if self.pilot is None:
+            return ("If scores are tied, plan and fit with ", Setting("pilot", "auto"), ".")
+        if self.base_rate is None and self.pilot == "auto":
+            more = percent(MORE_IF_TIED)
+            enough = "almost all simulated fits needed no more"
+            return f"If scores are tied, label about {more} more rows; {enough}."
+        return "If scores are tied, label more rows."
+
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain JSON values."""
         limits = self.relative
         relative = None if limits is None else plain([limits.lower[0], limits.upper[0]])
-        return {**Result.to_dict(self), "relative": relative}
+        other = self.default_fit
+        default = None if other is None else {"n": other.n, "epsilon": other.epsilon}
+        return {**Result.to_dict(self), "relative": relative, "default_fit": default}

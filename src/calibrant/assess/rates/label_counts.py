@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scipy.special import ndtri
 
 from calibrant.assess.rates.exact import Stratum, stratified_limits
+from calibrant.assess.rates.goal import Goal
 from calibrant.assess.rates.hypergeometric import fewest_positives, positives_within
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.rules import OPEN_UNIT, Integer, Number, Optional, error_budget
@@ -33,11 +34,12 @@ class RatePlan(Result):
     n_labels : int or None
         The number of labels that is about enough; None if even labels on all items are not.
     fewest_labels : int or None
-        With `at_least`: the fewest labels that can show it, if no label is negative.
+        With `at_least` or `at_most`: the fewest labels that can show it, if no label is negative;
+        with `at_most`, if none is positive.
     feasible : tuple of (int, int)
-        With `at_least`: numbers of labels, and the largest number of negatives allowed among them,
-        from labels alone.
-    width, at_least, expected_rate, sensitivity, specificity : float or None
+        With `at_least` or `at_most`: numbers of labels, and the largest number of negatives allowed
+        among them (with `at_most`, of positives), from labels alone.
+    width, at_least, at_most, expected_rate, sensitivity, specificity : float or None
         What was asked for.
     n_items : int or None
     confidence_level, probability : float
@@ -54,6 +56,7 @@ class RatePlan(Result):
     specificity: float | None
     confidence_level: float
     probability: float
+    at_most: float | None = None
 
     @property
     def sentence(self) -> str:
@@ -72,13 +75,16 @@ class RatePlan(Result):
                 f"With about {count}, the limits are {width} apart {sure}, if the rate is about"
                 f" {rate}."
             )
-        goal = f"a rate of at least {percent(self.at_least or 0.0)}"
+        asked = Goal.of(self.at_least, self.at_most)
+        goal = f"a rate of {asked.words}"
         if self.expected_rate is None:
             fewest = (
                 f"At least {counted(self.fewest_labels or 0, 'label')} are needed to show {goal}"
                 f" {sure}"
             )
-            return f"{fewest}, even if none of them is negative."
+            return (
+                f"{fewest}, even if none of them is {'positive' if asked.at_most else 'negative'}."
+            )
         if self.n_labels is None:
             return (
                 f"No number of labels is likely to show {goal} if the rate is"
@@ -93,9 +99,13 @@ class RatePlan(Result):
     @property
     def notes(self) -> tuple[str, ...]:
         """What numbers of labels can show at best, without a judge."""
-        found = [feasibility(count, most, self.at_least or 0.0) for count, most in self.feasible]
-        if self.at_least is not None and self.sensitivity is not None:
-            said = "This is for labels alone; a good judge allows a few more to fail"
+        if self.width is not None:
+            return ()
+        asked = Goal.of(self.at_least, self.at_most)
+        found = [feasibility(count, most, asked) for count, most in self.feasible]
+        if self.sensitivity is not None:
+            more = "positives" if asked.at_most else "to fail"
+            said = f"This is for labels alone; a good judge allows a few more {more}"
             needs = "" if self.expected_rate else ". A number of labels needs an expected rate, too"
             found.append(f"{said}{needs}.")
         return tuple(found)
@@ -109,25 +119,33 @@ class RatePlan(Result):
         return tuple(found)
 
     def tables(self) -> tuple[ResultTable, ...]:
-        """Numbers of labels, and the largest number of negatives allowed among them."""
+        """Numbers of labels, and the largest number of negatives allowed among them; with `at_most`,
+        of positives.
+        """
         counts = [count for count, _ in self.feasible]
-        most = [negatives for _, negatives in self.feasible]
-        return (ResultTable("feasible", {"n_labels": counts, "most_negative": most}, shown=()),)
+        most = [number for _, number in self.feasible]
+        name = "most_negative" if self.at_most is None else "most_positive"
+        return (ResultTable("feasible", {"n_labels": counts, name: most}, shown=()),)
 
 
-def feasibility(n_labels: int, most_negative: int, at_least: float) -> str:
-    """What a number of labels can show.
+def feasibility(n_labels: int, most: int, goal: Goal) -> str:
+    """What a number of labels can show, if at most so many are of the other class.
 
-    >>> feasibility(200, 3, 0.95)
+    >>> feasibility(200, 3, Goal(0.95))
     'With 200 labels, 95% can be shown only if at most 3 fail.'
+    >>> feasibility(200, 3, Goal(0.05, at_most=True))
+    'With 200 labels, at most 5% can be shown only if at most 3 are positive.'
     """
-    share = percent(at_least)
+    share = goal.words if goal.at_most else percent(goal.rate)
     labels = counted(n_labels, "label")
-    if most_negative < 0:
+    if most < 0:
         return f"With {labels}, {share} cannot be shown at all."
-    if most_negative == 0:
-        return f"With {labels}, {share} can be shown only if none fails."
-    return f"With {labels}, {share} can be shown only if at most {most_negative:,} fail."
+    if most == 0:
+        none = "none is positive" if goal.at_most else "none fails"
+        return f"With {labels}, {share} can be shown only if {none}."
+    are = "is positive" if most == 1 else "are positive"
+    what = are if goal.at_most else "fail"
+    return f"With {labels}, {share} can be shown only if at most {most:,} {what}."
 
 
 def most_negative_labels(
@@ -157,6 +175,7 @@ def plan_rate(
     *,
     width: float | None = None,
     at_least: float | None = None,
+    at_most: float | None = None,
     n_items: int | None = None,
     n_labels: int | None = None,
     expected_rate: float | None = None,
@@ -166,7 +185,7 @@ def plan_rate(
     probability: float = 0.8,
 ) -> RatePlan:
     """Return how many labels `rate` needs for limits of a given width, or to show that a rate is
-    high enough.
+    high or low enough.
 
     The number is an estimate, based on the limits that `rate` would give for typical labels. What a
     given number of labels and failures can show at best is exact for labels alone; a good judge
@@ -175,23 +194,24 @@ def plan_rate(
     Parameters
     ----------
     width : float, optional
-        The distance between the two limits. Give either this or `at_least`.
-    at_least : float, optional
-        The rate to show. Give either this or `width`.
+        The distance between the two limits. Give one of `width`, `at_least` and `at_most`.
+    at_least, at_most : float, optional
+        The rate to show: at least, or at most, this. "At most 10% are bad" is the same question as
+        "at least 90% are not bad", and has the same answer.
     n_items : int, optional
         The number of items; None for a very large number.
     n_labels : int, optional
-        With `at_least`: a number of labels, for which the plan says how many may fail.
+        With `at_least` or `at_most`: a number of labels, for which the plan says how many may fail.
     expected_rate : float, optional
-        The rate that you expect. With `at_least`, it is required for a number of labels. With
-        `width`, the default is 1/2, the worst case.
+        The rate that you expect. With `at_least` or `at_most`, it is required for a number of
+        labels. With `width`, the default is 1/2, the worst case.
     sensitivity, specificity : float, optional
         Shares of the positive items that the judge passes, and of the negative ones that it fails.
         Without them the plan is for labels alone.
     confidence_level : float, default=0.95
         As in `rate`.
     probability : float, default=0.8
-        With `at_least`: the probability that the labels show it.
+        With `at_least` or `at_most`: the probability that the labels show it.
 
     Returns
     -------
@@ -208,17 +228,12 @@ def plan_rate(
     ...     specificity=0.95).n_labels
     237
     """  # noqa: E501
-    if (width is None) == (at_least is None):
-        got = "neither" if width is None else "both"
-        raise InvalidTypeError(
-            "width", ("be given if ", Setting("at_least"), " is not, and only then"), got=got
-        )
+    goal = _goal(width, at_least, at_most)
     if (sensitivity is None) != (specificity is None):
         rule = ("go with ", Setting("specificity"))
         raise InvalidTypeError("sensitivity", rule, got=repr(sensitivity))
     alpha = error_budget(confidence_level)
     width = Optional(OPEN_UNIT).check("width", width)
-    at_least = Optional(OPEN_UNIT).check("at_least", at_least)
     expected_rate = Optional(OPEN_UNIT).check("expected_rate", expected_rate)
     sensitivity = Optional(_UNIT).check("sensitivity", sensitivity)
     specificity = Optional(_UNIT).check("specificity", specificity)
@@ -226,44 +241,58 @@ def plan_rate(
     items = Optional(Integer(1)).check("n_items", n_items)
     asked = Optional(Integer(1)).check("n_labels", n_labels)
     total = items or _ENDLESS
-    _check_labels(asked, total, at_least)
+    _check_labels(asked, total, goal)
     rate = 0.5 if expected_rate is None else expected_rate
     world = _World(total, rate, sensitivity, specificity, alpha)
+    if goal is not None and goal.at_most:
+        world = world.mirrored()
     needed: int | None = None
     fewest: int | None = None
     feasible: list[tuple[int, int]] = []
     if width is not None:
         needed = _smallest(lambda count: world.width(count) <= width, total)
-    if at_least is not None:
-        gate = _Gate(total, at_least, confidence_level)
+    if goal is not None:
+        target = goal.mirrored
+        gate = _Gate(total, target, confidence_level)
         fewest = _smallest(lambda count: gate.most_negative(count) >= 0, total)
         sizes = [asked] if asked is not None else [count for count in _FEASIBLE if count <= total]
         feasible = [(count, gate.most_negative(count)) for count in sizes]
-    if at_least is not None and expected_rate is not None and expected_rate > at_least:
-        needed = _smallest(lambda count: world.lower(count, probability) >= at_least, total)
+        if expected_rate is not None and world.rate > target:
+            needed = _smallest(lambda count: world.lower(count, probability) >= target, total)
     return RatePlan(
         needed,
         fewest,
         tuple(feasible),
         width,
-        at_least,
+        None if goal is None or goal.at_most else goal.rate,
         items,
         expected_rate,
         sensitivity,
         specificity,
         float(confidence_level),
         probability,
+        at_most=goal.rate if goal is not None and goal.at_most else None,
     )
 
 
-def _check_labels(n_labels: int | None, n_items: int, at_least: float | None) -> None:
+def _goal(width: float | None, at_least: float | None, at_most: float | None) -> Goal | None:
+    """The rate to be shown, None for a width; raise an error unless one of the three is given."""
+    given = [number for number in (width, at_least, at_most) if number is not None]
+    if len(given) != 1:
+        names = (Setting("at_least"), " and ", Setting("at_most"))
+        rule = ("be given if ", *names, " are not, and only one of the three")
+        raise InvalidTypeError("width", rule, got=str(len(given)) if given else "none of them")
+    return None if width is not None else Goal.of(at_least, at_most)
+
+
+def _check_labels(n_labels: int | None, n_items: int, goal: Goal | None) -> None:
     """Reject more labels than items, and labels without a rate to show."""
     if n_labels is None:
         return
     if n_labels > n_items:
         raise InvalidValueError("n_labels", f"be at most n_items, {n_items:,}", got=f"{n_labels:,}")
-    if at_least is None:
-        rule = ("be None without ", Setting("at_least"))
+    if goal is None:
+        rule = ("be None without ", Setting("at_least"), " or ", Setting("at_most"))
         raise InvalidTypeError("n_labels", rule, got=f"{n_labels}")
 
 
@@ -289,6 +318,15 @@ class _World:
     sensitivity: float | None
     specificity: float | None
     alpha: float
+
+    def mirrored(self) -> "_World":
+        """The same world with the classes swapped: limits on one rate bound the other."""
+        return replace(
+            self,
+            rate=1.0 - self.rate,
+            sensitivity=self.specificity,
+            specificity=self.sensitivity,
+        )
 
     def width(self, n_labels: int) -> float:
         """The distance between the limits, for the expected labels."""

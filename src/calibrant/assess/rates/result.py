@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from calibrant.assess.rates.drawn import DrawCheck
+from calibrant.assess.rates.goal import Goal
 from calibrant.assess.rates.more_labels import labels_that_reach
-from calibrant.params.rules import OPEN_UNIT
 from calibrant.text.numbers import counted, limits, nearest, percent
 from calibrant.text.result import Result
 from calibrant.text.result_table import ResultTable
@@ -19,6 +19,7 @@ _HOW = {
     "all labelled": "a count of all labels",
     "no labels": "nothing, as there is no label",
 }
+_ROUNDING = 1e-12  # of a difference of two rates, so that swapped classes give the same number
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,47 +156,56 @@ class Rate(Result):
             found.append(self.draw.sentence)
         return tuple(found)
 
-    def check(self, at_least: float) -> str:
-        """Whether the rate is shown to be at least this: "shown", "refuted" or "undecided".
+    def check(self, at_least: float | None = None, *, at_most: float | None = None) -> str:
+        """Whether the rate is shown to be at least, or at most, this: "shown", "refuted" or
+        "undecided".
 
-        It is shown if the lower limit is at least the target, and refuted if the upper limit is
-        below it. With segments, it is shown if it is shown in every segment, and refuted if it is
-        refuted in any. If the test refutes that the labelled items were drawn at random, the answer
-        is "undecided".
+        Give either `at_least` or `at_most`. "At least" is shown if the lower limit is at least the
+        target, and refuted if the upper limit is below it; "at most" is shown if the upper limit is
+        at most the target, and refuted if the lower limit is above it. With segments, it is shown
+        if it is shown in every segment, and refuted if it is refuted in any. If the test refutes
+        that the labelled items were drawn at random, the answer is "undecided".
 
         Examples
         --------
         >>> from calibrant import rate
         >>> rate([1] * 100 + [None] * 900, [0] * 1000).check(at_least=0.95)
         'shown'
+        >>> rate([0] * 100 + [None] * 900, [0] * 1000).check(at_most=0.05)
+        'shown'
         """
-        target = OPEN_UNIT.check("at_least", at_least)
+        goal = Goal.of(at_least, at_most)
         if self.draw is not None and self.draw.refuted:
             return "undecided"
-        parts = [(self.lower, self.upper), *((part.lower, part.upper) for part in self.segments)]
-        if any(upper < target for _, upper in parts):
+        parts = (self._whole, *self.segments)
+        if any(goal.is_refuted(part.lower, part.upper) for part in parts):
             return "refuted"
-        return "shown" if all(lower >= target for lower, _ in parts) else "undecided"
+        shown = all(goal.is_shown(part.lower, part.upper) for part in parts)
+        return "shown" if shown else "undecided"
 
-    def labels_needed(self, at_least: float) -> int:
-        """About how many labels in total would decide whether the rate is at least this, if the
-        estimate is right.
+    def labels_needed(self, at_least: float | None = None, *, at_most: float | None = None) -> int:
+        """About how many labels in total would decide whether the rate is at least, or at most,
+        this, if the estimate is right.
 
-        The limits are assumed to shrink like those from labels alone. With segments, it is the
-        largest number that any undecided segment needs, scaled to all items.
+        Give either `at_least` or `at_most`. The limits are assumed to shrink like those from labels
+        alone. With segments, it is the largest number that any undecided segment needs, scaled to
+        all items.
 
         Examples
         --------
         >>> from calibrant import rate
         >>> rate([1] * 30 + [None] * 2_970, [0] * 3_000).labels_needed(at_least=0.95)
         71
+        >>> rate([0] * 30 + [None] * 2_970, [0] * 3_000).labels_needed(at_most=0.05)
+        71
         """
-        target = OPEN_UNIT.check("at_least", at_least)
+        goal = Goal.of(at_least, at_most)
         tail = (1.0 - self.confidence_level) / (2.0 * (1 + len(self.segments)))
         needed = [self.n_labels]
         for part in (self._whole, *self.segments):
-            if part.lower < target <= part.upper:
-                labels = _needed(part, target, tail)
+            limits_of_part = (part.lower, part.upper)
+            if not goal.is_shown(*limits_of_part) and not goal.is_refuted(*limits_of_part):
+                labels = _needed(part, goal.rate, tail)
                 needed.append(math.ceil(labels * self.n_items / part.n_items))
         return max(needed)
 
@@ -221,9 +231,9 @@ def _needed(part: SegmentRate, target: float, tail: float) -> int:
     """The number of labels in an undecided segment at which the limit on the target's side would
     just reach the target.
     """
-    distance = abs(part.estimate - target)
-    if distance <= 0.0 or part.n_labels == 0:
+    if part.estimate == target or part.n_labels == 0:
         return part.n_items
+    distance = abs(part.estimate - target) + _ROUNDING
     if part.estimate >= target:
         estimate = part.estimate
         reach = part.estimate - part.lower

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from calibrant._typing import CodeArray, FloatArray, IntArray
 from calibrant.assess.metrics.reliability import ReliabilityTable
+from calibrant.assess.rates.goal import Goal
 from calibrant.assess.threshold.proved_threshold import Threshold
 from calibrant.draw.report.figures import QUIET_STYLE, Figure, Series, path_of, steps
 from calibrant.draw.report.scales import (
@@ -224,10 +225,10 @@ def epsilon_chart(epsilon: Sequence[float], first_day: str) -> Figure:
 
 
 def rates_chart(
-    rows: Sequence[tuple[str, float, float, float]], at_least: float | None = None
+    rows: Sequence[tuple[str, float, float, float]], goal: Goal | None = None
 ) -> Figure:
     """Estimates with their limits, one per line, and the required rate."""
-    asked = [] if at_least is None else [at_least]
+    asked = [] if goal is None else [goal.rate]
     ends = [end for _, *values in rows for end in values]
     height = 26 * (len(rows) + 1)
     frame = Frame(440, height + 48, 14, 428, 6, height + 6, margin=6.0, n_ticks=4)
@@ -238,9 +239,10 @@ def rates_chart(
         title = f"{name}: {nearest(value)}, limits {limits_text(low, high)}"
         path = f"M{axes[0](low)} {y}H{axes[0](high)}"
         series.append(Series(name, number % len(STYLES), path, "", ((axes[0](value), y, title),)))
+    side = "at most" if goal is not None and goal.at_most else "at least"
     rules = tuple(
         MarkLine(
-            f"asked for: at least {nearest(rate)}",
+            f"asked for: {side} {nearest(rate)}",
             f"M{axes[0](rate)} {axes[1].end}V{axes[1].start}",
             0,
         )

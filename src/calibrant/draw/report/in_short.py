@@ -214,8 +214,11 @@ def _of_rate(found: Any) -> str | None:
         return None
     share = " to ".join(map(_hundredths, limits(found.lower, found.upper).split(" to ")))
     whose = "these items" if found.target == "items" else "the population"
+    positive = "are positive"
+    if isinstance(found.positive_label, str):
+        positive = f"have the label {found.positive_label!r}"
     return (
-        f"With {percent(found.confidence_level)} confidence, {share}% of {whose} are positive, as"
+        f"With {percent(found.confidence_level)} confidence, {share}% of {whose} {positive}, as"
         " long as the labelled items were drawn at random."
     )
 
@@ -229,8 +232,9 @@ def _of_plan(found: Any) -> str | None:
     if found.group_size is not None:
         groups = f"in {found.n // found.group_size:,} groups of {found.group_size:,}"
         return (
-            f"Label {found.n:,} rows, {groups}, and {ranges} within about {size} {sure}, if labels"
-            f" within a group have a correlation of {found.icc:g}. {chance}. This is an estimate."
+            f"Label {found.n:,} rows, {groups}, fit with binning, and {ranges} within about"
+            f" {size} {sure}, if labels within a group have a correlation of {found.icc:g}."
+            f" {chance}. This is an estimate."
         )
     if found.calibrator == "AnchoredCalibrator":
         return (
@@ -241,8 +245,22 @@ def _of_plan(found: Any) -> str | None:
     supposed = "if no scores are tied"
     if found.base_rate is not None:
         supposed += f" and {percent(found.base_rate)} of rows are positive"
-    said = f"Label {found.n:,} rows drawn at random, and {ranges} {within} {sure}, {supposed}."
-    return said if found.probability == 1.0 else f"{said} {chance}."
+    labels = f"Label {found.n:,} rows drawn at random, fit with binning, and"
+    said = f"{labels} {ranges} {within} {sure}, {supposed}."
+    if found.probability < 1.0:
+        said = f"{said} {chance}."
+    return said + _of_default_fit(found)
+
+
+def _of_default_fit(found: Any) -> str:
+    """What the default method needs, for a plan that is for another one."""
+    other = found.default_fit
+    if other is None:
+        return ""
+    needs = f"needs about {other.n:,} rows"
+    if other.n == found.n:
+        needs = f"reaches about {points(upper(other.epsilon))}"
+    return f" The default, anchored, {needs} if rates rise smoothly."
 
 
 def _of_rows(found: Any) -> str | None:

@@ -20,6 +20,7 @@ _NOT_SETTINGS = ("sentence", "details", "explanation", "verdict")
 _SWITCHES = {"sequential", "simultaneous", "randomized", "adds_up"}
 _FRACTIONS = {  # other fractions are findings, which the report shows with their limits
     "at_least",
+    "at_most",
     "base_rate",
     "clip",
     "confidence_level",

@@ -9,6 +9,7 @@ from typing import Any
 
 from calibrant._typing import CodeArray, FloatArray
 from calibrant.assess.metrics.reliability import ReliabilityTable
+from calibrant.assess.rates.goal import Goal
 from calibrant.draw.report import figure_sections as figures
 from calibrant.draw.report.headline import Headline, headline
 from calibrant.draw.report.in_short import in_short
@@ -34,7 +35,7 @@ class Beside:
     headline: Headline | None = None
     rows_of: RowsOf | None = None
     reliability: Mapping[str, ReliabilityTable] | None = None
-    at_least: float | None = None
+    goal: Goal | None = None
     short: str | None = None
     notes: tuple[str, ...] = ()
 
@@ -89,7 +90,7 @@ def _figures(inputs: Inputs, sizes: MostShown, beside: Beside) -> Iterable[Secti
     if kind == "Guarantee":
         return figures.of_guarantee(found, inputs.calibrator, sizes, inputs.scale)
     if kind == "Rate":
-        return figures.of_rate(found, beside.at_least)
+        return figures.of_rate(found, beside.goal)
     drawn = {
         "Comparison": figures.of_methods,
         "MonitorSnapshot": figures.of_monitor,
