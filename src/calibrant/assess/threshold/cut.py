@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 from calibrant.text.numbers import nearest, percent
 from calibrant.text.result_table import share_limits
+from calibrant.text.sentences import joined, words
 
 TARGETS = {
     "precision": "{share} of the rows with score {above} are positive",
@@ -147,7 +148,8 @@ class Cut:
             labels = "labels" if self.segment is None else "labels of this segment"
             needed = self.labels_needed
             more = "" if needed is None else f"; about {needed:,} {labels} would probably be enough"
-            return f"{where}{self.target} {self.level:g} cannot be proved: {self.reason}{more}"
+            failed = f"{where}{self.target} {self.level:g} cannot be proved: "
+            return words(joined(failed, self.reason or "", more))
         text = TARGETS[self.target].format(
             share=f"at least {percent(self.level)}", **compared(self.threshold)
         )

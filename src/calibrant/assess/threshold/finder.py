@@ -47,6 +47,7 @@ from calibrant.sample.rows import Rows
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.numbers import counted as number_of
 from calibrant.text.numbers import rows as rows_text
+from calibrant.text.sentences import Setting, Text, joined, words
 
 _DRAWN = 0.15  # share of the rows used only to choose candidates
 _MOST_DRAWN = 10**6
@@ -63,8 +64,10 @@ _ALONE = (
 )
 
 _SMALLER_CAP = (
-    "is not enough because a new group may count as {}; a smaller max_group_size would help, if you"
-    " fix it by what you know about the groups, not by trying several on these rows"
+    "; a smaller ",
+    Setting("max_group_size"),
+    " would help, if you fix it by what you know about the groups, not by trying several on these"
+    " rows",
 )
 
 Tested = tuple[Ladder, BoolArray]
@@ -306,10 +309,8 @@ class Search:
             )
             return Cut(name, target, level, None, why, counted=n)
         place = tested.strongest(level)
-        reason = (
-            f"the strongest evidence found: {_seen(tested, place, target)}, which"
-            f" {self._too_little(tested, place, level)}"
-        )
+        seen = f"the strongest evidence found: {_seen(tested, place, target)}, which "
+        reason = words(joined(seen, self._too_little(tested, place, level)))
         everything = self._with_drawn(n)
         needed = (
             None
@@ -325,12 +326,13 @@ class Search:
             )
         return Cut(name, target, level, None, reason, needed, counted=n)
 
-    def _too_little(self, tested: Ladder, place: int, level: float) -> str:
+    def _too_little(self, tested: Ladder, place: int, level: float) -> Text:
         """Why the evidence at one threshold is not enough."""
         if tested.passed(level, self.alpha)[place]:
             return _ALONE
         if tested.is_hindered_by_cap(place, level, self.alpha):
-            return _SMALLER_CAP.format(rows_text(self.max_group_size or 1))
+            most = rows_text(self.max_group_size or 1)
+            return joined(f"is not enough because a new group may count as {most}", _SMALLER_CAP)
         return "is not enough"
 
     def _with_drawn(self, n: int) -> int:

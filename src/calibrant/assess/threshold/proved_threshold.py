@@ -17,7 +17,7 @@ from calibrant.sample.reader import scored_rows
 from calibrant.text.numbers import above_cap, percent, rows
 from calibrant.text.result import Result
 from calibrant.text.result_table import ResultTable
-from calibrant.text.sentences import shown
+from calibrant.text.sentences import joined, shown, words
 
 if TYPE_CHECKING:
     from calibrant.calibrators.tables.table import Table
@@ -151,7 +151,7 @@ class Threshold(Result):
         """What is proved, and with what confidence."""
         together = ", simultaneously" if len(self.cuts) > 1 else ""
         head = f"With {percent(self.confidence_level)} confidence{together}:"
-        told = "; ".join(cut.text() for cut in self.cuts)
+        told = joined(*(part for cut in self.cuts for part in ("; ", cut.text())))[1:]
         about = ""
         if self.is_weighted:
             about = " This is about the weighted population."
@@ -162,7 +162,7 @@ class Threshold(Result):
             )
         if self.read:
             about += f" Read from a file, not recomputed from the rows: {', '.join(self.read)}."
-        return f"{head} {told}.{about}"
+        return words(joined(f"{head} ", told, f".{about}"))
 
     @property
     def notes(self) -> tuple[str, ...]:
