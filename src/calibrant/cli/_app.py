@@ -148,7 +148,8 @@ def _stop(number: int, frame: Any) -> None:
     epilog=(
         "Exit codes: 0 done; 1 the answer is no (--check, --require-epsilon, rate --at-least"
         " or --at-most, verify); 2 wrong usage or bad input; 3 verify could not check everything, or"
-        " rate could not decide; 130 interrupted. CALIBRANT_DEBUG=1, or --debug, shows the traceback of an error."
+        " rate could not decide; 130 interrupted. CALIBRANT_DEBUG=1, or --debug, shows the traceback"
+        " of an error."
     ),
 )
 @click.version_option(__version__, prog_name="calibrant")
