@@ -286,6 +286,8 @@ def test_response_method_names_the_scores_that_are_calibrated():
     # about responses
     with pytest.raises(TypeError, match="method"):
         CalibratedClassifier(LogisticRegression(), method="isotonic")
+    with pytest.raises(InvalidTypeError, match="such as IsotonicCalibrator"):
+        CalibratedClassifier(LogisticRegression(), "isotonic").fit([[0.0], [1.0]], [0, 1])
 
 
 @pytest.mark.parametrize(

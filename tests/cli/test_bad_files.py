@@ -600,3 +600,33 @@ STDIN_CASES = {
 def test_standard_input_refused_in_one_line(case: str, calibrant: Any) -> None:
     content, words = STDIN_CASES[case]
     check_refused(calibrant("fit", "-", "--score", "p", "--label", "y", stdin=content), words)
+
+
+def test_a_model_file_is_not_data(calibrant: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("x.csv").write_text(GOOD, encoding="utf-8")
+    named = ("--score", "p", "--label", "y")
+    assert calibrant("fit", "x.csv", *named, "-o", "m.json").code == 0
+    audited = calibrant("audit", "m.json")
+    assert audited.code == 2
+    said = "error: 'm.json' must hold rows of data; got a model file of calibrant: give the data"
+    assert audited.err.strip() == f"{said}, and --model m.json"
+    assert calibrant("fit", "m.json", *named).err.strip() == said
+    lines = "".join(json.dumps({"p": k / 200, "y": k % 2}) + "\n" for k in range(200))
+    Path("rows.json").write_text(lines, encoding="utf-8")
+    assert calibrant("audit", "rows.json", *named).code == 0
+
+
+@pytest.mark.parametrize("option", [("threshold", "--precision"), ("rate", "--at-least")])
+def test_a_percentage_is_answered_with_the_number_to_write(
+    calibrant: Any, tmp_path: Path, option: tuple[str, str]
+) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text(GOOD, encoding="utf-8")
+    command, name = option
+    for typed in ("90%", "90"):
+        answer = calibrant(command, path, "--score", "p", "--label", "y", name, typed)
+        assert answer.code == 2
+        assert "write 0.9 for 90%" in answer.err
+    nonsense = calibrant(command, path, "--score", "p", "--label", "y", name, "many")
+    assert "'many' is not a number (see" in " ".join(nonsense.err.split())

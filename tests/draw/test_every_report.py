@@ -38,7 +38,8 @@ def test_every_report_has_the_parts(shown) -> None:
     short = None if isinstance(result, calibrant.Audit) else in_short(result)
     assert [node.text for node in first.all("p", "verdict")] == [short or result.sentence]
     assert first.all("p", "tag")[0].text == headline(result).tag
-    copied = root.all("p", "copy")[0].text
+    *plainly, copied = [node.text for node in root.all("p", "copy")]
+    assert plainly == [said for said in [in_short(result)] if said is not None]
     assert copied.startswith(" ".join(result.sentence.split()))
     for assumption in () if "Assumed:" in result.sentence else result.assumptions:
         assert " ".join(assumption.split()) in copied
@@ -212,7 +213,8 @@ def test_a_subgroup_that_is_off_comes_first_and_can_be_copied() -> None:
     first = root.all("div", "statement")[0]
     assert first.all("p", "verdict")[0].text == in_short(found)
     assert first.all("p", "tag")[0].text == "Proved miscalibrated in a subgroup"
-    assert " ".join(found.by_attributes.sentence.split()) in root.all("p", "copy")[0].text
+    assert " ".join(found.by_attributes.sentence.split()) in root.all("p", "copy")[-1].text
+    assert root.all("p", "copy")[0].text == in_short(found)
 
 
 def test_a_subgroup_that_is_off_is_in_every_part_of_the_report() -> None:

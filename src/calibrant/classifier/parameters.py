@@ -35,6 +35,11 @@ _CV = (
     | Having(("__iter__",), "a list of splits")
 )
 
+_CALIBRATOR = Having(
+    ("predict_proba", "get_params"),
+    "a calibrator of scores, such as IsotonicCalibrator(), PlattCalibrator() or BinningCalibrator()",
+)
+
 
 @dataclass(eq=False, repr=False)
 class ClassifierParameters(CheckedParameters):
@@ -46,12 +51,7 @@ class ClassifierParameters(CheckedParameters):
             | Having(("predict",), "a fitted model with predict")
             | Having(("__call__",), "a function from rows to scores")
         ),
-        "calibrator": Optional(
-            Having(
-                ("predict_proba", "get_params"),
-                "a calibrator of scores, such as BinningCalibrator()",
-            )
-        ),
+        "calibrator": Optional(_CALIBRATOR),
         "cv": Optional(_CV),
         "calibration_size": SIZE_OF_HOLD_OUT,
         "holdout": Choice(("random", "last")),

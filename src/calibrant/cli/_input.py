@@ -33,6 +33,7 @@ _USUAL_NAMES = {
     ),
     "label": ("label", "y", "target", "outcome", "class", "y_true", "actual", "truth"),
 }
+_START = 64  # bytes; a model file begins with its format
 _MOST_COLUMNS = 15  # listed in an error
 _SUFFIXES = {"parquet": ".parquet", "csv": ".csv", "json": ".jsonl", "ipc": ".arrow"}
 
@@ -113,10 +114,28 @@ def _is_empty(data: "ArrowData") -> bool:
     return not any(batch.num_rows for batch in batches)
 
 
+def _refuse_model(path: str, options: Mapping[str, Any]) -> None:
+    """Raise an error for a model file in place of data."""
+    from pathlib import Path
+
+    if not path.lower().endswith(".json") or not Path(path).is_file():
+        return
+    with Path(path).open("rb") as file:
+        start = file.read(_START)
+    if b'"calibrant.model/' in start:
+        takes_model = "model" in options and options["model"] is None
+        advice = f"give the data, and --model {path}" if takes_model else "give the data"
+        raise RefusedError(
+            repr(path), "hold rows of data", got="a model file of calibrant", advice=advice
+        )
+
+
 @contextmanager
 def files(options: Mapping[str, Any]) -> Iterator[Files]:
     """The files named on the command line. Standard input is stored in a temporary file."""
     paths = list(options["data"])
+    for path in paths:
+        _refuse_model(path, options)
     file_format = options["file_format"]
     how = {"threads": options["threads"], "quiet": options["quiet"]}
     if STANDARD_INPUT not in paths:

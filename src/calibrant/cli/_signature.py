@@ -55,15 +55,38 @@ share = number_or(
     rule="auto, none, a fraction such as 0.2, or a number of rows",
     fractions=True,
 )
+
+
+def number(text: str) -> float:
+    """A type for a number. For a percentage, the error says which number to write."""
+    try:
+        return float(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not a number{_share_for(text)}") from None
+
+
+def _share_for(text: str) -> str:
+    """Advice for a percentage; empty for other texts.
+
+    >>> _share_for("90%")
+    ': write 0.9 for 90%'
+    """
+    number = text.strip().removesuffix("%")
+    try:
+        return f": write {float(number) / 100:g} for {float(number):g}%"
+    except ValueError:
+        return ""
+
+
 _KINDS: dict[str, Any] = {
-    "float": float,
+    "float": number,
     "int": int,
     "str": str,
     "int | str": number_of_bins,
     "float | str": share,
     "float | int | str": share,
     "tuple[float, float]": (float, float),
-    "float | tuple[float, float]": float,
+    "float | tuple[float, float]": number,
     "FoldChoice": int,
     "Seed": click.IntRange(min=0),
 }

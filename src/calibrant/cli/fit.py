@@ -23,7 +23,7 @@ from calibrant.cli._latest import latest
 from calibrant.cli._methods import BINS, METHODS, STATED, VALUE, WORK, Settings
 from calibrant.cli._output import print_json
 from calibrant.cli._report import is_page
-from calibrant.cli._signature import interval_names, words_of
+from calibrant.cli._signature import interval_names, number, words_of
 from calibrant.cli._signs import on_first_rows, on_time, signs_of
 from calibrant.cli._target import check_target
 from calibrant.text.numbers import rows
@@ -90,7 +90,10 @@ _FEW_ROWS = 10  # per bin: fewer pilot rows are probably a mistake
 )
 @option.seed(WORK)
 @click.option(
-    "--require-epsilon", type=float, metavar="E", help="Exit with 1 if epsilon is larger than this."
+    "--require-epsilon",
+    type=number,
+    metavar="E",
+    help="Exit with 1 if epsilon is larger than this.",
 )
 @option.classes
 @option.overwrite

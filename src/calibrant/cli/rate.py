@@ -11,7 +11,7 @@ from calibrant.cli._input import files
 from calibrant.cli._output import print_json, saved
 from calibrant.cli._report import is_page, shown_names, write_report
 from calibrant.cli._show import result_json, show
-from calibrant.cli._signature import Declared, words_of
+from calibrant.cli._signature import Declared, number, words_of
 from calibrant.cli._target import check_target
 from calibrant.text.numbers import counted, plain
 
@@ -47,7 +47,7 @@ _ROLES = ("score", "label", "group", "segment", "order")
 )
 @click.option(
     "--at-least",
-    type=float,
+    type=number,
     metavar="RATE",
     help=(
         "Exit with 0 if the rate is shown to be at least this, with 1 if that is refuted, "
@@ -56,7 +56,7 @@ _ROLES = ("score", "label", "group", "segment", "order")
 )
 @click.option(
     "--at-most",
-    type=float,
+    type=number,
     metavar="RATE",
     help="The same for a rate that must be at most this, such as the share of bad answers.",
 )

@@ -87,7 +87,7 @@ _SEED = 0  # of a new store, so that the same lines give the same answer
     help="Field of label times.",
 )
 @click.option("--segment", metavar="FIELD", help="Field of segments. Default: as in fit.")
-@option.output("Drift report: an HTML page with epsilon over time.")
+@option.output("Drift report: an HTML page with epsilon over time. Replaces an existing file.")
 @option.confidence(_MONITOR)
 @option.common
 def command(lines: str, output: str | None, once: bool, as_json: bool, **options: Any) -> int:

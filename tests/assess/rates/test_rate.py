@@ -406,3 +406,13 @@ def test_a_share_of_bad_items_is_wrongly_shown_in_at_most_alpha_half(bad, most) 
         assert shown > 150
     else:
         assert stats.binom.sf(shown - 1, 200, most) > 0.01
+
+
+@pytest.mark.parametrize("labels", [np.linspace(0, 1, 20), [0, 1] * 10, ["good", "bad"] * 10])
+def test_swapped_scores_and_labels_are_asked_about(labels) -> None:
+    few = [1.0, 0.0] + [math.nan] * 18
+    with pytest.raises(InvalidValueError, match="are the scores and labels swapped"):
+        rate(labels, few)
+    with pytest.raises(InvalidValueError) as caught:
+        rate(few, few)
+    assert "swapped" not in str(caught.value)

@@ -24,6 +24,7 @@ UNLABELLED = -1
 """The code of an item without a label."""
 
 _NUMBERS = (0, 1)
+_SWAPPED = "are the scores and labels swapped? Only labels may be missing"
 _SEVERAL = "leave an entry empty where nobody looked, and merge other classes into these two"
 
 
@@ -87,7 +88,12 @@ def read_items(
     pos_label: Hashable,
 ) -> tuple[Items, Any]:
     """The items, and the positive label."""
-    found = read_scores(scores)
+    try:
+        found = read_scores(scores)
+    except InvalidValueError as error:
+        if _are_swapped(y, scores):
+            raise replace(error, advice=_SWAPPED) from None
+        raise
     entries, present = _entries(y)
     check_same_length(found.values, entries)
     if not present.any():
@@ -114,6 +120,13 @@ def read_items(
     if isinstance(positive, float) and positive.is_integer():
         positive = int(positive)
     return items, positive
+
+
+def _are_swapped(y: ArrayLike | None, scores: ArrayLike | None) -> bool:
+    """Whether scores are missing and labels are not: the other way round is usual."""
+    if scores is None or getattr(scores, "ndim", 1) != 1:
+        return False
+    return bool(_entries(y)[1].all() and not _entries(scores)[1].all())
 
 
 def _entries(y: ArrayLike | None) -> tuple[NDArray[Any], BoolArray]:

@@ -47,16 +47,18 @@ def audit_page(inputs: Inputs, made: Made, sizes: MostShown) -> Page:
     title = names.name_of(inputs.title or _DEFAULT_TITLE, 160)
     statements = [_audit_statement(audit)]
     statements.append(_guarantee_statement(guarantee))
+    plainly = [in_short(audit)]
     copied = [to_copy(audit)]
     if audit.by_attributes is not None:
         copied.append(audit.by_attributes.sentence)
     if guarantee is not None:
+        plainly.append(in_short(guarantee))
         copied.append(to_copy(guarantee))
     return Page(
         title=title,
         eyebrow=_DEFAULT_TITLE if inputs.title else None,
         statements=tuple(statements),
-        to_copy=" ".join(copied),
+        to_copy=(*filter(None, plainly), " ".join(copied)),
         numbers=tuple(_numbers(audit, guarantee)),
         sections=tuple(_sections(inputs, made, sizes)),
         warnings=tuple(inputs.warnings),

@@ -50,7 +50,7 @@ class Page:
     title: str
     eyebrow: str | None
     statements: tuple[Headed, ...]
-    to_copy: str
+    to_copy: tuple[str, ...]
     sections: tuple[Section, ...]
     numbers: tuple[KeyNumber, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -57,7 +57,7 @@ def result_page(inputs: Inputs, made: Made, sizes: MostShown, beside: Beside) ->
         title=title,
         eyebrow=name if inputs.title else "calibrant report",
         statements=(said,),
-        to_copy=to_copy(found, beside.sentence),
+        to_copy=(*([short] if short else []), to_copy(found, beside.sentence)),
         numbers=tuple(numbers_of(found)),
         sections=tuple(_sections(inputs, made, sizes, beside)),
         warnings=tuple(inputs.warnings),
