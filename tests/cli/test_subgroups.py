@@ -101,7 +101,7 @@ def test_the_report_marks_what_is_proved(calibrant: Callable, off: Path, tmp_pat
     text = page.read_text("utf-8")
     assert text.count('class="proved low"') == 1
     assert text.count('class="proved high"') == 1
-    assert "Subgroup old = " in text
+    assert "In old = " in text
     without = tmp_path / "plain.html"
     calibrant("audit", off, "--score", "p", "--label", "y", "-o", without)
     assert 'class="forest"' not in without.read_text("utf-8")
