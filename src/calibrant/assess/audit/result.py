@@ -245,7 +245,7 @@ class Audit(Result, Bounds):
         band = self.monotone
         if band is None:
             return None
-        alone = f"{numbers.percent(band.confidence_level)} confidence on its own"
+        alone = f"a separate statement, with {numbers.percent(band.confidence_level)} confidence"
         if band.refutation_ is not None:
             return f"the rate falls somewhere as the score rises ({alone}): {band.refutation_}"
         found = band.largest_error() or "no single score is proved to be off"
