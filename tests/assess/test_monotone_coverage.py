@@ -518,7 +518,7 @@ def test_audit_says_what_is_known_about_single_scores() -> None:
     assert finding.limit >= finding.score**2
     assert f"at scores near {finding.score:.3g} the rate is at most" in str(report)
     calibrated = audit((rng.uniform(size=10_000) < scores).astype(int), scores, monotone=True)
-    assert "no single score is proved off" in str(calibrated)
+    assert "no single score is proved to be off" in str(calibrated)
     assert audit(y, scores).monotone is None
     assert "does not fall" not in str(audit(y, scores))
 

@@ -273,7 +273,7 @@ def test_a_planted_subgroup_is_found_named_and_measured_and_its_relatives_are_fo
     assert finding.rate_limit == pytest.approx(finding.tested_score + finding.error)
     assert f"predicted {finding.tested_score:.3f}".rstrip("0") in finding.text
     assert 0.15 < found.subgroups_upper_bound < 0.25
-    assert finding.text.rstrip(".") in str(found)
+    assert f"in {finding.clause}" in str(found)
 
 
 @pytest.mark.broad
@@ -495,7 +495,7 @@ def test_scores_that_are_next_to_nothing_are_off_and_told_in_plain_numbers(small
 
 def test_a_single_relative_is_named_and_a_single_subgroup_counted_as_one():
     finding = SubgroupFinding("a", "scores too low", 100, 0.2, 0.4, 0.0, also=("b",))
-    assert finding.text.endswith("; 1 more subgroup is proved off in the same direction (b).")
+    assert finding.text.endswith("; 1 more subgroup is proved to be off in the same direction (b).")
     alone = audit([0, 1, 1], [0.1, 0.5, 0.7], attributes={"a": ["x"] * 3}).by_attributes
     assert "among 1 subgroup of 3 rows" in alone.sentence
 
@@ -513,14 +513,14 @@ def test_a_sentence_keeps_the_rows_tested_and_all_rows_apart():
     assert one.rate == pytest.approx(y[side].mean())
     assert numbers.nearest(one.tested_score) != numbers.nearest(one.mean_score)
     tested = (
-        f"predicted {numbers.nearest(one.tested_score)}, true rate at most"
-        f" {numbers.upper(one.rate_limit)} in the {one.tested_rows:,} rows tested"
+        f"the {one.tested_rows:,} rows tested (predicted {numbers.nearest(one.tested_score)}) have a"
+        f" true rate of at most {numbers.upper(one.rate_limit)}"
     )
     every = (
-        f"(all {one.n_rows:,} rows: predicted {numbers.nearest(one.mean_score)}, observed rate"
-        f" {numbers.nearest(one.rate)})"
+        f"(predicted {numbers.nearest(one.mean_score)}, observed rate {numbers.nearest(one.rate)} in"
+        f" {one.n_rows:,} rows)"
     )
-    assert f"side = True: {tested} {every}" in one.text
+    assert f"In side = True {every}, {tested}" in one.text
 
 
 def test_the_number_of_subgroups_counts_those_that_a_finding_explains():
@@ -529,13 +529,14 @@ def test_the_number_of_subgroups_counts_those_that_a_finding_explains():
     others = [SubgroupFinding(name, "scores too low", 9, 0.2, 0.4, 0.0) for name in "defa"]
     found = replace(alone, p_value=0.001, findings=(first, *others))
     assert found.n_off == 6
-    assert found.sentence.startswith("6 subgroups are proved off (p = 0.001): a: ")
-    assert "; 2 more subgroups are proved off in the same direction (such as b); d: " in (
+    sure = "proved to be off (p = 0.001), with 95% confidence"
+    assert found.sentence.startswith(f"6 subgroups are {sure}: in a (")
+    assert "; 2 more subgroups are proved to be off in the same direction (such as b); in d (" in (
         found.sentence
     )
-    assert "; and 1 more, with 95% confidence" in found.sentence
+    assert "; and 1 more. " in found.sentence
     one = replace(alone, p_value=0.001, findings=(others[0],))
-    assert one.sentence.startswith("One subgroup is proved off (p = 0.001): d: ")
+    assert one.sentence.startswith(f"One subgroup is {sure}: in d (")
 
 
 def test_in_a_population_the_error_is_told_and_no_limit_of_the_rate():
@@ -544,7 +545,7 @@ def test_in_a_population_the_error_is_told_and_no_limit_of_the_rate():
     leader = found.subgroups[0]
     assert leader.error > 0.0
     assert leader.rate_limit is None
-    assert f"true rate higher by at least {numbers.lower(leader.error)}" in leader.text
+    assert f"the true rate is higher by at least {numbers.lower(leader.error)}" in leader.text
 
 
 def test_the_same_rows_give_the_same_answer():

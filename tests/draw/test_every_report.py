@@ -240,7 +240,7 @@ def test_a_subgroup_that_is_off_is_in_every_part_of_the_report() -> None:
         if node.attributes["aria-labelledby"] == "knowledge-title"
     )
     assert "These rows prove no error" not in known.text
-    assert "2 subgroups are proved off" in known.text
+    assert "2 subgroups are proved to be off" in known.text
     assert "The audit of score ranges, over all rows, proves no error." in known.text
 
 

@@ -123,9 +123,9 @@ def test_a_subgroup_that_is_off_is_named_first() -> None:
     assert "too high" in worst.direction or "too low" in said
     (shown,) = numbers(said)
     assert 0.9 * worst.error <= shown <= worst.error
-    assert "1 more subgroup is proved off" in said
+    assert "1 more subgroup is proved to be off" in said
     assert headline(found).tag == "Proved miscalibrated in a subgroup"
-    assert "but some subgroup is proved off" in found.sentence
+    assert "but some subgroup is proved to be off" in found.sentence
     unnamed = replace(found, by_attributes=replace(found.by_attributes, findings=()))
     assert "do not show which" in in_short(unnamed)
 

@@ -77,7 +77,7 @@ def test_guarantees(kind: type, seed: int, capsys: pytest.CaptureFixture) -> Non
     check_upper(after("true rate of class 1 is within ", found.sentence), found.stated.epsilon)
     if kind is AnchoredCalibrator and upper(found.average_epsilon) != upper(found.stated.epsilon):
         check_upper(
-            after("over the population in these regions, it is within ", found.details),
+            after("over the population in these regions, the distance is at most ", found.details),
             found.average_epsilon,
         )
     show_guarantee(fitted)

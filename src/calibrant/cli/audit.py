@@ -86,7 +86,8 @@ _attributes = option.together(
 @option.scale
 @_AUDIT.option(
     "tolerance",
-    "Ignore errors up to this size: call scores miscalibrated only if they are proved off by more.",
+    "Ignore errors up to this size: call scores miscalibrated only if they are proved to be off by"
+    " more.",
     metavar="SIZE",
 )
 @click.option(

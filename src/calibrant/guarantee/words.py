@@ -106,7 +106,9 @@ def _on_averages(guarantee: "Guarantee") -> tuple[str, ...]:
     average = upper(guarantee.average_epsilon)
     said = []
     if average != upper(guarantee.stated.epsilon):
-        said.append(f"Averaged over the population in these regions, it is within {average}.")
+        said.append(
+            f"Averaged over the population in these regions, the distance is at most {average}."
+        )
     if guarantee.statement.falls:
         said.append("Predictions fall as the score rises, because the rate does.")
     said.append(

@@ -245,10 +245,10 @@ class Audit(Result, Bounds):
         band = self.monotone
         if band is None:
             return None
-        alone = f"{numbers.percent(band.confidence_level)} confidence on its own"
+        alone = f"a separate statement, with {numbers.percent(band.confidence_level)} confidence"
         if band.refutation_ is not None:
             return f"the rate falls somewhere as the score rises ({alone}): {band.refutation_}"
-        found = band.largest_error() or "no single score is proved off"
+        found = band.largest_error() or "no single score is proved to be off"
         return f"if the rate does not fall as the score rises ({alone}): {found}"
 
     @property
@@ -303,7 +303,9 @@ class Audit(Result, Bounds):
         ):
             return sentence(f"{verdict}, {basis}")
         if self.by_attributes is not None and self.by_attributes.is_any_off:
-            return sentence(f"{verdict} over all rows, but some subgroup is proved off, {basis}")
+            return sentence(
+                f"{verdict} over all rows, but some subgroup is proved to be off, {basis}"
+            )
         aim = f"within {self.tolerance:g}" if self.tolerance else "calibrated"
         level = numbers.percent(round(1.0 - self.confidence_level, 12))
         basis = f"tested at the {level} level on {self.basis}"

@@ -72,30 +72,31 @@ class SubgroupFinding:
     @property
     def text(self) -> str:
         """The finding in words."""
-        return f"{self.subgroup}: {self._proved()}{self._others()}."
+        return f"In {self.clause}."
+
+    @property
+    def clause(self) -> str:
+        """The finding in words, to follow the word "in" within a sentence."""
+        score = numbers.nearest(self.mean_score)
+        seen = f"predicted {score}, observed rate {numbers.nearest(self.rate)}"
+        where = f"{self.subgroup} ({seen} in {numbers.rows(self.n_rows)})"
+        return f"{where}, {self._proved()}{self._others()}"
 
     def _proved(self) -> str:
         too_low = self.direction == TOO_LOW
-        predicted = f"predicted {numbers.nearest(self.mean_score)}"
-        seen = f"observed rate {numbers.nearest(self.rate)}"
         if self.tested_score is None:
             side = "above" if too_low else "below"
-            in_all = f"{seen} in {numbers.rows(self.n_rows)}"
-            return f"{predicted}, the true rate of some rows is {side} their score ({in_all})"
-        if self.rate_limit is None:
-            side = "higher" if too_low else "lower"
-            in_all = f"{seen} in {numbers.rows(self.n_rows)}"
-            return (
-                f"{predicted}, true rate {side} by at least {numbers.lower(self.error)} ({in_all})"
-            )
+            return f"some rows have a true rate {side} their score"
         limit = self.rate_limit
+        if limit is None:
+            side = "higher" if too_low else "lower"
+            return f"the true rate is {side} by at least {numbers.lower(self.error)}"
         at_limit = (
             f"at least {numbers.lower(limit)}" if too_low else f"at most {numbers.upper(limit)}"
         )
-        tested = f"predicted {numbers.nearest(self.tested_score)}, true rate {at_limit}"
-        in_tested = f"in the {numbers.rows(self.tested_rows)} tested"
-        in_all = f"all {numbers.rows(self.n_rows)}: {predicted}, {seen}"
-        return f"{tested}{self._ratio()} {in_tested} ({in_all})"
+        rows = numbers.rows(self.tested_rows)
+        tested = f"the {rows} tested (predicted {numbers.nearest(self.tested_score)})"
+        return f"{tested} have a true rate of {at_limit}{self._ratio()}"
 
     def _ratio(self) -> str:
         ratio = self.ratio_limit
@@ -109,7 +110,7 @@ class SubgroupFinding:
         if not self.also:
             return ""
         verb = "is" if len(self.also) == 1 else "are"
-        more = f"{numbers.counted(len(self.also), 'more subgroup')} {verb} proved off"
+        more = f"{numbers.counted(len(self.also), 'more subgroup')} {verb} proved to be off"
         such_as = "" if len(self.also) == 1 else "such as "
         return f"; {more} in the same direction ({such_as}{self.also[0]})"
 

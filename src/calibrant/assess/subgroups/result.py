@@ -129,30 +129,27 @@ class SubgroupAudit(Result):
 
     @property
     def n_off(self) -> int:
-        """The number of subgroups that are proved off, with those that a finding explains."""
+        """The number of subgroups that are proved to be off, with those that a finding explains."""
         return len(_names(self.findings))
 
     @property
     def sentence(self) -> str:
         """What is off, and by how much anything can be off at most."""
-        confidence = f"{numbers.percent(self.confidence_level)} confidence"
-        return f"{self._off()}, with {confidence}. {self.bound_sentence}"
+        return f"{self._off()}. {self.bound_sentence}"
 
     def _off(self) -> str:
         subgroups = numbers.counted(self.n_subgroups, "subgroup")
         searched = f"{subgroups} of {numbers.rows(self.n_rows)}"
+        sure = f"{self._p_words()}, with {numbers.percent(self.confidence_level)} confidence"
         if not self.is_any_off:
-            return f"No subgroup is proved off among {searched}{self._p_words()}"
+            return f"No subgroup is proved to be off among {searched}{sure}"
         if not self.findings:
-            return (
-                f"Some subgroup is off among {searched}{self._p_words()}, though it is not proved"
-                " which"
-            )
-        said = "; ".join(finding.text.rstrip(".") for finding in self.findings[:_SAID])
+            return f"Some subgroup is off among {searched}{sure}, but it is not proved which"
+        said = "; ".join(f"in {finding.clause}" for finding in self.findings[:_SAID])
         left = self.n_off - len(_names(self.findings[:_SAID]))
         more = f"; and {left:,} more" if left > 0 else ""
         subject = "One subgroup is" if self.n_off == 1 else f"{self.n_off:,} subgroups are"
-        return f"{subject} proved off{self._p_words()}: {said}{more}"
+        return f"{subject} proved to be off{sure}: {said}{more}"
 
     def _p_words(self) -> str:
         return "" if self.p_value is None else f" (p = {numbers.nearest(self.p_value)})"
@@ -167,9 +164,10 @@ class SubgroupAudit(Result):
         if ratios is not None:
             relative = f", and true rates are {numbers.limits(*ratios)} times the predicted ones"
         return (
-            f"With {numbers.percent(self.confidence_level)} confidence on its own, no subgroup of"
-            f" up to {numbers.counted(self.order, 'attribute')} and at least {share} of rows is off"
-            f" by more than {numbers.upper(self.upper_bound)} in the {of_what}{relative}."
+            f"As a separate statement, with {numbers.percent(self.confidence_level)} confidence, no"
+            f" subgroup defined by up to {numbers.counted(self.order, 'attribute')} and with at"
+            f" least {share} of the rows is off by more than {numbers.upper(self.upper_bound)} in"
+            f" the {of_what}{relative}."
         )
 
     @property

@@ -77,7 +77,7 @@ def _audit_statement(audit: Audit) -> Headed:
         details.append(audit.worst.text(audit.noun))
     if audit.broadest:
         details.append(audit.broadest.in_region(audit.n_rows))
-    details.extend(f"Subgroup {finding.text}" for finding in audit.subgroups[:1])
+    details.extend(finding.text for finding in audit.subgroups[:1])
     return Headed(*headline(audit), verdict, tuple(details))
 
 
@@ -132,7 +132,7 @@ def _numbers(audit: Audit, guarantee: Guarantee | NoGuarantee | None) -> Iterato
 
 
 def _subgroup_numbers(found: SubgroupAudit) -> Iterator[KeyNumber]:
-    """How many subgroups are proved off, the proved error of the first, and the largest possible."""
+    """How many subgroups are off, the proved error of the first, and the largest possible error."""
     proved = f"{found.n_off:,}"
     if found.is_any_off and not found.findings:
         proved = "some"

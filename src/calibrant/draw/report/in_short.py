@@ -129,7 +129,8 @@ def _of_subgroups(found: Any) -> str:
         )
     worst = found.findings[0]
     left = found.n_off - 1
-    more = f" {counted(left, 'more subgroup is', 'more subgroups are')} proved off." if left else ""
+    others = counted(left, "more subgroup is", "more subgroups are")
+    more = f" {others} proved to be off." if left else ""
     part = worst.subgroup if worst.subgroup == "all rows" else f"the subgroup {worst.subgroup}"
     whose = f"scores of {part} are {_side(worst)}"
     if not worst.tested_rows:
@@ -226,7 +227,8 @@ def _of_rate(found: Any) -> str | None:
 def _of_plan(found: Any) -> str | None:
     size = f"{points(upper(found.epsilon))} of the true rate"
     within = f"within {size}"
-    ranges = f"the prediction in each of {found.n_bins:,} score ranges is"
+    each = f"prediction in each of {found.n_bins:,} score ranges"
+    ranges = f"the {each} is"
     sure = f"({percent(found.confidence_level)} confidence)"
     chance = f"The probability of reaching this is at least {percent(found.probability)}"
     if found.group_size is not None:
@@ -238,9 +240,9 @@ def _of_plan(found: Any) -> str | None:
         )
     if found.calibrator == "AnchoredCalibrator":
         return (
-            f"Label {found.n:,} rows drawn at random, and in about 9 of 10 fits {ranges} {within}"
-            f" {sure}, if the rate rises smoothly and clearly with untied scores. This is an"
-            " estimate."
+            f"Label {found.n:,} rows drawn at random, and in about 9 of 10 fits the average {each}"
+            f" will be guaranteed {sure} to be {within}, if the rate rises smoothly and clearly"
+            " with untied scores. This is an estimate."
         )
     supposed = "if no scores are tied"
     if found.base_rate is not None:
