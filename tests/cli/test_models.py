@@ -34,7 +34,7 @@ def test_the_numbers_are_those_of_python(rows: dict[str, np.ndarray], calibrant:
     assert found["differences"] == expected.to_dict()["differences"]
     assert found["n_rows"] == 3_000
     told = calibrant("compare-models", "two.parquet", *COLUMNS).out
-    assert told.startswith("'new' is better than 'old', by ")
+    assert told.startswith("'new' is better than 'old': its Brier score is lower by ")
     assert "\n\n'new' is better than 'old', with 95% confidence" in told
     assert "proved" in told
     assert "asymptotic" in told
