@@ -71,11 +71,11 @@ def _share_for(text: str) -> str:
     >>> _share_for("90%")
     ': write 0.9 for 90%'
     """
-    number = text.strip().removesuffix("%")
     try:
-        return f": write {float(number) / 100:g} for {float(number):g}%"
+        percentage = float(text.strip().removesuffix("%"))
     except ValueError:
         return ""
+    return f": write {percentage / 100:g} for {percentage:g}%"
 
 
 _KINDS: dict[str, Any] = {
