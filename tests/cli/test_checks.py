@@ -383,7 +383,7 @@ def test_audit_passes_its_check_where_errors_are_within_the_tolerance(
     assert failed.out.split("\n\n")[1].startswith("Proved off by more than 0.01, by at least 0.")
     passed = calibrant(*command, "0.3", "--overwrite", "-o", "audit.html")
     assert passed.code == 0
-    assert "do not show that the scores are wrong by more than 30 points" in passed.out
+    assert "do not show that the scores are wrong by more than 30 percentage points" in passed.out
     assert passed.out.split("\n\n")[1].startswith(
         "Not proved off by more than 0.3, with 95% confidence"
     )
