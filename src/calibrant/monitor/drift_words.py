@@ -13,7 +13,9 @@ _ROWS = (
     "which rows form a batch does not depend on labels",
 )
 AT_MATURITY = "labels count as known at the age of maturity"
-_AS_IN_CALIBRATION = "labels were counted in the same way in calibration, and unknown ones as negative"
+_AS_IN_CALIBRATION = (
+    "labels were counted in the same way in calibration, and unknown ones as negative"
+)
 
 
 def calm_words(watched: Watched, test: PooledRates | RankedUnits, unit: str) -> str:
