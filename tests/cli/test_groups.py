@@ -269,7 +269,9 @@ def test_plan_takes_the_size_of_groups(calibrant: Any) -> None:
     expected = plan(epsilon=0.1, n_bins=5, group_size=10, icc=0.3)
     assert answer.code == 0
     assert answer.json["n"] == expected.n
-    assert answer.json["sentence"] == expected.sentence.replace("BinningCalibrator", "--method binning")
+    assert answer.json["sentence"] == expected.sentence.replace(
+        "BinningCalibrator", "--method binning"
+    )
     alone = calibrant("plan", "--epsilon", "0.1", "--icc", "0.3")
     assert alone.code == 2
     assert "--icc must be given with --group-size" in alone.err
