@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibrant import BinningCalibrator, save_model
+from calibrant import BinningCalibrator, load_model, save_model
+from calibrant.cli import watch
 
 
 @pytest.fixture
@@ -90,6 +91,17 @@ def test_two_new_stores_give_the_same_answer_to_the_same_lines(
     second = calibrant(*WATCH, "--once", "--json")
     assert json.loads(first.out)["tests"][0]["log_evidence"] > 10.0
     assert first.out == second.out
+
+
+def test_another_model_draws_other_random_numbers(tmp_path: Path) -> None:
+    seeds = []
+    for positives in (3, 4):
+        labels = np.arange(40) < 30 + positives
+        calibrator = BinningCalibrator(n_bins=1, pilot=None).fit(np.linspace(0.1, 0.9, 40), labels)
+        for name in ("one.json", "again.json"):
+            save_model(calibrator, tmp_path / name, overwrite=True)
+            seeds.append(watch._seed(load_model(tmp_path / name)))
+    assert seeds[0] == seeds[1] != seeds[2] == seeds[3]
 
 
 def test_a_score_of_another_scale_is_counted_and_told(folder: Path, calibrant: Any) -> None:

@@ -20,11 +20,11 @@ from calibrant.cli._target import InputPath, OutputPath
 from calibrant.text.numbers import upper
 
 if TYPE_CHECKING:
+    from calibrant.answers.model_file import Model
     from calibrant.monitor import Monitor, MonitorSnapshot
 
 _MONITOR = Declared("monitor.durable", "Monitor.__init__")
 _OLD = 3  # days without an event before a warning
-_SEED = 0  # of a new store, so that the same lines give the same answer
 
 
 @option.command("Watch a model in production.")
@@ -111,7 +111,7 @@ def command(lines: str, output: str | None, once: bool, as_json: bool, **options
     model = read_model(options["model"])
     fields = _fields(model.columns, options)
     settings = _MONITOR.arguments(options)
-    monitor = Monitor(options["store"], model, **settings, random_state=_SEED)
+    monitor = Monitor(options["store"], model, **settings, random_state=_seed(model))
     events = EventFile(lines)
     with monitor, closing(events):
         try:
@@ -130,6 +130,14 @@ def command(lines: str, output: str | None, once: bool, as_json: bool, **options
         if output is not None:
             saved(output)
     return 1 if once and found.alarm else 0
+
+
+def _seed(model: "Model") -> int:
+    """The seed of a new store: the same lines give the same answer, and another model, fitted to
+    other rows, other draws. With one seed for all, false alarms of different models would not be
+    independent.
+    """
+    return int(model.fingerprint[:12], 16)
 
 
 def _fields(columns: Any, options: dict[str, Any]) -> Fields:
