@@ -62,9 +62,9 @@ def draft_of(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterat
     place = os.path.realpath(path)
     folder, file_name = os.path.split(place)
     _remove_old_drafts(folder, file_name)
-    with _new_draft(folder, file_name) as file:
-        draft = file.name
-        try:
+    draft = os.path.join(folder, f".{file_name}.{secrets.token_hex(6)}.tmp")
+    try:  # before there is a draft, because a signal may come at any moment
+        with _new_draft(draft) as file:
             yield Path(draft)
             os.fsync(file.fileno())
             if fcntl is None:
@@ -76,9 +76,9 @@ def draft_of(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterat
                 os.replace(draft, place)
             else:
                 _move_to_free_place(draft, place, os.fspath(path))
-        finally:
-            with suppress(FileNotFoundError):
-                os.unlink(draft)
+    finally:
+        with suppress(OSError):  # it was moved, or could not be made
+            os.unlink(draft)
     _flush_folder(folder)
 
 
@@ -110,16 +110,25 @@ def check_place(path: str | os.PathLike[str], *, overwrite: bool) -> None:
         raise _exists(name)
 
 
-def _new_draft(folder: str, file_name: str) -> BinaryIO:
-    """An empty file with a new name, locked as long as it is open and this process lives."""
+def _new_draft(name: str) -> BinaryIO:
+    """A new, empty file, locked as long as it is open and this process lives."""
     while True:
-        file = open(os.path.join(folder, f".{file_name}.{secrets.token_hex(6)}.tmp"), "xb")  # noqa: SIM115
-        with suppress(OSError):  # a file system without locks
-            if fcntl is not None:
-                fcntl.flock(file, fcntl.LOCK_EX)
-        if os.path.exists(file.name):  # else it was taken for an old draft before it was locked
-            return file
+        file = open(name, "xb")  # noqa: SIM115
+        try:
+            _lock(file)
+            if os.path.exists(name):  # else it was taken for an old draft before it was locked
+                return file
+        except BaseException:
+            file.close()
+            raise
         file.close()
+
+
+def _lock(file: BinaryIO) -> None:
+    """Lock a file, where the system has locks."""
+    with suppress(OSError):  # a file system without locks
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def _remove_old_drafts(folder: str, file_name: str) -> None:

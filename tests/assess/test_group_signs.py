@@ -37,7 +37,7 @@ def test_an_id_that_repeats_is_named_with_the_setting_that_helps():
     (sign,) = signs_in(scored(table, score="p", label="y"))
     assert (sign.kind, sign.column) == ("repeated id", "patient_id")
     assert "group='patient_id'" in str(sign)
-    assert f"{np.unique(table['patient_id']).size:,} values" in str(sign)
+    assert f"{np.unique(table['patient_id']).size:,} different values" in str(sign)
 
 
 @pytest.mark.parametrize("as_text", [False, True])

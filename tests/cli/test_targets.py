@@ -312,6 +312,21 @@ class TestDrafts:
         assert strange.name in drafts(tmp_path)
         assert len(drafts(tmp_path)) == 2  # the draft of another file is left too
 
+    def test_a_draft_is_removed_if_a_signal_comes_just_after_it_was_made(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        made = []
+
+        def stopped(file: Any, operation: int) -> None:
+            made.extend(drafts(tmp_path))
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("calibrant._file.fcntl.flock", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            write_file(b"whole", tmp_path / "a.csv")
+        assert len(made) == 1
+        assert os.listdir(tmp_path) == []
+
     def test_drafts_of_living_writers_are_kept(self, tmp_path: Path) -> None:
         target = tmp_path / "a.csv"
         command = [sys.executable, "-c", KILLED, str(target), "wait"]
