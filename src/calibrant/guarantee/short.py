@@ -32,7 +32,7 @@ def proved_sentence(guarantee: "Guarantee") -> str:
     """What is proved, with its assumption, whatever the caveats are.
 
     If the sentence is too long, it does not name the class; if it still is, it leaves out the
-    regions without relative limits. The details include both.
+    regions without relative limits, and then how groups are weighted. The details include all.
     """
     opening = (
         f"With {percent(guarantee.confidence_level)} confidence,"
@@ -47,6 +47,8 @@ def proved_sentence(guarantee: "Guarantee") -> str:
         said = f"{opening}{_claim(guarantee, shorter)}."
     if n_words(said) > MOST_WORDS:
         said = f"{opening}{_claim(guarantee, shorter, elsewhere=False)}."
+    if n_words(said) > MOST_WORDS:
+        said = f"{opening}{_claim(guarantee, shorter, elsewhere=False, counting=False)}."
     return said
 
 
@@ -110,9 +112,13 @@ def assumption_of(statement: Statement) -> str:
     return "if P(class | inputs) is unchanged and weights are the density ratio"
 
 
-def _claim(guarantee: "Guarantee", event: str, *, elsewhere: bool = True) -> str:
+def _claim(
+    guarantee: "Guarantee", event: str, *, elsewhere: bool = True, counting: bool = True
+) -> str:
     stated = guarantee.stated
-    rate = f"{rate_of(guarantee.statement)}{event}{counting_of(guarantee.statement)}"
+    rate = f"{rate_of(guarantee.statement)}{event}"
+    if counting:
+        rate += counting_of(guarantee.statement)
     prediction = prediction_of(guarantee)
     number = stated.kept.size
     each = f"in each of {counted(number, noun_of(guarantee))}"
