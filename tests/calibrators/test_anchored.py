@@ -21,9 +21,12 @@ from calibrant.calibrators import VennBinningCalibrator
 from calibrant.calibrators.anchored.curve_choice import NAMED, _rising
 from calibrant.calibrators.anchored.fine_cells import Grid, grid_ranks
 from calibrant.calibrators.anchored.pieces import interpolate, simplified
+from calibrant.calibrators.anchored.pilot_rows import knot_scores
+from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.tally import ScoreCounts
 from calibrant.errors import InvalidValueError
 from calibrant.limits.kolmogorov import kolmogorov_distance
+from calibrant.params.random import RandomSource
 from calibrant.sample.reader import read_rows
 from calibrant.text.numbers import upper
 
@@ -443,3 +446,52 @@ def test_predictions_take_few_copies_of_the_scores(
     finally:
         tracemalloc.stop()
     assert peak <= most * many.nbytes
+
+
+def test_the_number_of_threads_does_not_change_a_curve_with_many_regions(monkeypatch):
+    scores, y = draw(20_000)
+    found = []
+    for cores in (1, 4):
+        monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
+        found.append(AnchoredCalibrator(150).fit(scores, y).to_dict())
+    assert found[0] == found[1]
+
+
+def test_every_sixty_four_regions_bet_in_an_order_of_their_own(monkeypatch):
+    seen = []
+    original = RandomSource.for_purpose
+
+    def recorded(source, purpose):
+        seen.append(purpose)
+        return original(source, purpose)
+
+    monkeypatch.setattr(RandomSource, "for_purpose", recorded)
+    AnchoredCalibrator(150).fit(*draw(20_000))
+    orders = {purpose for purpose in seen if purpose.startswith("order of bets")}
+    other = {f"order of bets from region {first}" for first in (64, 128)}
+    assert orders == {"order of bets"} | other
+
+
+def test_of_very_many_pilot_rows_some_at_equal_steps_choose_the_knots(monkeypatch, tmp_path):
+    scores, y = draw(4_000)
+    scores = np.round(scores, 2)
+    whole = AnchoredCalibrator().fit(scores, y)
+    monkeypatch.setattr("calibrant.calibrators.anchored.half_curves.MOST_PILOT", 100)
+    few = AnchoredCalibrator().fit(scores, y)
+    assert few.guarantee_.n_rows == whole.guarantee_.n_rows
+    np.testing.assert_array_equal(few.partition_.edges, whole.partition_.edges)
+    assert few.to_dict() != whole.to_dict()
+    pq.write_table(pa.table({"s": scores, "y": y}), tmp_path / "rows.parquet")
+    data = scored(tmp_path / "rows.parquet", score="s", label="y")
+    assert AnchoredCalibrator().fit(data).guarantee_.epsilon == few.guarantee_.epsilon
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_knots_are_as_precise_as_scores(kind):
+    scores, y = draw(500)
+    rows = ScoreCounts.of(scores.astype(kind), y)
+    part = ScorePartition(np.array([0.5]))
+    knots = knot_scores(part, rows, rows.scores, 20, is_tied=False)
+    is_single = knots.astype(np.float32) == knots
+    assert knots.min() > 0.0
+    assert is_single.all() == (kind is np.float32)

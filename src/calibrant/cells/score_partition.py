@@ -253,7 +253,9 @@ class ScorePartition(Bins):
         n_bins. Then the smallest bin is joined to its smaller neighbour while it has less than 0.8
         n / n_bins rows.
         """
-        ordered = np.sort(scores.astype(np.float64, copy=False))
+        ordered = scores.astype(np.float64, copy=False)
+        if (ordered[1:] < ordered[:-1]).any():  # those drawn on a GPU are sorted already
+            ordered = np.sort(ordered)
         is_new = np.ones(ordered.size, dtype=bool)
         np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
         below = np.flatnonzero(is_new)

@@ -48,6 +48,7 @@ from calibrant.kernels._numpy import (
     OutsideLimitsError,
     encode,
     first_nonfinite,
+    in_threads,
     inside,
     over_threads,
 )
@@ -59,6 +60,7 @@ __all__ = [
     "encode",
     "first_nonfinite",
     "follow",
+    "in_threads",
     "inside",
     "look_up",
     "order_statistics",

@@ -4,6 +4,7 @@ buffers; small chunks fit the cache, large ones are for threads.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, TypeAlias, TypeVar
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from calibrant._typing import CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.kernels._grid import CutKeys
 
+Part = TypeVar("Part")
 Result = TypeVar("Result")
 
 # one megabyte of keys: larger chunks leave the cache; with smaller ones the calls themselves take a
@@ -85,15 +87,26 @@ def over_threads(rows: int, threads: int, work: Callable[[slice], Result]) -> li
 
     One slice, unless threads pay off.
     """
-    pieces = threads if rows >= THREAD_ROWS else 1
-    if pieces <= 1:
-        return [work(slice(0, rows))]
+    pieces = max(threads, 1) if rows >= THREAD_ROWS else 1
+    bounds = [rows * piece // pieces for piece in range(pieces + 1)]
+    return in_threads(work, [slice(start, stop) for start, stop in pairwise(bounds)], pieces)
+
+
+def in_threads(
+    work: Callable[[Part], Result], parts: Sequence[Part], threads: int | None = None
+) -> list[Result]:
+    """Results of `work` on each part, in order; one thread per core unless `threads` says how many.
+
+    >>> in_threads(len, ["a", "bc"])
+    [1, 2]
+    """
+    wanted = min(len(parts), (os.cpu_count() or 1) if threads is None else threads)
+    if wanted <= 1:
+        return [work(part) for part in parts]
     from concurrent.futures import ThreadPoolExecutor
 
-    bounds = [rows * piece // pieces for piece in range(pieces + 1)]
-    slices = [slice(start, stop) for start, stop in pairwise(bounds)]
-    with ThreadPoolExecutor(pieces) as pool:
-        return list(pool.map(work, slices))
+    with ThreadPoolExecutor(wanted) as pool:
+        return list(pool.map(work, parts))
 
 
 def first_nonfinite(scores: NDArray[Any]) -> int:

@@ -32,8 +32,11 @@ from calibrant.kernels._triton_nvidia import (
     count_rows,
     counters_of,
     end_counting,
+    fill_shared,
     is_nvidia,
     load_pair,
+    shared_float,
+    shared_short,
 )
 
 __all__ = ["count_groups", "count_knots", "follow", "look_up"]
@@ -59,6 +62,14 @@ _CURVE_BLOCK = 256
 _CURVE_WARPS = 4
 """Rows and warps of a program that evaluates curves. Smaller blocks, because with many cells
 programs wait for memory, and more of them can then run meanwhile.
+"""
+
+_MOST_SHARED_WORDS = 8192
+_SHARED_BLOCK = 1024
+_SHARED_WARPS = 16
+_SHARED_PROGRAMS = 396
+"""The same for curves whose tables are in shared memory: their size, the rows of a program at a
+time, its warps, and how many programs there are, 3 for each multiprocessor of an H200.
 """
 
 # Triton passes numbers to a kernel in single precision, which can hold numbers between these
@@ -159,29 +170,62 @@ def _look_up_kernel(
 
 
 @triton.jit
-def _follow_kernel(
-    scores, rows, ends, outside, grid, cuts, low, scale, last, begins, pairs, found,
-    PAIRS: tl.constexpr, NVIDIA: tl.constexpr, HALVINGS: tl.constexpr, BLOCK: tl.constexpr
+def _follow_line(
+    score, begin, line, at, there, found, PAIRS: tl.constexpr, NVIDIA: tl.constexpr
 ):  # fmt: skip
-    """The value of each score's line; with pairs of offsets, its sum with each, clipped to [0, 1]."""
-    start = tl.program_id(0).to(tl.int64) * BLOCK
-    at = start + tl.arange(0, BLOCK)
-    there = at < rows
-    # scores and values are used once: leave the cache to the lines
-    score = tl.load(scores + at, mask=there, other=0.0, cache_modifier=".cg")
-    score = _checked(score, there, ends, outside, BLOCK)
-    cell = _cell(score, grid, cuts, low, scale, last, HALVINGS)
-    begin = tl.load(begins + cell).to(tl.float64)
-    line = pairs + cell * (2 * PAIRS)
+    """Write the value of a line; with pairs of offsets, its sum with each, clipped to [0, 1]."""
     slope, first = load_pair(line, NVIDIA)
     value = (score.to(tl.float64) - begin) * slope + first
+    # scores and values are used once: leave the cache to the lines
     if PAIRS == 1:
         tl.store(found + at, value, mask=there, cache_modifier=".cs")
     for pair in tl.static_range(PAIRS - 1):
         one, other = load_pair(line + 2 * (pair + 1), NVIDIA)
-        to = found + (at * (PAIRS - 1) + pair) * 2
+        to = found + (at.to(tl.int64) * (PAIRS - 1) + pair) * 2
         tl.store(to, _rate(value + one), mask=there, cache_modifier=".cs")
         tl.store(to + 1, _rate(value + other), mask=there, cache_modifier=".cs")
+
+
+@triton.jit
+def _follow_kernel(
+    scores, rows, ends, outside, grid, cuts, low, scale, last, begins, pairs, found,
+    PAIRS: tl.constexpr, NVIDIA: tl.constexpr, HALVINGS: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    """The value of each score's line, or its sums with offsets."""
+    start = tl.program_id(0).to(tl.int64) * BLOCK
+    at = start + tl.arange(0, BLOCK)
+    there = at < rows
+    score = tl.load(scores + at, mask=there, other=0.0, cache_modifier=".cg")
+    score = _checked(score, there, ends, outside, BLOCK)
+    cell = _cell(score, grid, cuts, low, scale, last, HALVINGS)
+    begin = tl.load(begins + cell).to(tl.float64)
+    _follow_line(score, begin, pairs + cell * (2 * PAIRS), at, there, found, PAIRS, NVIDIA)
+
+
+@triton.jit
+def _follow_shared_kernel(
+    scores, rows, ends, outside, words, low, scale, last, pairs, found, CUTS: tl.constexpr,
+    BEGINS: tl.constexpr, SIZE: tl.constexpr, TEXT: tl.constexpr, PAIRS: tl.constexpr,
+    HALVINGS: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    """The same as `_follow_kernel`, with all but the lines themselves in shared memory.
+
+    The words are the grid, the cuts from CUTS on, and where lines begin, from BEGINS on.
+    """
+    grid = fill_shared(words, SIZE, TEXT)
+    for start in range(tl.program_id(0) * BLOCK, rows, tl.num_programs(0) * BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        there = at < rows
+        score = tl.load(scores + at, mask=there, other=0.0, cache_modifier=".cg")
+        score = _checked(score, there, ends, outside, BLOCK)
+        place = tl.minimum(tl.maximum((score - low) * scale, 0.0), last).to(tl.int32)
+        cell = shared_short(grid + 2 * place)
+        for halving in tl.static_range(HALVINGS):
+            step = 1 << (HALVINGS - 1 - halving)
+            cut = shared_float(grid + 4 * (cell + (CUTS + step - 1)))
+            cell += tl.where(score >= cut, step, 0)
+        begin = shared_float(grid + 4 * (cell + BEGINS)).to(tl.float64)
+        _follow_line(score, begin, pairs + cell * (2 * PAIRS), at, there, found, PAIRS, True)
 
 
 @triton.jit
@@ -295,8 +339,14 @@ def look_up(
     entries, out = (
         array.view(torch.uint8) if array.dtype == torch.bool else array for array in (table, found)
     )
-    constants = {"WIDTH": math.prod(table.shape[1:]), "BLOCK": _BLOCK}
-    return found, _for_each_score(_look_up_kernel, scores, cuts, ends, [entries], out, constants)
+    search = _search(cuts, scores)
+    constants = {
+        "WIDTH": math.prod(table.shape[1:]),
+        "HALVINGS": search.halvings,
+        "BLOCK": _BLOCK,
+    }
+    tables = [*search[:-1], entries]
+    return found, _for_each_score(_look_up_kernel, scores, ends, tables, out, constants)
 
 
 def follow(
@@ -308,14 +358,46 @@ def follow(
     Offsets, if any, come in pairs.
     """
     begins, values, slopes = lines[:, :LINE].T
-    pairs = np.column_stack([slopes, values, lines[:, LINE:]])
-    table = [_begins(begins, slopes, cuts.dtype), pairs]
-    constants = {"PAIRS": pairs.shape[1] // 2, "BLOCK": _CURVE_BLOCK, "num_warps": _CURVE_WARPS}
-    constants["NVIDIA"] = is_nvidia(scores.device)
+    pairs = np.ascontiguousarray(np.column_stack([slopes, values, lines[:, LINE:]]))
+    begins = np.ascontiguousarray(_begins(begins, slopes, cuts.dtype))
+    search = _search(cuts, scores)
     # without fusion there are two roundings, as on the host
-    constants["enable_fp_fusion"] = False
-    there = [torch.from_numpy(np.ascontiguousarray(part)).to(scores.device) for part in table]
-    return _for_each_score(_follow_kernel, scores, cuts, ends, there, found, constants)
+    constants = {"PAIRS": pairs.shape[1] // 2, "enable_fp_fusion": False}
+    there = torch.from_numpy(pairs).to(scores.device)
+    words = _shared_words(search, begins) if is_nvidia(scores.device) else None
+    if words is not None:
+        tables = [words, *search[2:5], there]
+        constants |= {
+            "CUTS": search.grid.shape[0] // 2,
+            "BEGINS": search.grid.shape[0] // 2 + search.cuts.shape[0],
+            "SIZE": words.shape[0],
+            "TEXT": str(words.shape[0]),
+            "HALVINGS": search.halvings,
+            "BLOCK": _SHARED_BLOCK,
+            "num_warps": _SHARED_WARPS,
+        }
+        return _for_each_score(
+            _follow_shared_kernel, scores, ends, tables, found, constants, _SHARED_PROGRAMS
+        )
+    constants |= {"NVIDIA": is_nvidia(scores.device), "HALVINGS": search.halvings}
+    constants |= {"BLOCK": _CURVE_BLOCK, "num_warps": _CURVE_WARPS}
+    tables = [*search[:-1], torch.from_numpy(begins).to(scores.device), there]
+    return _for_each_score(_follow_kernel, scores, ends, tables, found, constants)
+
+
+def _shared_words(search: _Search, begins: NDArray[Any]) -> _Tensor | None:
+    """The grid, the cuts and where lines begin, as words for shared memory; None if these are too
+    many, or in double precision.
+    """
+    parts = [search.grid, search.cuts, torch.from_numpy(begins).to(search.grid.device)]
+    is_short = [part.dtype for part in parts] == [torch.int16, torch.float32, torch.float32]
+    if not is_short or search.grid.shape[0] % 2:
+        return None
+    words = torch.cat([part.view(torch.int32) for part in parts])
+    size = triton.next_power_of_2(words.shape[0])
+    if size > _MOST_SHARED_WORDS:
+        return None
+    return torch.nn.functional.pad(words, (0, size - words.shape[0]))
 
 
 def _begins(
@@ -333,25 +415,24 @@ def _begins(
 def _for_each_score(
     kernel: Any,
     scores: _Tensor,
-    cuts: NDArray[Any],
     ends: NDArray[Any],
-    table: Sequence[_Tensor],
+    tables: Sequence[Any],
     out: _Tensor,
     constants: Any,
+    most_programs: int | None = None,
 ) -> bool:
     """Run a kernel that writes the table entry of each score's cell.
 
     Return whether all scores are within `ends`.
     """
-    search = _search(cuts, scores)
     outside = torch.zeros(constants["BLOCK"], dtype=torch.int32, device=scores.device)
     limits = torch.from_numpy(ends).to(scores.device)
     for here in launches(scores.shape[0]):
         part = scores[here]
         programs = triton.cdiv(part.shape[0], constants["BLOCK"])
+        programs = programs if most_programs is None else min(programs, most_programs)
         with torch.cuda.device_of(scores):
             kernel[(programs,)](
-                part, part.shape[0], limits, outside, *search[:-1], *table, out[here],
-                HALVINGS=search.halvings, **constants
-            )  # fmt: skip
+                part, part.shape[0], limits, outside, *tables, out[here], **constants
+            )
     return not bool(outside.any())

@@ -20,7 +20,7 @@ from calibrant.kernels.libraries import (
     to_host,
 )
 
-__all__ = ["drawn", "hashes", "order_statistics", "smallest_drawn", "sums_of_rows"]
+__all__ = ["drawn", "hashes", "in_order", "order_statistics", "smallest_drawn", "sums_of_rows"]
 
 _DIGIT = 16
 _BASE = 1 << _DIGIT
@@ -147,14 +147,17 @@ def smallest_drawn(scores: DeviceArray, key: int, limit: int, most: int) -> tupl
     index = drawn(scores, key, limit)
     if not most or not index.shape[0]:
         return index[:0], 0
-    library = library_of(scores)
     with device.working_on(scores):
         # with the first bit flipped, signed integers sort like unsigned ones
         turned = hashes(index, key) ^ _signed(1 << 63)
-        ordered = library.sort(turned)
-        ordered = ordered if library_name(scores) == "cupy" else ordered[0]
-        largest = ordered[min(most, index.shape[0]) - 1]
+        largest = in_order(turned)[min(most, index.shape[0]) - 1]
         return index[turned <= largest], (int(largest) ^ _signed(1 << 63)) % 2**64 + 1
+
+
+def in_order(values: DeviceArray) -> DeviceArray:
+    """The values, sorted."""
+    ordered = library_of(values).sort(values)
+    return ordered if library_name(values) == "cupy" else ordered[0]
 
 
 def sums_of_rows(scores: DeviceArray, codes: DeviceArray) -> list[tuple[int, int]]:

@@ -74,6 +74,15 @@ class Split:
     others: Rows
 
 
+def equal_step(n_rows: int, most: int | None) -> int:
+    """The smallest step at which at most `most` of the rows are taken; 1 for all of them.
+
+    >>> equal_step(10, None), equal_step(10, 10), equal_step(10, 4)
+    (1, 1, 3)
+    """
+    return 1 if most is None else max(1, -(-n_rows // most))
+
+
 class Rows(RowSource):
     """Scored rows, wherever they are: the protocol that `fit` and similar methods work with."""
 
@@ -323,8 +332,16 @@ class Rows(RowSource):
         """Take rows drawn by position, in the engine itself if possible."""
         return self.fold(work)
 
-    def drawn_rows(self, whole: Rows, classes: Classes) -> MemoryRows:
-        """Return the rows of `whole` that were drawn before these remained, with their labels."""
+    def drawn_rows(self, whole: Rows, classes: Classes, most: int | None = None) -> MemoryRows:
+        """Return the rows of `whole` that were drawn before these remained, with their labels.
+
+        If they are more than `most`, at most that many, at equal steps.
+        """
+        rows = self._all_drawn(whole, classes)
+        step = equal_step(len(rows), most)
+        return rows if step == 1 else rows.take(np.arange(0, len(rows), step))
+
+    def _all_drawn(self, whole: Rows, classes: Classes) -> MemoryRows:
         named = whole.with_classes(classes.labels.tolist(), classes.positive)
         draw, taken = (Draw(0), None) if self._left_out is None else self._left_out
         if taken is None or not taken.has_labels or whole.columns.weight is not None:

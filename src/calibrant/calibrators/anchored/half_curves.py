@@ -17,7 +17,7 @@ from calibrant.calibrators.anchored.curve_bounds import (
     CurveRows,
 )
 from calibrant.calibrators.anchored.curve_choice import Curve, fit_curve
-from calibrant.calibrators.anchored.pilot_rows import LabelledPilot, has_pilot
+from calibrant.calibrators.anchored.pilot_rows import MOST_PILOT, LabelledPilot, has_pilot
 from calibrant.calibrators.anchored.plain_rows import PlainRows
 from calibrant.calibrators.anchored.units import CurveUnits
 from calibrant.calibrators.regions.binned_rows import Binned, CutBins
@@ -86,7 +86,7 @@ class RowsAtKnots:
         source = _source(cut.whole, random_state)
         cells = cut.cells.as_bins()
         regions = cells.if_untied() if cut.by_own_ranks else cells
-        pilot = LabelledPilot.of(cut.rows.drawn_rows(cut.whole, classes), regions)
+        pilot = LabelledPilot.of(cut.rows.drawn_rows(cut.whole, classes, MOST_PILOT), regions)
         firsts = pilot.first_curves()
         knots = pilot.knots(firsts, cut.n_rows - regions.layout.n_uncounted)
         counts, reach = cut.rows.count_knots(knots, classes, source)
@@ -108,9 +108,8 @@ class RowsAtKnots:
 
     @classmethod
     def _plain(cls, binned: Binned, source: RandomSource) -> Self:
-        pilot = LabelledPilot.of(
-            binned.rows.drawn_rows(binned.whole, binned.classes), binned.partition.as_bins()
-        )
+        drawn = binned.rows.drawn_rows(binned.whole, binned.classes, MOST_PILOT)
+        pilot = LabelledPilot.of(drawn, binned.partition.as_bins())
         firsts = pilot.first_curves()
         knots = pilot.knots(firsts, int(binned.tally.counts.sum()))
         counts, _ = binned.rows.count_knots(knots, binned.classes, source)

@@ -30,10 +30,17 @@ _FEW_ROWS = 1_000
 _MOST_CELLS = 2048
 _FEWEST_CELLS = 4  # of a region, however many regions there are
 _NEXT_TO_ZERO = 2.0**-200  # in place of 0: some databases reject products that underflow
+_NEXT_IN_SINGLE = 2.0**-126  # the same in single precision
 # distances beyond the ends of the pilot scores, in widths of their range, at which unbounded scores
 # have knots
 _OUTER = (0.1, 0.5, 2.0)
-_MOST_SCORES = 1 << 17  # of pilot rows, for fitting first curves and choosing knots
+MOST_PILOT = 1 << 20
+"""The largest number of plain pilot rows that first curves and knots are made from.
+
+Up to 10^7 rows are drawn to cut regions of equal size among tied scores. So many would make neither
+a first curve nor the knots any better.
+"""
+_MOST_SCORES = 1 << 14  # of pilot rows, for fitting first curves and choosing knots
 _OWN_PILOT = 50  # pilot rows from which on a segment has its own first curve and knots
 _NEAREST = 0.01  # distance to 0 and 1, if the score itself is the first curve
 # share of the standard error of a rate times the rows: how far curves move beyond pilot rows
@@ -371,7 +378,18 @@ def knot_scores(
             found.append(_values_between(distinct[first:last], share[first:last], n_cells))
         else:
             found.append(_scores_between(distinct, share, low, high, n_cells))
-    return np.concatenate(found)
+    return _as_precise(np.concatenate(found), distinct)
+
+
+def _as_precise(knots: FloatArray, scores: FloatArray) -> FloatArray:
+    """The knots, in single precision if all scores are: tables of curves are then smaller on a
+    GPU.
+    """
+    with np.errstate(over="ignore"):
+        if (scores.astype(np.float32) != scores).any():
+            return knots
+        rounded = knots.astype(np.float32).astype(np.float64)
+    return np.where((knots > 0.0) & (rounded == 0.0), _NEXT_IN_SINGLE, rounded)
 
 
 def _outer(low: float, high: float) -> FloatArray:

@@ -20,6 +20,7 @@ from calibrant.calibrators.anchored.curve_bounds import (
 )
 from calibrant.calibrators.anchored.pilot_rows import Guess
 from calibrant.cells.knots import Knots, RowHashes
+from calibrant.kernels import in_threads
 from calibrant.limits.bet_walk import FEW_STEPS
 from calibrant.limits.binomial import lower_limit, upper_limit
 from calibrant.limits.block_bets import BlockSamples, DealtBlocks, block_limits
@@ -27,7 +28,7 @@ from calibrant.limits.error_budget import sidak_levels
 from calibrant.limits.interval import Interval
 from calibrant.params.random import RandomSource
 
-_AT_ONCE = 64  # regions whose bets are placed together
+_AT_ONCE = 64  # regions whose bets are placed together, by one thread
 _STEP_ERRORS = 4.5  # approximate standard errors of a share of rows that simultaneous limits leave
 _RATE_ERRORS = 3.0  # the same, for a rate
 # skewness over the square root of the rows from which on exact limits are narrower than bets
@@ -145,18 +146,25 @@ class PlainRows:
         """Limits by bets, or exact limits; see `CurveRows.prove`."""
         n_regions = self.knots.regions.n_regions
         budget = Budget.of(alpha, shares, self.knots.n_knots - n_regions)
-        lower = np.empty(n_regions)
-        upper = np.empty(n_regions)
-        generator = self.source.for_purpose("order of bets").generator()
-        for start in range(0, n_regions, _AT_ONCE):
-            some = np.arange(start, min(start + _AT_ONCE, n_regions))
-            lower[some], upper[some] = _bets(self, evidence, some, budget, generator)
+        some = np.array_split(np.arange(n_regions), range(_AT_ONCE, n_regions, _AT_ONCE))
+        limits = in_threads(lambda regions: self._bets(evidence, regions, budget), some)
+        lower, upper = np.concatenate(limits, axis=1)
         exact = self.is_exact(evidence.guess, evidence.first)
         if exact.any():
             known = self.positives[exact], self.labelled[exact], budget.of_rates[exact]
             lower[exact] = lower_limit(*known)
             upper[exact] = upper_limit(*known)
         return CurveLimits(Interval(lower, upper), self._gaps(budget.of_steps), exact)
+
+    def _bets(
+        self, evidence: CurveEvidence, some: IndexArray, budget: Budget
+    ) -> tuple[FloatArray, FloatArray]:
+        """Limits for some regions, by bets in an order of their own."""
+        first = int(some[0])
+        purpose = f"order of bets from region {first}" if first else "order of bets"
+        generator = self.source.for_purpose(purpose).generator()
+        with np.errstate(all="ignore"):  # which a thread does not inherit
+            return _bets(self, evidence, some, budget, generator)
 
     def is_exact(self, guess: Guess, first: FloatArray) -> BoolArray:
         """Where exact limits on the rate replace bets, by pilot rows and the number of rows.

@@ -298,8 +298,7 @@ class MemoryRows(Rows):
         scores = scores_of(self.scores)[index].astype(np.float64)
         return Split(self._by_segment(scores, segment), self.sizes(), others)
 
-    def drawn_rows(self, whole: Rows, classes: Classes) -> "MemoryRows":
-        """The rows of `whole` that were drawn before these remained."""
+    def _all_drawn(self, whole: Rows, classes: Classes) -> "MemoryRows":
         rows = whole.collect()
         drawn = np.ones(len(rows), dtype=bool)
         if self.keys is not None:
