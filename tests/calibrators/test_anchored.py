@@ -453,7 +453,7 @@ def test_the_number_of_threads_does_not_change_a_curve_with_many_regions(monkeyp
     found = []
     for cores in (1, 4):
         monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
-        found.append(AnchoredCalibrator(150).fit(scores, y).to_dict())
+        found.append(AnchoredCalibrator(n_bins=150).fit(scores, y).to_dict())
     assert found[0] == found[1]
 
 
@@ -466,7 +466,7 @@ def test_every_sixty_four_regions_bet_in_an_order_of_their_own(monkeypatch):
         return original(source, purpose)
 
     monkeypatch.setattr(RandomSource, "for_purpose", recorded)
-    AnchoredCalibrator(150).fit(*draw(20_000))
+    AnchoredCalibrator(n_bins=150).fit(*draw(20_000))
     orders = {purpose for purpose in seen if purpose.startswith("order of bets")}
     other = {f"order of bets from region {first}" for first in (64, 128)}
     assert orders == {"order of bets"} | other
