@@ -19,9 +19,10 @@ from calibrant.cells.bins import OTHER
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import LARGEST_WEIGHT
 from calibrant.params.labels import plain_number
+from calibrant.params.random import Draw
 from calibrant.sample.arrow_columns import absent_rows, nan_rows, null_rows, numbers, plain_column
-from calibrant.sample.draw import Draw, id_keys, position_keys
 from calibrant.sample.faults import Fault, Faults, Place
+from calibrant.sample.row_keys import id_keys, position_keys
 from calibrant.text.sentences import did_you_mean
 
 _NO_PARTS = ("pending", "kept", "also")
