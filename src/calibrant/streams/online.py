@@ -411,8 +411,8 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
             remarks.append(
                 "intervals of different moments contradict each other: a rate has changed"
             )
-        said = replace(
-            Statement.about(self.partition_, theorem=stream.sequence.theorem),
+        said = Statement(
+            stream.sequence.theorem,
             population=Population.STREAM,
             assumed=((_MERGED,) if stream.merged else ()) + (assumed if stream.one_of_each else ()),
             of_groups=_OF_GROUPS if stream.one_of_each else "",

@@ -246,7 +246,7 @@ class Proof(Saved):
         """
         of_curve = None if claim is None else claim.theorem
         theorem = get_method(self.interval).theorem if of_curve is None else of_curve
-        asked = Statement.about(self.partition, theorem=theorem, **settings._asked())
+        asked = Statement(theorem, **settings._asked())
         said = self.evidence.said(asked, settings, limits)
         if claim is not None:
             theorem = said.theorem if of_curve is None else of_curve
