@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant import kernels
 from calibrant._lock import Locked
 from calibrant._typing import ArrayLike
 from calibrant.calibrators.regions.parameters import VALUE
@@ -23,7 +22,7 @@ from calibrant.guarantee.statement import Population, Statement
 from calibrant.params.arrays import as_array
 from calibrant.params.declared_state import Inline
 from calibrant.params.kind import Entry, EntryTable
-from calibrant.params.labels import Classes
+from calibrant.params.labels import Classes, encode
 from calibrant.params.rules import OPEN_UNIT, Integer, RuleTable, check_type
 from calibrant.sample.facts import ONE_OF_EACH
 from calibrant.sample.reader import (
@@ -269,7 +268,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
             if (
                 labels.size
                 and labels.dtype.kind in "biuf"
-                and kernels.encode(labels.ravel(), *_DEFAULT_CLASSES)[1] < 0
+                and encode(labels.ravel(), *_DEFAULT_CLASSES)[1] < 0
             ):
                 classes = _DEFAULT_CLASSES  # only zeros, or only ones, means labels 0 and 1
         if stream.partition is None:
