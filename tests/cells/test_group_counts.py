@@ -13,9 +13,9 @@ from calibrant.cells.group_counts import N_BLOCKS, GroupCounts, block_of
 from calibrant.cli._words import in_options
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.random import RandomSource
-from calibrant.sample.draw import id_keys, value_keys
 from calibrant.sample.groups import Groups
 from calibrant.sample.reader import read_rows
+from calibrant.sample.row_keys import id_keys, value_keys
 
 PARTITION = Partition.fixed_width(4)
 BLOCKS = RandomSource(7)

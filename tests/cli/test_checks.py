@@ -16,7 +16,7 @@ import pytest
 
 from calibrant import BinningCalibrator, load_model, save_model
 from calibrant.calibrators import ScalingBinningCalibrator
-from calibrant.sample.draw import DRAW_RULE
+from calibrant.params.random import DRAW_RULE
 from calibrant.text.numbers import nearest
 
 COLUMNS = ("--score", "p", "--label", "y")

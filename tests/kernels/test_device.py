@@ -17,8 +17,8 @@ from calibrant import kernels
 from calibrant.cells.knots import Knots, RowHashes, uniforms
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.kernels import device, device_curves, device_draws, device_knots, libraries
-from calibrant.params.random import RandomSource
-from calibrant.sample.draw import Draw, SmallestHashes, enough, position_keys
+from calibrant.params.random import Draw, RandomSource, SmallestHashes, enough
+from calibrant.sample.row_keys import position_keys
 
 torch = pytest.importorskip("torch")
 

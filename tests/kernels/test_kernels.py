@@ -343,35 +343,6 @@ def test_huge_finite_scores_are_finite() -> None:
     assert kernels.first_nonfinite(np.array([LARGEST, LARGEST, -np.inf])) == 2
 
 
-@pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.int8, np.int64, np.float32, np.float64])
-def test_encode(dtype: Any) -> None:
-    labels = np.random.default_rng(14).integers(0, 2, 70_000).astype(dtype)
-    before = labels.copy()
-    for view in (labels, labels[::2], labels[::-1], labels[:0]):
-        codes, bad = kernels.encode(view, 0, 1)
-        assert codes.dtype == np.uint8
-        assert bad == -1
-        np.testing.assert_array_equal(codes, view.astype(np.uint8))
-        flipped, bad = kernels.encode(view, 1, 0)
-        assert bad == -1
-        np.testing.assert_array_equal(flipped, 1 - view.astype(np.uint8))
-    np.testing.assert_array_equal(labels, before)
-    if labels.dtype.itemsize == 1 and dtype is not np.int8:
-        assert np.shares_memory(kernels.encode(labels, 0, 1)[0], labels)
-    if dtype is not np.bool_:
-        labels[[3, 66_000]] = 2
-        assert kernels.encode(labels, 0, 1)[1] == 3
-        assert kernels.encode(labels[4:], 0, 1)[1] == 65_996
-        assert kernels.encode(labels, 0, 2)[1] == int(np.argmax(labels == 1))
-
-
-def test_encode_refuses_nan() -> None:
-    assert kernels.encode(np.array([0.0, 1.0, np.nan]), 0.0, 1.0)[1] == 2
-    codes, bad = kernels.encode(np.array([-1, 1, 1]), -1, 1)
-    assert bad == -1
-    np.testing.assert_array_equal(codes, [0, 1, 1])
-
-
 def test_importing_the_kernels_does_not_import_numba() -> None:
     code = (
         "import sys, numpy as np; from calibrant import kernels; kernels.assign(np.ones(9),"

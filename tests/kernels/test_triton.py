@@ -21,8 +21,8 @@ from calibrant import kernels
 from calibrant.cells.knots import Knots, RowHashes
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.kernels import device, device_curves, device_draws, device_knots, libraries
-from calibrant.params.random import RandomSource, RowSums
-from calibrant.sample.draw import Draw, position_keys
+from calibrant.params.random import Draw, RandomSource, RowSums
+from calibrant.sample.row_keys import position_keys
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Triton is made for Linux")
 

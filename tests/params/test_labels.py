@@ -1,6 +1,7 @@
 """Labels: spellings that differ in spaces or case, decimals, and -1 beside 1."""
 
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -10,6 +11,7 @@ import pytest
 
 from calibrant import BinningCalibrator, DriftMonitor, Partition, PlattCalibrator, Tally, scored
 from calibrant.errors import InvalidValueError
+from calibrant.params.labels import encode
 
 ROWS = 400
 RNG = np.random.default_rng(1)
@@ -143,3 +145,32 @@ def test_numbers_beyond_64_bits_are_refused(large: object) -> None:
     with pytest.raises(InvalidValueError) as caught:
         BinningCalibrator(2, pos_label=1).fit([0.1, 0.2, 0.7, 0.9], [large, 1, large, 1])
     assert caught.value.rule == "hold numbers that fit 64 bits"
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.int8, np.int64, np.float32, np.float64])
+def test_encode(dtype: Any) -> None:
+    labels = np.random.default_rng(14).integers(0, 2, 70_000).astype(dtype)
+    before = labels.copy()
+    for view in (labels, labels[::2], labels[::-1], labels[:0]):
+        codes, bad = encode(view, 0, 1)
+        assert codes.dtype == np.uint8
+        assert bad == -1
+        np.testing.assert_array_equal(codes, view.astype(np.uint8))
+        flipped, bad = encode(view, 1, 0)
+        assert bad == -1
+        np.testing.assert_array_equal(flipped, 1 - view.astype(np.uint8))
+    np.testing.assert_array_equal(labels, before)
+    if labels.dtype.itemsize == 1 and dtype is not np.int8:
+        assert np.shares_memory(encode(labels, 0, 1)[0], labels)
+    if dtype is not np.bool_:
+        labels[[3, 66_000]] = 2
+        assert encode(labels, 0, 1)[1] == 3
+        assert encode(labels[4:], 0, 1)[1] == 65_996
+        assert encode(labels, 0, 2)[1] == int(np.argmax(labels == 1))
+
+
+def test_encode_refuses_nan() -> None:
+    assert encode(np.array([0.0, 1.0, np.nan]), 0.0, 1.0)[1] == 2
+    codes, bad = encode(np.array([-1, 1, 1]), -1, 1)
+    assert bad == -1
+    np.testing.assert_array_equal(codes, [0, 1, 1])

@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from calibrant.kernels.hash import GOLDEN
-from calibrant.params.random import RandomSource, mixed, small_hashes
-from calibrant.sample.draw import (
-    Draw,
+from calibrant.params.random import Draw, RandomSource, folds_of, mixed, small_hashes
+from calibrant.sample.row_keys import (
     _instant_keys,
-    folds_of,
     id_keys,
     partition_start,
     position_keys,
@@ -72,7 +70,7 @@ def test_different_texts_have_different_keys(texts) -> None:
 def test_long_runs_of_text_are_the_same_as_short_ones(monkeypatch) -> None:
     texts = [f"row {number}" * (number % 7) for number in range(5_000)]
     expected = keys(texts)
-    monkeypatch.setattr("calibrant.sample.draw._TEXT_ROWS", 17)
+    monkeypatch.setattr("calibrant.sample.row_keys._TEXT_ROWS", 17)
     assert keys(texts) == expected
     assert keys([bytes([number] * 16) for number in range(5)], pa.binary(16)) == keys(
         [bytes([number] * 16) for number in range(5)]

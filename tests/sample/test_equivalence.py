@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibrant import BinningCalibrator, Partition, scored
-from calibrant.sample.draw import Draw
+from calibrant.params.random import Draw
 from calibrant.sample.reader import rows_of
 from calibrant.sample.sources import arrow
 

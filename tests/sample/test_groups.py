@@ -15,9 +15,10 @@ import pytest
 
 from calibrant import BinningCalibrator, Partition, PlattCalibrator, scored
 from calibrant.errors import CalibrantError, InvalidValueError
+from calibrant.params.random import Draw
 from calibrant.sample import group_rows
-from calibrant.sample.draw import Draw, id_keys
 from calibrant.sample.reader import read_rows, rows_of
+from calibrant.sample.row_keys import id_keys
 
 N_ROWS = 3_000
 RNG = np.random.default_rng(0)

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from calibrant import BinningCalibrator, scored
-from calibrant.params.random import seed_number
-from calibrant.sample.draw import Draw, SmallestHashes, position_keys
+from calibrant.params.random import Draw, SmallestHashes, seed_number
 from calibrant.sample.reader import read_rows, rows_of
+from calibrant.sample.row_keys import position_keys
 from read_marks import unmarked
 
 ROWS = 2_000

@@ -288,9 +288,9 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
         groups: GroupFacts | None,
     ) -> None:
         """Derive the guarantee from limits that were found or loaded."""
-        said = Statement.about(partition, theorem=_OF_ROWS if groups is None else OF_GROUPS)
+        theorem = _OF_ROWS if groups is None else OF_GROUPS
         to_do = _MORE_ROWS if groups is None else _MORE_GROUPS
-        said = replace(said, claim=Claim.AVERAGE, groups=groups, to_do=to_do)
+        said = Statement(theorem, claim=Claim.AVERAGE, groups=groups, to_do=to_do)
         level = float(self.confidence_level)
         guarantee = Guarantee.from_limits(
             partition, tally, limits.rates, level, "betting", said, limits.value, classes.positive

@@ -8,8 +8,9 @@ from sklearn.model_selection import check_cv
 from calibrant._typing import BoolArray, IndexArray, Keys
 from calibrant.classifier.task import Task
 from calibrant.errors import InvalidValueError
+from calibrant.params.random import folds_of, random_places
 from calibrant.params.some_rows import taken
-from calibrant.sample.draw import folds_of, position_keys, random_places
+from calibrant.sample.row_keys import position_keys
 from calibrant.text.numbers import counted
 
 _N_MODELS = 5

@@ -12,8 +12,8 @@ from calibrant.cli._errors import RefusedError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from calibrant.params.random import Draw
     from calibrant.sample.batch import Columns
-    from calibrant.sample.draw import Draw
     from calibrant.sample.sources.arrow import ArrowData
 
 STANDARD_INPUT = "-"

@@ -31,7 +31,7 @@ def latest(data: "ArrowData", time: str | None, size: float | None) -> tuple["Ar
     from calibrant.params.rules import FRACTION_OR_COUNT
     from calibrant.sample.arrow_columns import absent_rows
     from calibrant.sample.columns import column_of
-    from calibrant.sample.draw import id_keys
+    from calibrant.sample.row_keys import id_keys
     from calibrant.sample.sources.arrow import from_arrow
     from calibrant.sample.time_order import read_times
 

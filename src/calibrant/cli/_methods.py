@@ -131,7 +131,7 @@ class Settings:
 
     def saved(self) -> dict[str, Any]:
         """As plain JSON values, with the current rule for drawing rows."""
-        from calibrant.sample.draw import DRAW_RULE
+        from calibrant.params.random import DRAW_RULE
 
         return {**asdict(self), "draw": DRAW_RULE}
 

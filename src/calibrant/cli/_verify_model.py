@@ -154,7 +154,7 @@ def _column(guarantee: dict[str, Any], name: str) -> list[Any]:
 
 def _why_not(model: Any, data: Any) -> str | None:
     """Why a model cannot be refitted from these rows; None if it can."""
-    from calibrant.sample.draw import DRAW_RULE
+    from calibrant.params.random import DRAW_RULE
 
     calibrator = model.calibrator
     settings = settings_of(model)

@@ -49,7 +49,7 @@ def found_again(model: Any, data: Any) -> tuple[Any, list[Check]]:
 
 def _why_not(saved: Any, settings: Mapping[str, Any], data: Any) -> str | None:
     """Why thresholds cannot be found again from these rows; None if they can."""
-    from calibrant.sample.draw import DRAW_RULE
+    from calibrant.params.random import DRAW_RULE
 
     if settings and settings.get("draw") != DRAW_RULE:
         return "rows were drawn by an earlier rule"

@@ -159,7 +159,7 @@ def _provenance(
     """The origin of the thresholds: what `calibrant verify` needs to find them again."""
     from calibrant.cli._verify_threshold import SETTINGS
     from calibrant.cli.fit import provenance_of
-    from calibrant.sample.draw import DRAW_RULE
+    from calibrant.params.random import DRAW_RULE
 
     classes = labels["classes"]
     settings = {name: options[name] for name in SETTINGS}

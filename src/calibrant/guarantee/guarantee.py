@@ -142,14 +142,14 @@ class Guarantee(Result):
         method = get_method(interval)
         for_rates, for_mass = budgets(error_budget(confidence_level))
         limits = region_limits(partition, tally, method, for_rates)
-        said = Statement.about(partition, split=split, n_bins=n_bins, theorem=method.theorem)
+        edges = Edges.OTHER_ROWS if split else Edges.FIXED
         return cls.from_limits(
             partition,
             tally,
             limits,
             confidence_level,
             method.name,
-            said,
+            Statement(method.theorem, edges=edges, n_bins=n_bins),
             value,
             positive_label,
             mass_limits=mass_limits(partition, tally, for_mass),
@@ -173,7 +173,8 @@ class Guarantee(Result):
     ) -> Self:
         """Derive the guarantee from limits that hold for all regions at once, found by any method.
 
-        `value` may also be the predicted values themselves, one per region.
+        `statement` holds the facts that do not follow from the partition. `value` may also be the
+        predicted values themselves, one per region.
         """
         check_tally(partition, tally)
         values = region_values(value, partition, tally, limits) if isinstance(value, str) else value
@@ -187,7 +188,7 @@ class Guarantee(Result):
             limits.lower,
             limits.upper,
             positive_label,
-            statement,
+            _about_regions(statement, partition),
             mass_limits,
             margin,
             errors,
@@ -470,3 +471,18 @@ class Guarantee(Result):
             "stated_mass": plain(stated.mass),
             "read": list(self.read),
         }
+
+
+def _about_regions(said: Statement, partition: Partition) -> Statement:
+    """The statement, with the facts that follow from the partition."""
+    if not partition.bins_by_segment:
+        return replace(said, edges=Edges.FUNCTION, n_bins=None)
+    layout = partition.as_bins().layout
+    return replace(
+        said,
+        edges=Edges.SAME_ROWS if partition.cuts_own_sample else said.edges,
+        n_segments=len(partition.bins_by_segment) if partition.has_segments else 0,
+        n_atoms=layout.n_atoms,
+        n_absorbed=layout.absorbed_cells.size,
+        n_uncounted=layout.n_uncounted,
+    )

@@ -6,9 +6,7 @@ They are fields, so that programs can read them and each tool can phrase them in
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Self
 
-from calibrant.cells.partition import Partition
 from calibrant.text.sentences import Text
 
 
@@ -207,37 +205,4 @@ class Statement:
         drawn = self.looked > 0 or self.cutting > 0 or self.edges is Edges.OTHER_ROWS
         return self.groups is None and (
             drawn or (self.weights is not None and self.weights.in_order)
-        )
-
-    @classmethod
-    def about(
-        cls,
-        partition: Partition,
-        *,
-        split: bool = False,
-        n_bins: int | None = None,
-        theorem: str = "",
-    ) -> Self:
-        """The facts that follow from a partition.
-
-        `split` says that its edges come from other rows of the same sample.
-        """
-        if not partition.bins_by_segment:
-            return cls(theorem, edges=Edges.FUNCTION)
-        layout = partition.as_bins().layout
-        segments = len(partition.bins_by_segment)
-        return cls(
-            theorem,
-            edges=(
-                Edges.SAME_ROWS
-                if partition.cuts_own_sample
-                else Edges.OTHER_ROWS
-                if split
-                else Edges.FIXED
-            ),
-            n_bins=n_bins,
-            n_segments=segments if partition.has_segments else 0,
-            n_atoms=layout.n_atoms,
-            n_absorbed=layout.absorbed_cells.size,
-            n_uncounted=layout.n_uncounted,
         )

@@ -14,7 +14,7 @@ job                                     through               numpy         numb
 `count`                                 Tally.from_data       7.2, 6.7      4.5, 3.4
 `look_up`                               predict               5.3, 6.5      2.7, 2.9
 `assign`                                (loop of `look_up`)
-`encode`, `first_nonfinite`             every fit             numpy only
+`first_nonfinite`                       every fit             numpy only
 ======================================  ====================  ============  ============
 
 numba is used if it is installed and there are enough rows to repay loading it (about 0.4 s from its
@@ -46,7 +46,6 @@ from calibrant.kernels._grid import CutKeys, build
 from calibrant.kernels._numpy import (
     Limits,
     OutsideLimitsError,
-    encode,
     first_nonfinite,
     in_threads,
     inside,
@@ -57,7 +56,6 @@ __all__ = [
     "OutsideLimitsError",
     "assign",
     "count",
-    "encode",
     "first_nonfinite",
     "follow",
     "in_threads",
@@ -347,7 +345,8 @@ def order_statistics(
     ranks = np.asarray(ranks, np.int64)
     if scores.shape[0] <= _select.SORT_ROWS:
         # zeros of both signs are equal, and their order depends on the method: return positive ones
-        return _numpy.sorted_at(scores, ranks) + 0.0
+        ordered = np.sort(scores.astype(np.float64))
+        return np.asarray(ordered[ranks - 1] + 0.0)
     module = _compiled(scores.shape[0], implementation) or _numpy
 
     def rows_between(part: NDArray[Any], cuts: FloatArray) -> IntArray:

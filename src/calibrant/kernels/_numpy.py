@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._typing import CodeArray, FloatArray, IndexArray, IntArray
+from calibrant._typing import FloatArray, IndexArray, IntArray
 from calibrant.kernels._grid import CutKeys
 
 Part = TypeVar("Part")
@@ -131,51 +131,6 @@ def first_nonfinite(scores: NDArray[Any]) -> int:
         if not all_finite(piece):
             return start + int(np.isfinite(piece).argmin())
     return -1
-
-
-def encode(labels: NDArray[Any], negative: Any, positive: Any) -> tuple[CodeArray, int]:
-    """Labels of two kinds as 0 and 1.
-
-    Parameters
-    ----------
-    labels : array of shape (n,), numeric or bool
-    negative, positive : scalars
-        The two labels.
-
-    Returns
-    -------
-    codes : array of shape (n,), uint8
-        1 where the label equals `positive`. Shares memory with bool or uint8 labels that are 0 and
-        1 already.
-    first_bad : int
-        Index of the first label that is neither of the two, or -1. If there is one, the codes are
-        meaningless.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> encode(np.array([-1, 1, 1]), -1, 1)
-    (array([0, 1, 1], dtype=uint8), -1)
-    """
-    small = labels.dtype == np.bool_ or labels.dtype == np.uint8
-    if small and negative == 0 and positive == 1:
-        codes: CodeArray = labels.view(np.uint8)
-        if labels.dtype == np.bool_ or labels.shape[0] == 0 or codes.max() <= 1:
-            return codes, -1
-        return codes, int((codes > 1).argmax())
-    codes = np.empty(labels.shape, np.uint8)
-    known = np.empty(min(labels.shape[0], CHUNK_ROWS), np.bool_)
-    bad = -1
-    for start in range(0, labels.shape[0], CHUNK_ROWS):
-        piece = labels[start : start + CHUNK_ROWS]
-        part = codes[start : start + CHUNK_ROWS].view(np.bool_)
-        good = known[: piece.shape[0]]
-        np.equal(piece, positive, out=part)
-        np.equal(piece, negative, out=good)
-        np.logical_or(good, part, out=good)
-        if bad < 0 and not good.all():
-            bad = start + int(good.argmin())
-    return codes, bad
 
 
 def cells(
@@ -302,13 +257,3 @@ def extract(
         values.append(piece[hits])
         kept.append(marks.take(keys[hits], mode="clip"))
     return np.concatenate(values), np.concatenate(kept)
-
-
-def sorted_at(scores: NDArray[Any], ranks: IntArray) -> FloatArray:
-    """The scores at the given 1-based ranks, by sorting."""
-    values = scores.astype(np.float64)
-    if ranks.shape[0] <= 3:
-        values.partition(ranks - 1)
-    else:
-        values.sort()
-    return values[ranks - 1]

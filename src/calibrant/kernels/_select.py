@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant._typing import FloatArray, IntArray
 from calibrant.kernels._grid import LINEAR, POSITIVE_BITS, CutKeys, over_range
-from calibrant.kernels._numpy import over_threads, sorted_at
+from calibrant.kernels._numpy import over_threads
 
 SORT_ROWS = 1 << 15  # up to this many rows, nothing beats sorting
 SAMPLE_ROWS = 1 << 13  # for choosing the cells
@@ -51,7 +51,7 @@ def _select(
 ) -> FloatArray:
     """The scores at strictly increasing ranks."""
     if scores.shape[0] <= SORT_ROWS:
-        return sorted_at(scores, wanted)
+        return _sorted_at(scores, wanted)
     lower, upper, known = _sampled(scores, wanted)
     values, repeats = np.unique(known, return_counts=True)
     if values.shape[0] > FEW_VALUES:
@@ -89,7 +89,7 @@ def _from_cells(
     lower, upper, known = sampled
     grid = _fine_grid(lower, upper, known, wanted / rows) if lower < upper else None
     if grid is None:
-        return sorted_at(scores, wanted)
+        return _sorted_at(scores, wanted)
     counts = np.sum(
         over_threads(rows, threads, lambda part: passes.histogram(scores[part], grid)), axis=0
     )
@@ -98,7 +98,7 @@ def _from_cells(
     chosen, cell = np.unique(keys, return_inverse=True)
     sizes = counts[chosen]
     if sizes.max() > rows // 2 or chosen.shape[0] >= 0xFFFF:
-        return sorted_at(scores, wanted)
+        return _sorted_at(scores, wanted)
     local = wanted - (reached - counts)[keys]
     marks = np.zeros(grid.size, np.uint16)
     marks[chosen] = np.arange(1, chosen.shape[0] + 1)
@@ -149,3 +149,13 @@ def _fine_grid(lower: float, upper: float, known: FloatArray, shares: FloatArray
             best = grid
             best_cost = cost
     return best
+
+
+def _sorted_at(scores: NDArray[Any], ranks: IntArray) -> FloatArray:
+    """The scores at the given 1-based ranks, by sorting."""
+    values = scores.astype(np.float64)
+    if ranks.shape[0] <= 3:
+        values.partition(ranks - 1)
+    else:
+        values.sort()
+    return values[ranks - 1]

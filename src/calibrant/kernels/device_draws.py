@@ -91,7 +91,7 @@ def order_statistics(
 
 def drawn(scores: DeviceArray, key: int, limit: int) -> DeviceArray:
     """Positions of the rows whose hash, ``mixed(position + key)``, is below `limit`, as in
-    `calibrant.sample.draw`.
+    `calibrant.params.random`.
 
     torch and CuPy lack some operations on unsigned integers, so the same bits are signed integers
     here.

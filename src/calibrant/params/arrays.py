@@ -396,3 +396,9 @@ def at_row(what: str, row: int, count: int | None = None) -> str:
 def in_all(count: int) -> str:
     """How many other rows have the problem that an error names."""
     return "in no other row" if count == 1 else f"{count} such rows in all"
+
+
+def repeated(keys: NDArray[Any]) -> NDArray[Any]:
+    """Return the keys that occur more than once, without their first occurrence."""
+    ordered = np.sort(keys)
+    return np.asarray(ordered[1:][ordered[1:] == ordered[:-1]])

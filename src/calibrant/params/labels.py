@@ -8,7 +8,6 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant import kernels
 from calibrant._typing import ArrayLike, CodeArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import as_array, as_column, is_missing, missing_entry
@@ -21,6 +20,7 @@ SEVERAL_CLASSES: Text = (
 )
 """What to do about labels of more than two classes."""
 
+_CHUNK_ROWS = 1 << 17  # rows whose codes fit in the processor's cache
 _UNAMBIGUOUS = ({0, 1}, {-1, 1})  # True == 1 and False == 0, so this includes bools
 
 
@@ -71,7 +71,7 @@ def encode_labels(
     seen, rows = _kinds(labels, several)
     known = _two_classes(seen, classes, rows)
     if labels.dtype.kind in "biuf" and known.dtype.kind in "biuf":
-        codes, bad = kernels.encode(labels, *known.tolist())
+        codes, bad = encode(labels, *known.tolist())
         if bad >= 0:
             raise _too_many(np.unique(labels), {}, several)
     else:
@@ -268,3 +268,48 @@ def _positive_index(known: NDArray[Any], pos_label: Hashable, score_columns: int
         )
         raise InvalidValueError("pos_label", rule, "none")
     return 1
+
+
+def encode(labels: NDArray[Any], negative: Any, positive: Any) -> tuple[CodeArray, int]:
+    """Labels of two kinds as 0 and 1.
+
+    Parameters
+    ----------
+    labels : array of shape (n,), numeric or bool
+    negative, positive : scalars
+        The two labels.
+
+    Returns
+    -------
+    codes : array of shape (n,), uint8
+        1 where the label equals `positive`. Shares memory with bool or uint8 labels that are 0 and
+        1 already.
+    first_bad : int
+        Index of the first label that is neither of the two, or -1. If there is one, the codes are
+        meaningless.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> encode(np.array([-1, 1, 1]), -1, 1)
+    (array([0, 1, 1], dtype=uint8), -1)
+    """
+    small = labels.dtype == np.bool_ or labels.dtype == np.uint8
+    if small and negative == 0 and positive == 1:
+        codes: CodeArray = labels.view(np.uint8)
+        if labels.dtype == np.bool_ or labels.shape[0] == 0 or codes.max() <= 1:
+            return codes, -1
+        return codes, int((codes > 1).argmax())
+    codes = np.empty(labels.shape, np.uint8)
+    known = np.empty(min(labels.shape[0], _CHUNK_ROWS), np.bool_)
+    bad = -1
+    for start in range(0, labels.shape[0], _CHUNK_ROWS):
+        piece = labels[start : start + _CHUNK_ROWS]
+        part = codes[start : start + _CHUNK_ROWS].view(np.bool_)
+        good = known[: piece.shape[0]]
+        np.equal(piece, positive, out=part)
+        np.equal(piece, negative, out=good)
+        np.logical_or(good, part, out=good)
+        if bad < 0 and not good.all():
+            bad = start + int(good.argmin())
+    return codes, bad

@@ -14,10 +14,18 @@ order of the rows. Two data sets share numbers only if their fingerprints agree,
 than a handful of possible values, rounded to 6 binary digits. If all scores are equal, a
 fingerprint depends only on how many labels are positive; then the probability is over the seed,
 too.
+
+*One draw for all sources* (`Draw`). Rows are drawn by position, id or group, never by score or
+label. Each row has a key, a 64-bit number: its position among all rows, counted from 0, or a number
+computed from its id or its group (`calibrant.sample.row_keys`); with groups, whole groups are
+drawn. The key of the row and that of the draw give the hash of a row, ``mixed(row + draw)``, modulo
+2**64. A row is drawn if its hash, as an unsigned number, is below a limit. So the same seed draws
+the same rows of the same data in memory, in files and on a device; on a cluster too, if rows have
+ids or groups.
 """
 
 import hashlib
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -27,6 +35,13 @@ from numpy.typing import NDArray
 from calibrant._typing import CodeArray, FloatArray, IndexArray, Keys, Seed
 from calibrant.kernels.hash import DROPPED_BITS, FEWER_ROUNDS, GOLDEN, ROUNDS
 from calibrant.params.rules import RandomState
+
+DRAW_RULE = 3
+"""Version of the rule by which rows are drawn. Files with a draw record it.
+
+Under rule 1 each source had its own draw; under rule 2 the draw depended on the seed alone, not on
+the rows. Draws under these rules are not repeated.
+"""
 
 _WORD = 2**64
 _BLOCK = 1 << 14  # rows whose numbers fit in the processor's cache
@@ -186,6 +201,117 @@ def fingerprint_of(*columns: Any, labels: CodeArray | Sequence[int] | None = Non
     if labels is None:
         return RowSums.of(columns).fingerprint
     return RowSums.of(columns, (0, 1), np.asarray(labels)).fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """The rows whose hash is below a limit. A larger limit draws the same rows and more.
+
+    Attributes
+    ----------
+    key : int
+        64 bits, computed from the seed and the rows; see `RandomSource`.
+    limit : int
+        From 0, which draws nothing, to 2**64, which draws everything.
+    limits : mapping from segment to int
+        Limits for individual segments; `limit` is for all others.
+    """
+
+    key: int
+    limit: int = 0
+    limits: Mapping[Hashable, int] = field(default_factory=dict)
+
+    @classmethod
+    def of_share(cls, key: int, share: float) -> Self:
+        """Keep each row with probability `share`.
+
+        >>> Draw.of_share(7, 0.5).chosen(np.arange(8, dtype=np.uint64))
+        array([ True, False, False,  True,  True, False, False,  True])
+        """
+        return cls(key, int(share * 2.0**64))
+
+    def hashes(self, keys: Keys) -> Keys:
+        """The hash of each row, which is compared with the limit."""
+        return RandomSource(self.key).hashes(keys)
+
+    def chosen(
+        self, keys: Keys, parts: Iterable[tuple[Hashable, Any]] = ((None, slice(None)),)
+    ) -> NDArray[np.bool_]:
+        """Return whether each row is drawn; `parts` are pairs of a segment's name and its rows."""
+        drawn = np.ones(len(keys), dtype=bool)
+        for name, rows in parts:
+            limit = self.limits.get(name, self.limit)
+            if limit < _WORD:
+                drawn[rows] = self._below(keys[rows], limit)
+        return drawn
+
+    def _below(self, keys: Keys, limit: int) -> NDArray[np.bool_]:
+        below = np.empty(len(keys), dtype=bool)
+        buffers = np.empty((2, min(len(keys), _HASH_BLOCK)), dtype=np.uint64)
+        key = self.key
+        for start in range(0, len(keys), _HASH_BLOCK):
+            part = keys[start : start + _HASH_BLOCK]
+            hashes = mixed(part, key, buffers[:, : len(part)])
+            np.less(hashes, np.uint64(limit), out=below[start : start + _HASH_BLOCK])
+        return below
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SmallestHashes:
+    """The `most` smallest distinct hashes of rows or groups; those of two parts of the data can be
+    added.
+
+    A draw of exactly `most` rows has a limit just above the largest of them.
+    """
+
+    most: int
+    found: Keys = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
+
+    def __add__(self, other: "SmallestHashes") -> "SmallestHashes":
+        # with counts numpy sorts, which is faster here than its hash table
+        found, _ = np.unique(np.concatenate([self.found, other.found]), return_counts=True)
+        return SmallestHashes(self.most, found[: self.most])
+
+    @property
+    def limit(self) -> int:
+        """The limit that draws these rows."""
+        return int(self.found.max()) + 1 if self.found.size else 0
+
+
+def draw_key(random_state: Seed, rows: int) -> int:
+    """Return the key of draws that set rows aside: the same for all of them, so that larger draws
+    contain smaller ones.
+
+    `rows` is the fingerprint of all rows.
+    """
+    return RandomSource.of(random_state, "set aside", rows=rows).key
+
+
+def smallest(hashes: Keys, most: int) -> Keys:
+    """Return the `most` smallest numbers, in any order."""
+    return hashes if hashes.size <= most else np.partition(hashes, most - 1)[:most]
+
+
+def enough(most: int, n_rows: int) -> int:
+    """Return a limit that draws at least `most` of `n_rows` rows, except with probability 1e-20,
+    and not many more.
+    """
+    if most in (0, n_rows) or most > n_rows:
+        return _WORD if most else 0
+    return min(_WORD, int((most + 10.0 * most**0.5 + 50.0) / n_rows * 2.0**64))
+
+
+def random_places(keys: Keys, source: RandomSource) -> NDArray[np.intp]:
+    """Return the position of each row's key in a random order of the distinct keys."""
+    return np.unique(source.hashes(keys), return_inverse=True)[1]
+
+
+def folds_of(
+    keys: Keys, source: RandomSource, n_folds: int
+) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Return training rows and test rows of each fold; rows with equal keys are in the same fold."""
+    fold = random_places(keys, source) % n_folds
+    return [(np.flatnonzero(fold != one), np.flatnonzero(fold == one)) for one in range(n_folds)]
 
 
 def text_keys(values: Sequence[Any]) -> Keys:

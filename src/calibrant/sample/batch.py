@@ -18,10 +18,11 @@ from calibrant._typing import CodeArray, FloatArray, IndexArray, Keys
 from calibrant.cells.bins import OTHER
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import LARGEST_WEIGHT
-from calibrant.params.labels import plain_number
+from calibrant.params.labels import encode, plain_number
+from calibrant.params.random import Draw
 from calibrant.sample.arrow_columns import absent_rows, nan_rows, null_rows, numbers, plain_column
-from calibrant.sample.draw import Draw, id_keys, position_keys
 from calibrant.sample.faults import Fault, Faults, Place
+from calibrant.sample.row_keys import id_keys, position_keys
 from calibrant.text.sentences import did_you_mean
 
 _NO_PARTS = ("pending", "kept", "also")
@@ -337,7 +338,7 @@ def coded_labels(column: Any, name: str) -> Coded:
     kind = column.type
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
         values = np.asarray(column.to_numpy(zero_copy_only=False))
-        codes, bad = kernels.encode(values, 0, 1)
+        codes, bad = encode(values, 0, 1)
         if bad < 0:
             return Coded((False, True) if pa.types.is_boolean(kind) else (0, 1), codes)
         distinct, number = np.unique(values, return_inverse=True)

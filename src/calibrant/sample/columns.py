@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant._optional import pa
 from calibrant.errors import InvalidTypeError
+from calibrant.params.random import Draw
 from calibrant.sample.arrow_columns import absent_rows, plain_column
 from calibrant.sample.batch import Columns, Work, check_name
-from calibrant.sample.draw import Draw, position_keys
 from calibrant.sample.faults import Place
+from calibrant.sample.row_keys import position_keys
 from calibrant.sample.rows import Rows
 from calibrant.sample.taken_rows import COLLECT_LIMIT
 

@@ -10,9 +10,8 @@ from calibrant._typing import IndexArray, IntArray
 from calibrant.cells.bins import Bins
 from calibrant.cells.knots import Knots, RowHashes
 from calibrant.cells.tally import Tally, WeightSums
-from calibrant.params.random import RandomSource
+from calibrant.params.random import Draw, RandomSource
 from calibrant.sample.batch import BatchRows, Coded, Columns, Work, missing_column, read_batch
-from calibrant.sample.draw import Draw
 from calibrant.sample.facts import Reach
 from calibrant.sample.faults import Fault, Faults, Place
 from calibrant.sample.taken_rows import Seal

@@ -8,7 +8,7 @@ import numpy as np
 from calibrant._typing import BoolArray
 from calibrant.errors import InvalidValueError
 from calibrant.params.arrays import FIX_ROWS, SKIP_ROWS
-from calibrant.sample.draw import partition_start
+from calibrant.sample.row_keys import partition_start
 from calibrant.text.numbers import counted
 
 

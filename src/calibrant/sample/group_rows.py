@@ -17,10 +17,9 @@ from calibrant.cells.bins import Bins
 from calibrant.cells.group_counts import GroupCounts, block_of
 from calibrant.cells.keyed_sums import KeyedSums
 from calibrant.errors import InvalidValueError
-from calibrant.params.random import RandomSource, mixed
+from calibrant.params.random import Draw, RandomSource, mixed
 from calibrant.sample.batch import Columns, Work, read_batch
 from calibrant.sample.counts import segment_numbers
-from calibrant.sample.draw import Draw
 from calibrant.sample.faults import Place
 
 MOST_PAIRS = 1 << 24

@@ -13,7 +13,7 @@ from calibrant._typing import ArrayLike, BoolArray, IndexArray, Keys
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import as_column, at_row, is_missing, missing_entry
 from calibrant.params.random import RandomSource, mixed
-from calibrant.sample.draw import value_keys
+from calibrant.sample.row_keys import value_keys
 
 _FINER = ("ps", "fs", "as")  # than the units that engines support
 _KINDS = "hold whole numbers, dates or text, of one kind"

@@ -15,11 +15,10 @@ from typing import Any, ClassVar, Self
 
 from calibrant._typing import ArrayLike
 from calibrant.params.labels import Classes, settle_classes
-from calibrant.params.random import RowSums
+from calibrant.params.random import Draw, RowSums
 from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.batch import Columns, Result, Work
 from calibrant.sample.bounds import NO_BOUNDS, DataBounds
-from calibrant.sample.draw import Draw
 from calibrant.sample.facts import RowFacts
 from calibrant.sample.faults import Place
 from calibrant.sample.progress import Progress, watched

@@ -31,11 +31,10 @@ from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidValueError
 from calibrant.params.labels import Classes, settle_classes
-from calibrant.params.random import RandomSource, mixed
+from calibrant.params.random import Draw, RandomSource, draw_key, enough, mixed
 from calibrant.sample.batch import missing_column
 from calibrant.sample.counts import Count, Counted, CountKnots, of_one_label
 from calibrant.sample.cross_counts import CountCross, CrossCounts, TakeDrawn
-from calibrant.sample.draw import Draw, check_ids, draw_key, enough
 from calibrant.sample.facts import Reach
 from calibrant.sample.faults import Faults, Place
 from calibrant.sample.group_rows import MOST_PASSES, CountGroups, ManyGroupsError
@@ -46,6 +45,7 @@ from calibrant.sample.order_statistics import (
     everything,
     refine,
 )
+from calibrant.sample.row_keys import check_ids
 from calibrant.sample.row_source import RowSource
 from calibrant.sample.settled import check_same_rows, settle
 from calibrant.sample.taken_rows import (

@@ -12,9 +12,9 @@ import numpy as np
 from calibrant._typing import FloatArray, IndexArray, Keys
 from calibrant.cells.bins import OTHER
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.params.random import RowSums, mixed
+from calibrant.params.arrays import repeated
+from calibrant.params.random import Draw, RowSums, SmallestHashes, mixed, smallest
 from calibrant.sample.batch import BatchRows, Coded, Columns, Work, read_batch
-from calibrant.sample.draw import Draw, SmallestHashes, repeated, smallest
 from calibrant.sample.faults import Fault, Faults, Place
 
 COLLECT_LIMIT = 100_000_000

@@ -456,8 +456,9 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         """The guarantee if the weights are right up to a relative error."""
         method = get_shift_method(self.interval)
         any_multiple = method.any_multiple and self.value not in MASS_VALUES
-        said = replace(
-            Statement.about(result.partition, theorem=method.theorem, **self._asked()),
+        said = Statement(
+            method.theorem,
+            **self._asked(),
             population=Population.COVARIATE_SHIFT,
             weights=ImportanceWeights(
                 result.known, result.bound, weight_error, any_multiple, method.needs_rows

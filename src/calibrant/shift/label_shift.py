@@ -229,7 +229,7 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         """Move the values and limits of the bins, and set all learned attributes together."""
         method = get_method(self._exact_interval)
         limits = region_limits(partition, tally, method, error_budget(self._plain_level(stated)))
-        said = Statement.about(partition, theorem=method.theorem, **self._asked())
+        said = Statement(method.theorem, **self._asked())
         level = self.confidence_level
         label = classes.positive
         plain = Guarantee.from_limits(

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant import kernels
 from calibrant._lock import Locked
 from calibrant._typing import ArrayLike
 from calibrant.calibrators.regions.parameters import VALUE
@@ -23,7 +22,7 @@ from calibrant.guarantee.statement import Population, Statement
 from calibrant.params.arrays import as_array
 from calibrant.params.declared_state import Inline
 from calibrant.params.kind import Entry, EntryTable
-from calibrant.params.labels import Classes
+from calibrant.params.labels import Classes, encode
 from calibrant.params.rules import OPEN_UNIT, Integer, RuleTable, check_type
 from calibrant.sample.facts import ONE_OF_EACH
 from calibrant.sample.reader import (
@@ -269,7 +268,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
             if (
                 labels.size
                 and labels.dtype.kind in "biuf"
-                and kernels.encode(labels.ravel(), *_DEFAULT_CLASSES)[1] < 0
+                and encode(labels.ravel(), *_DEFAULT_CLASSES)[1] < 0
             ):
                 classes = _DEFAULT_CLASSES  # only zeros, or only ones, means labels 0 and 1
         if stream.partition is None:
@@ -411,8 +410,8 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
             remarks.append(
                 "intervals of different moments contradict each other: a rate has changed"
             )
-        said = replace(
-            Statement.about(self.partition_, theorem=stream.sequence.theorem),
+        said = Statement(
+            stream.sequence.theorem,
             population=Population.STREAM,
             assumed=((_MERGED,) if stream.merged else ()) + (assumed if stream.one_of_each else ()),
             of_groups=_OF_GROUPS if stream.one_of_each else "",

@@ -22,8 +22,8 @@ from calibrant.intervals import MonotoneBand
 from calibrant.limits.bounded_mean import weighted_means
 from calibrant.limits.shift.evidence import Evidence
 from calibrant.limits.shift.paper import paper, why_vacuous
-from calibrant.sample.draw import value_keys
 from calibrant.sample.reader import rows_of
+from calibrant.sample.row_keys import value_keys
 from calibrant.shift.prior import mixture_prior
 from worlds.questions.base import (
     ATOMS,

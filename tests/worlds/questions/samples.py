@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from calibrant.params.random import RandomSource
-from calibrant.sample import draw
-from calibrant.sample.draw import Draw, SmallestHashes
+from calibrant.params import random
+from calibrant.params.arrays import repeated as found_twice
+from calibrant.params.random import Draw, RandomSource, SmallestHashes
+from calibrant.sample import row_keys
 from calibrant.sample.faults import Faults
 from calibrant.sample.order_statistics import (
     BitCounts,
@@ -69,13 +70,13 @@ def draws() -> Any:
         ]
     hashes = Draw.of_share(source.key, 0.5).hashes(many)
     for most in (1, 5, 2999, 3000, 5000):
-        kept = draw.smallest(hashes, most)
-        found += [kept.size, (kept[:5] >> np.uint64(11)).astype(float), draw.enough(most, 3000)]
-    first = SmallestHashes(20, draw.smallest(hashes[:1000], 20))
-    second = SmallestHashes(20, draw.smallest(hashes[1000:], 20))
-    found += [float((first + second).limit >> 11), draw.random_places(many[:30], source)]
-    found += [draw.folds_of(many[:23], source, 4), draw.position_keys(5, 4).astype(float)]
-    found += [float(draw.partition_start(3)), draw.repeated(np.array([1, 2, 2, 3, 3, 3]))]
+        kept = random.smallest(hashes, most)
+        found += [kept.size, (kept[:5] >> np.uint64(11)).astype(float), random.enough(most, 3000)]
+    first = SmallestHashes(20, random.smallest(hashes[:1000], 20))
+    second = SmallestHashes(20, random.smallest(hashes[1000:], 20))
+    found += [float((first + second).limit >> 11), random.random_places(many[:30], source)]
+    found += [random.folds_of(many[:23], source, 4), row_keys.position_keys(5, 4).astype(float)]
+    found += [float(row_keys.partition_start(3)), found_twice(np.array([1, 2, 2, 3, 3, 3]))]
     return found
 
 
@@ -97,20 +98,20 @@ def keys_of_ids() -> Any:
     }
     found = []
     for values in columns.values():
-        keys = tried(lambda values=values: draw.id_keys(values, "id"))
+        keys = tried(lambda values=values: row_keys.id_keys(values, "id"))
         found.append(keys if isinstance(keys, Text) else (keys >> np.uint64(11)).astype(float))
-        found.append(len(draw.key_kind(values.type) or ""))
+        found.append(len(row_keys.key_kind(values.type) or ""))
     for values in (
         np.array([1.5, -0.0, 0.0, np.nan]),
         np.array(["a", "b"]),
         np.array([1, 2]),
         np.array([True]),
     ):
-        keys = tried(lambda values=values: draw.value_keys(values))
+        keys = tried(lambda values=values: row_keys.value_keys(values))
         found.append(keys if isinstance(keys, Text) else (keys >> np.uint64(11)).astype(float))
     repeated = [np.array([1, 2], dtype=np.uint64), np.array([3, 1], dtype=np.uint64)]
     return [
         found,
-        refused(lambda: draw.check_ids(repeated, "id")),
-        refused(lambda: draw.check_ids(repeated[:1], "id")),
+        refused(lambda: row_keys.check_ids(repeated, "id")),
+        refused(lambda: row_keys.check_ids(repeated[:1], "id")),
     ]

@@ -33,10 +33,10 @@ from calibrant.calibrators.regions.weakness import reported_by_caller
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee.kinds import is_guarantee
 from calibrant.guarantee.statement import UNGROUPED, UNWEIGHTED
-from calibrant.params.random import RandomSource, seed_number
+from calibrant.params.random import RandomSource, folds_of, seed_number
 from calibrant.params.rules import Integer, error_budget
-from calibrant.sample.draw import folds_of, position_keys
 from calibrant.sample.reader import bound_of, read_judged, refuse
+from calibrant.sample.row_keys import position_keys
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.sentences import shown

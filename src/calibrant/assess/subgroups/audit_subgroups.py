@@ -22,7 +22,7 @@ from calibrant.guarantee.relative import RARE, relative_limits
 from calibrant.limits.interval import Interval
 from calibrant.params.attributes import AttributeColumn
 from calibrant.params.random import RandomSource
-from calibrant.sample.draw import position_keys
+from calibrant.sample.row_keys import position_keys
 from calibrant.sample.sources.memory import MemoryRows
 
 WHICH_SHARE = 0.4

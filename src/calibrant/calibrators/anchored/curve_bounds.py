@@ -37,9 +37,12 @@ from typing import Protocol, Self
 import numpy as np
 
 from calibrant._typing import BoolArray, FloatArray, IntArray
+from calibrant.calibrators.anchored.fitted_curve import ProvedCurve
 from calibrant.calibrators.anchored.pieces import Pieces
 from calibrant.calibrators.anchored.pilot_rows import Guess
 from calibrant.cells.knots import Knots
+from calibrant.cells.partition import Partition
+from calibrant.guarantee.absorbed import absorbed_shares
 from calibrant.limits.interval import Interval
 
 MOVED_SHARE = 0.02
@@ -261,6 +264,27 @@ class CurveBounds:
             np.where(no_negative, 1.0, np.clip(upper, 0.0, 1.0)),
         )
 
+    def proved_for(self, curve: FloatArray, partition: Partition, alpha: float) -> ProvedCurve:
+        """The limits that follow for a curve at knots.
+
+        The bounds are about the rows strictly between edges. If a bin absorbs a tied edge v, at
+        most the share q of the bin lies at v, at a cost that `alpha` includes. With limits [l1, u1]
+        between and [l2, u2] at v, the bin's limits are [min(l1, (1 - q) l1 + q l2), max(u1, (1 - q)
+        u1 + q u2)]. The rate at v may be anything.
+        """
+        errors = self.errors(curve)
+        rates = self.rates(curve, errors)
+        off = self.off(curve)
+        low, high = self.evidence.ends(curve)
+        margin = np.where(self.evidence.in_regions > 0, off, high - low)
+        if partition.has_absorbed:
+            share = absorbed_shares(partition, alpha)
+            at_edge = curve[self.evidence.knots.starts[:-1]]
+            errors = _mixed(errors, Interval(-at_edge, 1.0 - at_edge), share)
+            rates = _mixed(rates, Interval(np.zeros(share.size), np.ones(share.size)), share)
+            margin = margin + share * (high - low)
+        return ProvedCurve(errors, rates, np.minimum(margin, 1.0))
+
 
 def _spread(knots: Knots, values: FloatArray, counts: IntArray) -> FloatArray:
     """A guess at the variance of a function of the score in each region, from counts that the
@@ -272,3 +296,10 @@ def _spread(knots: Knots, values: FloatArray, counts: IntArray) -> FloatArray:
     total = np.add.reduceat(weight, starts)
     mean = np.add.reduceat(weight * values, starts) / total
     return np.asarray(np.add.reduceat(weight * (values - mean[knots.region]) ** 2, starts) / total)
+
+
+def _mixed(between: Interval, at_edge: Interval, share: FloatArray) -> Interval:
+    """Limits on a mixture with an unknown share of the second part, at most `share`."""
+    lower = np.minimum(between.lower, (1.0 - share) * between.lower + share * at_edge.lower)
+    upper = np.maximum(between.upper, (1.0 - share) * between.upper + share * at_edge.upper)
+    return Interval(lower, upper)

@@ -31,7 +31,6 @@ from calibrant.calibrators.anchored.fitted_curve import (
     USUAL_LEVEL,
     CurveProof,
     FittedCurve,
-    ProvedCurve,
 )
 from calibrant.calibrators.anchored.half_curves import HalfCurves, RowsAtKnots
 from calibrant.calibrators.anchored.one_curve import fit_to_all_rows
@@ -329,7 +328,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
             values = halves.moved(usual) if self._is_increasing() else evidence.mean_curve
             n_refuted = int(bounds.refuted(values).sum())
             values = bounds.shifted(values)
-            proved = ProvedCurve.of(bounds, values, proof.partition, proof.for_limits)
+            proved = bounds.proved_for(values, proof.partition, proof.for_limits)
         average = np.clip(evidence.averages(values), 0.0, 1.0)
         unknown = np.full(average.size, ROUNDING)
         pieces = evidence.pieces(values)
@@ -368,14 +367,16 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         facts: RowFacts,
     ) -> None:
         """Derive the guarantee from a fitted or loaded curve."""
-        margin, errors = proof.errors(fitted, limits)
-        theorem = THEOREM if proof.is_plain else THEOREM_OF_UNITS
-        claim = CurveClaim(
-            margin,
-            errors,
-            falls=self._is_increasing() and fitted.falls,
-            theorem=None if fitted.proved is None else theorem,
-        )
+        proved = fitted.proved
+        if proved is None:
+            margin, errors = proof.errors(fitted, limits)
+            theorem = None
+        else:
+            margin = proved.margin
+            errors = proved.errors
+            theorem = THEOREM if proof.is_plain else THEOREM_OF_UNITS
+        falls = self._is_increasing() and fitted.curve.falls
+        claim = CurveClaim(margin, errors, falls, theorem)
         guarantee = proof.guarantee(self, limits, fitted.average, classes.positive, claim)
         self.stated_ = proof.stated
         self._set_fitted(proof.partition, proof.tally, guarantee, classes, facts)

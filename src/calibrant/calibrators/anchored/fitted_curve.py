@@ -1,4 +1,7 @@
-"""A fitted curve, and what is proved about its averages in every region."""
+"""What is kept and saved of a fitted curve, and what counts prove about its averages without bets.
+
+Bets on rows at knots are in `calibrant.calibrators.anchored.curve_bounds`.
+"""
 
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -6,14 +9,11 @@ from typing import ClassVar, Self
 import numpy as np
 
 from calibrant._typing import FloatArray, IntArray
-from calibrant.calibrators.anchored.curve_bounds import CurveBounds
 from calibrant.calibrators.anchored.fine_cells import Averages, Grid
 from calibrant.calibrators.anchored.pieces import Pieces
 from calibrant.calibrators.regions.proof import Proof
-from calibrant.cells.partition import Partition
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.absorbed import absorbed_shares, rows_between
-from calibrant.limits.error_budget import absorbed_budget
 from calibrant.limits.group_limits import group_distance
 from calibrant.limits.interval import Interval, PairOfLimits
 from calibrant.limits.kolmogorov import kolmogorov_distance, rank_distance
@@ -52,7 +52,7 @@ _SMALL = (
 
 @dataclass(frozen=True, eq=False)
 class ProvedCurve(Saved):
-    """Limits that hold simultaneously.
+    """Limits on a curve by bets, which hold simultaneously; see `CurveBounds.proved_for`.
 
     Attributes
     ----------
@@ -81,28 +81,6 @@ class ProvedCurve(Saved):
     def _check_state(self, known: Known) -> None:
         if self.rule > RULE:
             raise InvalidValueError("rule", f"be at most {RULE}", got=str(self.rule))
-
-    @classmethod
-    def of(cls, bounds: CurveBounds, curve: FloatArray, partition: Partition, alpha: float) -> Self:
-        """The limits that follow for a curve at knots.
-
-        The bounds are about the rows strictly between edges. If a bin absorbs a tied edge v, at
-        most the share q of the bin lies at v, at a cost that `alpha` includes. With limits [l1, u1]
-        between and [l2, u2] at v, the bin's limits are [min(l1, (1 - q) l1 + q l2), max(u1, (1 - q)
-        u1 + q u2)]. The rate at v may be anything.
-        """
-        errors = bounds.errors(curve)
-        rates = bounds.rates(curve, errors)
-        off = bounds.off(curve)
-        low, high = bounds.evidence.ends(curve)
-        margin = np.where(bounds.evidence.in_regions > 0, off, high - low)
-        if partition.has_absorbed:
-            share = absorbed_shares(partition, alpha)
-            at_edge = curve[bounds.evidence.knots.starts[:-1]]
-            errors = _mixed(errors, Interval(-at_edge, 1.0 - at_edge), share)
-            rates = _mixed(rates, Interval(np.zeros(share.size), np.ones(share.size)), share)
-            margin = margin + share * (high - low)
-        return cls(errors, rates, np.minimum(margin, 1.0))
 
     def check(self, counts: IntArray, alpha: float) -> None:
         """Raise an error for limits that are narrower than any rows could make them.
@@ -205,11 +183,6 @@ class FittedCurve(Saved):
     parts: Parts | None
     proved: ProvedCurve | None = None
 
-    @property
-    def falls(self) -> bool:
-        """Whether the curve decreases in the score."""
-        return self.curve.falls
-
     def _check_state(self, known: Known) -> None:
         low, high = self.curve.range(known["proof"].partition.as_bins())
         below = self.average < low - self.unknown
@@ -221,29 +194,19 @@ class FittedCurve(Saved):
 
 @dataclass(frozen=True, eq=False)
 class CurveProof(Proof):
-    """What the counted rows prove about the rate of each region, and about the average of any curve
-    in it.
+    """What the counted rows prove about the rate of each region, and, without bets, about the
+    average of any curve in it.
     """
 
     @property
     def for_rates(self) -> float:
         """The error budget of the limits on rates."""
-        return super().for_rates * (1.0 - CURVE_SHARE)
+        return self.for_limits * (1.0 - CURVE_SHARE)
 
     @property
     def for_curve(self) -> float:
         """The error budget of the limits on how rows are distributed within regions."""
-        return super().for_rates * CURVE_SHARE
-
-    @property
-    def for_limits(self) -> float:
-        """The error budget of all limits on rates, errors and averages together."""
-        return super().for_rates
-
-    @property
-    def for_bets(self) -> float:
-        """The error budget of all limits except those on the shares of absorbed edges."""
-        return self.for_limits - absorbed_budget(self.partition, self.for_limits)
+        return self.for_limits * CURVE_SHARE
 
     def distances(self, shares: FloatArray | None = None) -> FloatArray:
         """Limits on the Kolmogorov distance between the rows of each region and the population."""
@@ -298,10 +261,8 @@ class CurveProof(Proof):
 
     def errors(self, fitted: FittedCurve, limits: Interval) -> tuple[FloatArray, Interval]:
         """The distance between averages over rows and population, and limits on the rate minus the
-        average prediction.
+        average prediction, for a curve that no bets at knots were made on.
         """
-        if fitted.proved is not None:
-            return fitted.proved.margin, fitted.proved.errors
         parts = fitted.parts
         variation = fitted.curve.variation(self.partition.as_bins())
         margin = variation * self.distances() + fitted.unknown if parts is None else parts.margin
@@ -314,10 +275,3 @@ class CurveProof(Proof):
             lower = np.where(both, np.maximum(lower, parts.lower), lower)
             upper = np.where(both, np.minimum(upper, parts.upper), upper)
         return margin, Interval(lower, upper)
-
-
-def _mixed(between: Interval, at_edge: Interval, share: FloatArray) -> Interval:
-    """Limits on a mixture with an unknown share of the second part, at most `share`."""
-    lower = np.minimum(between.lower, (1.0 - share) * between.lower + share * at_edge.lower)
-    upper = np.maximum(between.upper, (1.0 - share) * between.upper + share * at_edge.upper)
-    return Interval(lower, upper)

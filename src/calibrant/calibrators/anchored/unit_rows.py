@@ -19,7 +19,7 @@ from calibrant.calibrators.regions.weighted_rows import weights_of
 from calibrant.cells.knots import Knots
 from calibrant.cells.units import Counting, turns
 from calibrant.params.random import RandomSource
-from calibrant.sample.draw import position_keys
+from calibrant.sample.row_keys import position_keys
 from calibrant.sample.sources.memory import MemoryRows
 
 

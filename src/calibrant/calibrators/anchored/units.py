@@ -43,7 +43,7 @@ from calibrant.limits.bet_walk import FEW_STEPS
 from calibrant.limits.goal_bets import BetUnits, unit_limits
 from calibrant.limits.interval import Interval
 from calibrant.params.random import RandomSource
-from calibrant.sample.draw import position_keys
+from calibrant.sample.row_keys import position_keys
 from calibrant.sample.sources.memory import MemoryRows
 
 _STAKES = 2.0 ** np.arange(7)  # times the best stake for units of weight 1 and a share of one half

@@ -18,9 +18,9 @@ from calibrant.cells.segmented_partition import SegmentedPartition
 from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidValueError
 from calibrant.limits.group_design import GroupDesign
+from calibrant.params.arrays import repeated
 from calibrant.params.labels import Classes
 from calibrant.params.random import seed_number
-from calibrant.sample.draw import repeated
 from calibrant.sample.facts import Reach, RowFacts
 from calibrant.sample.order_statistics import MovedRowsError
 from calibrant.sample.reader import in_memory

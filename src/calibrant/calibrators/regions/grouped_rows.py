@@ -26,8 +26,7 @@ from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.errors import InvalidValueError
 from calibrant.limits.group_design import GroupDesign
-from calibrant.params.random import seed_number
-from calibrant.sample.draw import Draw
+from calibrant.params.random import Draw, seed_number
 from calibrant.sample.facts import Reach, RowFacts
 from calibrant.sample.groups import PILOT_SHARE, fewest_pilot_groups
 from calibrant.sample.reader import in_memory

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from calibrant.calibrators.regions.parameters import CutParameters
 from calibrant.cells.bins import OTHER
 from calibrant.errors import InvalidValueError
-from calibrant.sample.draw import Draw, draw_key
+from calibrant.params.random import Draw, draw_key
 from calibrant.sample.reader import in_memory
 from calibrant.sample.rows import Rows
 from calibrant.text.sentences import shown

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 from calibrant._typing import Seed
 from calibrant.cells.partition import Partition
 from calibrant.errors import InvalidValueError
+from calibrant.guarantee.statement import Edges
 from calibrant.guarantee.values import VALUES
 from calibrant.limits.methods import METHODS
 from calibrant.limits.shift.evidence import WEIGHT_FLOOR
@@ -218,13 +219,14 @@ class CutParameters(LabelParameters, SegmentParameters, BinParameters):
         )
 
     def _asked(self) -> dict[str, Any]:
-        """What a statement says about how the bins were cut: whether from other rows, and how many
-        were requested.
+        """What a statement says about the request for bins: whether other rows were to cut them,
+        and how many were requested.
         """
         n_bins = (
             None if self.n_bins == "auto" or self._given_partition is not None else int(self.n_bins)
         )
-        return {"split": self.pilot not in (None, "auto"), "n_bins": n_bins}
+        edges = Edges.FIXED if self.pilot in (None, "auto") else Edges.OTHER_ROWS
+        return {"edges": edges, "n_bins": n_bins}
 
     def _check_stated(self, stated: Stated) -> None:
         """Raise an error for a range of scores together with bins that accept any score."""

@@ -21,7 +21,7 @@ from calibrant.guarantee.statement import (
     Claim,
     Statement,
 )
-from calibrant.limits.error_budget import budgets
+from calibrant.limits.error_budget import absorbed_budget, budgets
 from calibrant.limits.group_design import GroupDesign
 from calibrant.limits.interval import Interval
 from calibrant.limits.mass import mass_limits
@@ -200,10 +200,20 @@ class Proof(Saved):
         return self.design is None and self.tally.weights is None
 
     @property
-    def for_rates(self) -> float:
-        """The error budget of the limits on rates."""
+    def for_limits(self) -> float:
+        """The error budget of all limits on rates, and on the errors and averages of a curve."""
         alpha = error_budget(self.confidence_level)
         return budgets(alpha)[0] if self.is_plain else alpha
+
+    @property
+    def for_rates(self) -> float:
+        """The error budget of the limits on rates: all of it, unless a curve needs a part."""
+        return self.for_limits
+
+    @property
+    def for_bets(self) -> float:
+        """The error budget of all limits except those on the shares of absorbed edges."""
+        return self.for_limits - absorbed_budget(self.partition, self.for_limits)
 
     @property
     def evidence(self) -> RateEvidence:
@@ -236,7 +246,7 @@ class Proof(Saved):
         """
         of_curve = None if claim is None else claim.theorem
         theorem = get_method(self.interval).theorem if of_curve is None else of_curve
-        asked = Statement.about(self.partition, theorem=theorem, **settings._asked())
+        asked = Statement(theorem, **settings._asked())
         said = self.evidence.said(asked, settings, limits)
         if claim is not None:
             theorem = said.theorem if of_curve is None else of_curve

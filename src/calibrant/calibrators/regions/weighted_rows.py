@@ -15,8 +15,8 @@ from calibrant.limits.group_design import GroupDesign
 from calibrant.limits.shift.evidence import WeightedRows
 from calibrant.params.arrays import check_rows
 from calibrant.params.random import RandomSource
-from calibrant.sample.draw import position_keys
 from calibrant.sample.reader import in_memory
+from calibrant.sample.row_keys import position_keys
 from calibrant.sample.rows import Rows
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.sentences import Setting, Text

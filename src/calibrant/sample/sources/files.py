@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 from calibrant._optional import Lazy, pa, pq
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
 from calibrant.sample.batch import Columns
-from calibrant.sample.draw import key_kind
 from calibrant.sample.progress import Progress
+from calibrant.sample.row_keys import key_kind
 from calibrant.sample.sources import file_kind
 from calibrant.sample.sources.arrow import BATCH_ROWS, ArrowData, Part
 from calibrant.sample.sources.csv_files import CsvFile, TextData, delimiter_of

@@ -27,13 +27,23 @@ from calibrant.cells.units import RowUnits
 from calibrant.errors import InvalidValueError
 from calibrant.params.arrays import check_in_range
 from calibrant.params.labels import Classes, settle_classes
-from calibrant.params.random import RandomSource, RowSums, fingerprint_of, small_hashes, text_keys
+from calibrant.params.random import (
+    Draw,
+    RandomSource,
+    RowSums,
+    draw_key,
+    enough,
+    fingerprint_of,
+    small_hashes,
+    smallest,
+    text_keys,
+)
 from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.batch import Coded, Columns, Result, Work, grouped
 from calibrant.sample.bounds import NO_BOUNDS, DataBounds
-from calibrant.sample.draw import Draw, draw_key, enough, position_keys, smallest
 from calibrant.sample.facts import Reach, RowFacts, scores_of
 from calibrant.sample.groups import Groups
+from calibrant.sample.row_keys import position_keys
 from calibrant.sample.rows import Rows, Split
 from calibrant.sample.taken_rows import COLLECT_LIMIT
 from calibrant.text.sentences import Setting

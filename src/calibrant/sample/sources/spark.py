@@ -20,6 +20,7 @@ from calibrant.cells.bins import OTHER
 from calibrant.cells.group_counts import GroupCounts
 from calibrant.cells.partition import Partition
 from calibrant.errors import CalibrantError
+from calibrant.params.random import Draw
 from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.batch import Result, Work
 from calibrant.sample.counts import Counted, of_one_label
@@ -30,7 +31,6 @@ from calibrant.sample.cross_counts import (
     CrossCounts,
     counted_by_engine,
 )
-from calibrant.sample.draw import Draw
 from calibrant.sample.facts import Reach
 from calibrant.sample.faults import Place
 from calibrant.sample.group_rows import CountGroups
