@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.isotonic import IsotonicRegression
 from timing import best_of, machine, processor_medians, render, write_json
 
-from calibrant import AnchoredCalibrator, BinningCalibrator
+from calibrant import AnchoredCalibrator, BinningCalibrator, kernels
 from calibrant.limits import bet_walk
 
 ONE_ROW_CALLS = 200
@@ -24,15 +24,23 @@ ONE_ROW_CALLS = 200
 def time_fits(scores: np.ndarray, y: np.ndarray) -> None:
     """Print how long fits of these rows take, over an isotonic fit."""
 
-    def fit(numba_draws: int) -> None:
-        bet_walk.NUMBA_DRAWS = numba_draws
+    rows = kernels.NUMBA_ROWS
+    draws = bet_walk.NUMBA_DRAWS
+
+    def numpy_alone() -> None:
+        bet_walk.NUMBA_DRAWS = kernels.NUMBA_ROWS = 10**18
+        AnchoredCalibrator().fit(scores, y)
+
+    def with_numba() -> None:
+        bet_walk.NUMBA_DRAWS = draws
+        kernels.NUMBA_ROWS = rows
         AnchoredCalibrator().fit(scores, y)
 
     seconds = processor_medians(
         {
             "isotonic": lambda: IsotonicRegression(out_of_bounds="clip").fit(scores, y),
-            "numpy": lambda: fit(10**18),
-            "numba": lambda: fit(0),
+            "numpy": numpy_alone,
+            "numba": with_numba,
             "bins": lambda: BinningCalibrator().fit(scores, y),
         }
     )

@@ -16,6 +16,8 @@ RNG = np.random.default_rng(0)
 class EvenHashes:
     """Hashes whose uniform numbers are spread evenly over [0, 1)."""
 
+    key = 0
+
     def __init__(self, n_rows):
         self.bits = (np.arange(n_rows) * (2.0**64 / n_rows)).astype(np.uint64)
 

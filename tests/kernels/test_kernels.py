@@ -12,7 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from calibrant import kernels
+from calibrant.cells.knots import Knots, RowHashes
+from calibrant.cells.score_partition import ScorePartition
 from calibrant.kernels import _grid, _numpy, _select
+from calibrant.params.random import RandomSource
 
 IMPLEMENTATIONS = ["numpy", pytest.param("numba", marks=pytest.mark.broad)]
 """What is compiled is left out of `make quick`: compiling takes longer than all of it."""
@@ -356,12 +359,64 @@ def test_importing_the_kernels_does_not_import_numba() -> None:
 def test_numba_is_used_from_its_threshold_on(monkeypatch: pytest.MonkeyPatch) -> None:
     from calibrant.kernels import _numba
 
+    least = kernels.NUMBA_ROWS // kernels.LOADED
+    of_pass = kernels.PASS_ROWS // kernels.LOADED
+    assert kernels._compiled(least, None) is _numba
+    assert kernels._compiled(least - 1, None) is None
+    assert kernels._compiled(0, None, of_pass) is _numba
+    assert kernels._compiled(0, None, of_pass - 1) is None
+    monkeypatch.setattr(kernels, "numba_loaded", lambda: False)
     assert kernels._compiled(kernels.NUMBA_ROWS - 1, None) is None
     assert kernels._compiled(kernels.NUMBA_ROWS, None) is _numba
+    assert kernels._compiled(0, None, kernels.PASS_ROWS) is _numba
     assert kernels._compiled(kernels.NUMBA_ROWS, "numpy") is None
     monkeypatch.setattr(kernels, "_numba_installed", lambda: False)
     assert kernels._compiled(kernels.NUMBA_ROWS, None) is None
     assert _numpy is not _numba
+
+
+@pytest.mark.broad
+@pytest.mark.parametrize("shape", SHAPES)
+def test_counts_at_knots_are_those_of_numpy(shape: str) -> None:
+    generator = np.random.default_rng(16)
+    n_rows = 30_000
+    scores = SHAPES[shape](generator, n_rows)
+    inner = np.concatenate([np.quantile(scores[:500], np.linspace(0.0, 1.0, 60)), scores[:20]])
+    regions = ScorePartition(np.unique(np.quantile(scores[:500], [0.2, 0.4, 0.7])) + 0.0)
+    knots = Knots.between(regions, [inner.astype(np.float64)])
+    source = RandomSource(2**64 - 5)
+    keys = generator.integers(0, 2**64, n_rows, dtype=np.uint64)
+    codes = generator.integers(0, 3, n_rows)
+    for rows in (slice(None), slice(None, None, 3)):
+        given = scores[rows], codes[rows]
+        for hashes in (RowHashes(source, keys[rows]), RowHashes(source)):
+            expected = knots.count(*given, hashes, n_labels=3, implementation="numpy")
+            found = knots.count(*given, hashes, n_labels=3, implementation="numba")
+            np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.broad
+def test_counts_at_knots_are_compiled_and_add_over_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    from calibrant.kernels import _numba
+
+    monkeypatch.setattr(_numpy, "THREAD_ROWS", 1_000)
+    monkeypatch.setattr(kernels, "NUMBA_ROWS", 1_000)
+    parts: list[int] = []
+    compiled = _numba.count_knots
+
+    def noted(*given: Any) -> Any:
+        parts.append(len(given[0]))
+        return compiled(*given)
+
+    monkeypatch.setattr(_numba, "count_knots", noted)
+    scores = np.random.default_rng(17).random(5_000)
+    codes = (scores < 0.3).astype(np.uint8)
+    knots = Knots.between(ScorePartition(np.array([0.5])), [np.linspace(0.0, 1.0, 30)])
+    hashes = RowHashes(RandomSource(3))
+    found = knots.count(scores, codes, hashes, threads=2)
+    assert parts == [2_500, 2_500]
+    expected = knots.count(scores, codes, hashes, implementation="numpy")
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.broad

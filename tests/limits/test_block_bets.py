@@ -25,7 +25,7 @@ def samples(values, counts, seed, low, high, variance):
     one = np.ones(counts.shape[0])
     return BlockSamples(
         every,
-        dealt.blocks.astype(float),
+        dealt.blocks,
         late,
         dealt.sizes,
         low * one,

@@ -1,6 +1,6 @@
 """The compiled walk of bets finds the limits of the one with arrays."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def samples(n_rows, seed):
     at = np.take_along_axis(values, np.maximum(dealt.late, 0), axis=1)
     return BlockSamples(
         values,
-        dealt.blocks.astype(float),
+        dealt.blocks,
         np.where(dealt.late >= 0, at, np.nan),
         dealt.sizes,
         values.min(axis=1),
@@ -41,6 +41,18 @@ def test_limits_are_those_of_numpy(n_rows, steps):
         expected = block_limits(given, tail, steps, implementation="numpy")
         found = block_limits(given, tail, steps, implementation="numba")
         np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-12)
+
+
+def test_the_steps_of_plain_draws_are_those_of_numpy_to_the_bit():
+    for n_rows in (20, 300, 20_000):
+        given = samples(n_rows, 5).bets
+        tail = np.geomspace(1e-9, 0.2, 8)
+        with np.errstate(all="ignore"):
+            expected = _Walk.of(given, tail, STEPS)
+            found = _Walk.of(given, tail, STEPS, compiled=True)
+        for entry in fields(_Walk):
+            one = getattr(found, entry.name)
+            np.testing.assert_array_equal(one, getattr(expected, entry.name), err_msg=entry.name)
 
 
 def test_quantiles_of_the_normal_distribution_are_those_of_scipy():

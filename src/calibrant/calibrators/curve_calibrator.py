@@ -250,7 +250,9 @@ def fit_logistic(
     spread = np.sqrt((share[:, None] * scaled**2).sum(axis=0))
     constant = spread <= 1e-14  # a constant feature determines nothing
     scaled = np.where(constant, 0.0, scaled / np.where(constant, 1.0, spread))
-    columns = np.column_stack([scaled, np.ones(len(scaled))]) if intercept else scaled
+    columns = [np.ascontiguousarray(column) for column in scaled.T]
+    if intercept:
+        columns.append(np.ones(len(scaled)))
     theta, loss = _newton(columns, targets, share)
     slopes = np.where(constant, 0.0, theta[: scaled.shape[1]] / np.where(constant, 1.0, spread))
     offset = float(theta[-1] - (slopes * centre).sum()) if intercept else 0.0
@@ -259,9 +261,11 @@ def fit_logistic(
 
 
 def _logistic_loss(
-    theta: FloatArray, columns: FloatArray, targets: FloatArray, share: FloatArray
+    theta: FloatArray, columns: list[FloatArray], targets: FloatArray, share: FloatArray
 ) -> tuple[float, FloatArray]:
-    z = (columns * theta).sum(axis=1)
+    z = columns[0] * theta[0]
+    for column, coefficient in zip(columns[1:], theta[1:], strict=True):
+        z += column * coefficient
     return (
         float((share * (np.logaddexp(0.0, z) - targets * z)).sum() + RIDGE / 2 * (theta**2).sum()),
         z,
@@ -269,19 +273,18 @@ def _logistic_loss(
 
 
 def _newton(
-    columns: FloatArray, targets: FloatArray, share: FloatArray
+    columns: list[FloatArray], targets: FloatArray, share: FloatArray
 ) -> tuple[FloatArray, float]:
-    k = columns.shape[1]
+    k = len(columns)
     theta = np.zeros(k)
     loss, z = _logistic_loss(theta, columns, targets, share)
     for _ in range(_NEWTON_STEPS):
         p = expit(z)
-        gradient = (columns * (share * (p - targets))[:, None]).sum(axis=0) + RIDGE * theta
+        gradient = _gradient(columns, share * (p - targets)) + RIDGE * theta
+        curvature = share * p * (1.0 - p)
+        curved = [column * curvature for column in columns]
         # sums rather than a matrix product: BLAS may add in another order on another machine
-        curved = columns * (share * p * (1.0 - p))[:, None]
-        hessian = np.array(
-            [[(curved[:, i] * columns[:, j]).sum() for j in range(k)] for i in range(k)]
-        )
+        hessian = np.array([[(one * other).sum() for other in columns] for one in curved])
         step = np.linalg.solve(hessian + RIDGE * np.eye(k), gradient)
         decrease = float((step * gradient).sum())
         length = 1.0
@@ -303,3 +306,13 @@ def _newton(
         if moved <= _NEWTON_TOLERANCE * (1.0 + float(np.abs(theta).max())):
             break
     return theta, loss
+
+
+def _gradient(columns: list[FloatArray], off: FloatArray) -> FloatArray:
+    """The sums of the columns times `off`, added up as numpy adds up the columns of a matrix: row by
+    row, unless there is only one.
+    """
+    products = [column * off for column in columns]
+    if len(products) == 1:
+        return np.array([products[0].sum()])
+    return np.array([np.cumsum(product)[-1] for product in products])

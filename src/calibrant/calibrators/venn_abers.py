@@ -46,7 +46,7 @@ from calibrant.calibrators.tables.table import StepFunction, Table
 from calibrant.cells.tally import ScoreCounts
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.no_guarantee import NoGuarantee
-from calibrant.kernels import Implementation, uses_numba
+from calibrant.kernels import Implementation, numba_loaded, uses_numba
 from calibrant.params.frames import predicts
 from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.rules import Choice, RuleTable
@@ -58,6 +58,7 @@ from calibrant.text.sentences import shown
 # distinct scores from which on numba pays off: it saves 1.5 microseconds each, and takes some
 # tenths of a second to load
 _NUMBA_SCORES = 50_000
+_LOADED_SCORES = 1_000  # the same, if numba is loaded already: this function takes 20 ms more
 # up to this many rows, a product of two differences, and a difference of two such products, fit in
 # 64 bits
 _EXACT_ROWS = 2**31 - 1
@@ -332,9 +333,9 @@ def multiprobabilities(
     >>> p0.round(3).tolist(), p1.round(3).tolist()
     ([0.0, 0.333, 0.333, 0.4, 0.4, 0.5], [0.5, 0.6, 0.6, 0.667, 0.667, 1.0])
     """
+    least = _LOADED_SCORES if numba_loaded() else _NUMBA_SCORES
     compiled = (
-        uses_numba(counts.shape[0], _NUMBA_SCORES, implementation)
-        and int(counts.sum()) < _EXACT_ROWS
+        uses_numba(counts.shape[0], least, implementation) and int(counts.sum()) < _EXACT_ROWS
     )
     rise, run = _slopes(counts, positives, compiled)
     fall, span = _slopes(counts[::-1], (counts - positives)[::-1], compiled)

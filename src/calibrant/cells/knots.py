@@ -16,9 +16,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant import kernels
 from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray, IntArray, Keys
 from calibrant.cells.bins import Bins, next_double
 from calibrant.cells.score_partition import ScorePartition
+from calibrant.kernels import Implementation
 from calibrant.params.random import RandomSource
 
 _BLOCK = 1 << 15  # rows whose numbers fit in the processor's cache
@@ -145,6 +147,14 @@ class Knots:
         inverse[is_single] = 0.0
         return counting, first, np.where(straight, begin, 0.0)[cell], inverse
 
+    @cached_property
+    def _table(self) -> tuple[FloatArray, FloatArray]:
+        """Cuts between the cells to count in, for one segment; and of each cell its first place,
+        where it begins, and one over its width.
+        """
+        counting, *columns = self.counting
+        return counting.parts[0].cuts, np.column_stack(columns).astype(np.float64)
+
     def places(self, prepared: Any) -> tuple[IndexArray, FloatArray]:
         """The knot before each score, or -1 if it counts in no region, and the relative distance to
         the next knot.
@@ -166,16 +176,33 @@ class Knots:
         hashes: "RowHashes",
         *,
         n_labels: int = 2,
+        pass_rows: int = 0,
         threads: int = 1,
+        implementation: Implementation = None,
     ) -> IntArray:
         """Count rows by place, half and label: an array of shape (n_places, 2, n_labels) that adds
         over parts of the rows.
 
         The random numbers of the rows determine which of the two nearest knots each counts at, and
         in which half. Rows at single edge values come after those at knots. So all counts of
-        regions follow from these (`of_cells`).
+        regions follow from these (`of_cells`). `pass_rows` is the number of rows of all parts, if
+        known. `implementation` forces "numpy" or "numba", for tests and benchmarks.
         """
         counting, first, begin, inverse = self.counting
+        if isinstance(prepared, np.ndarray):
+            compiled = kernels.count_knots(
+                prepared,
+                codes,
+                hashes.keys,
+                hashes.source.key,
+                self._table,
+                (self.n_places, _HALVES, n_labels),
+                pass_rows=pass_rows,
+                threads=threads,
+                implementation=implementation,
+            )
+            if compiled is not None:
+                return compiled
         cell = counting.regions_of(prepared, threads=threads)
         scores = prepared if isinstance(prepared, np.ndarray) else prepared.scores
         size = self.n_places * _HALVES * n_labels

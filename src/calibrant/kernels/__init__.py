@@ -33,6 +33,7 @@ compared in float64.
 
 from __future__ import annotations
 
+import sys
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
@@ -56,6 +57,7 @@ __all__ = [
     "OutsideLimitsError",
     "assign",
     "count",
+    "count_knots",
     "first_nonfinite",
     "follow",
     "in_threads",
@@ -73,6 +75,9 @@ NUMBA_ROWS = 10_000_000
 # The threshold for a multithreaded pass over batches: all threads wait for numba to load, and they
 # share what it saves.
 PASS_ROWS = 10 * NUMBA_ROWS
+# Once numba is loaded, one more function takes about 20 ms: both thresholds are this many times
+# smaller.
+LOADED = 20
 PLAIN_ROWS = 8_000  # for fewer rows, a binary search per row is faster than building a lookup table
 PLAIN_ROWS_A_CUT = 20  # the same threshold per cut: a table of many cuts takes longer to build
 
@@ -84,7 +89,7 @@ def _numba_installed() -> bool:
     return find_spec("numba") is not None
 
 
-def uses_numba(size: int, least: int, implementation: Implementation) -> bool:
+def uses_numba(size: float, least: float, implementation: Implementation) -> bool:
     """Whether to use compiled loops: as forced, or if numba is installed and there is enough work."""
     return (
         implementation == "numba"
@@ -93,9 +98,18 @@ def uses_numba(size: int, least: int, implementation: Implementation) -> bool:
     )
 
 
-def _compiled(rows: int, implementation: Implementation) -> Any:
-    """The module of compiled kernels if it should be used, else None."""
-    if not uses_numba(rows, NUMBA_ROWS, implementation):
+def numba_loaded() -> bool:
+    """Whether numba was loaded before, here or by another library."""
+    return "numba" in sys.modules
+
+
+def _compiled(rows: int, implementation: Implementation, pass_rows: int = 0) -> Any:
+    """The module of compiled kernels if it should be used, else None.
+
+    They never change a result, so it may depend on what was loaded before.
+    """
+    share = max(rows / NUMBA_ROWS, pass_rows / PASS_ROWS)
+    if not uses_numba(share, 1.0 / LOADED if numba_loaded() else 1.0, implementation):
         return None
     from calibrant.kernels import _numba
 
@@ -107,7 +121,7 @@ def _prepare(
 ) -> tuple[Any, CutKeys | None]:
     """The module to use and its grid of keys; without a grid, the module uses binary search."""
     rows = scores.shape[0]
-    compiled = _compiled(NUMBA_ROWS if pass_rows >= PASS_ROWS else rows, implementation)
+    compiled = _compiled(rows, implementation, pass_rows)
     few = cuts.shape[0] <= _numpy.FEW_CUTS or rows < max(
         PLAIN_ROWS, PLAIN_ROWS_A_CUT * cuts.shape[0]
     )
@@ -201,6 +215,63 @@ def count(
         total = total + more
         positives = positives + more_positives
     return total, positives
+
+
+def count_knots(
+    scores: NDArray[Any],
+    codes: NDArray[Any],
+    keys: NDArray[np.uint64] | None,
+    key: int,
+    cells: tuple[FloatArray, FloatArray],
+    shape: tuple[int, int, int],
+    *,
+    pass_rows: int = 0,
+    threads: int = 1,
+    implementation: Implementation = None,
+) -> IntArray | None:
+    """Rows by place, half and label, compiled; None if numba is not to be used, or cannot be.
+
+    Parameters
+    ----------
+    scores : array of shape (n,), float64 or float32
+    codes : array of shape (n,), int
+        The number of each row's label.
+    keys : array of shape (n,), optional
+        The key of each row, from which its hash is computed; its position by default.
+    key : int
+        The key of the hashes, from 0 to 2**64 - 1.
+    cells : (array of shape (m,), array of shape (m + 1, 3))
+        Cuts, strictly increasing; and of each cell its first place, where it begins, and one over
+        its width.
+    shape : (int, int, int)
+        The number of places, 2, and the number of labels.
+    pass_rows : int, optional
+        Total rows of the pass that this batch is part of, if known.
+    threads : int
+        Upper limit; more than one is used on large data only.
+    implementation : {"numpy", "numba"}, optional
+        Forces one, for tests and benchmarks.
+
+    Returns
+    -------
+    array of this shape, or None
+        As `calibrant.cells.knots.Knots.count` counts them with numpy.
+    """
+    rows = scores.shape[0]
+    cuts, table = cells
+    compiled = _compiled(rows, implementation, pass_rows)
+    if compiled is None or not cuts.shape[0]:
+        return None
+    grid = build(cuts, scores)
+    if not compiled.fits(grid, cuts.shape[0] + 1):
+        return None
+
+    def of_part(part: slice) -> IntArray:
+        positions = np.arange(part.start, part.stop, dtype=np.uint64) if keys is None else keys[part]
+        own = scores[part], codes[part], positions
+        return np.asarray(compiled.count_knots(*own, key, grid, table, shape))
+
+    return np.asarray(np.sum(over_threads(rows, threads, of_part), axis=0))
 
 
 def look_up(

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from calibrant._typing import FloatArray, IntArray
 from calibrant.kernels._grid import MAGIC, POSITIVE_BITS, CutKeys
 from calibrant.kernels._numpy import CHUNK_ROWS, Limits, OutsideLimitsError, chunks
+from calibrant.kernels.hash import GOLDEN, ROUNDS
 
 BLOCK = 1024  # rows whose keys are computed together, so that the compiler can vectorise
 # histograms filled in turn: otherwise consecutive equal scores would wait for each other's store
@@ -31,6 +32,8 @@ FINITE = (-float(np.finfo(np.float64).max), float(np.finfo(np.float64).max))
 LARGEST_PIECE = 1 << 20
 
 _KINDS = (np.dtype(np.float64), np.dtype(np.float32))
+_SHIFTS = tuple(np.uint64(shift) for shift, _ in ROUNDS)
+_FACTORS = tuple(np.uint64(factor) for _, factor in ROUNDS)
 
 
 def _compiled(function: Callable[..., Any]) -> Any:
@@ -155,6 +158,52 @@ def _extract(scores: Any, numbers: Any, marks: Any, kept: Any, found: Any) -> An
     return filled
 
 
+@_compiled
+def _scramble(keys: Any, start: Any, plus: Any, hashes: Any) -> None:
+    """Write the hashes of a block of keys, as in `calibrant.params.random.mixed`."""
+    part = keys[start : start + BLOCK]
+    for row in range(part.shape[0]):
+        z = part[row] + plus
+        z = (z ^ (z >> _SHIFTS[0])) * _FACTORS[0]
+        z = (z ^ (z >> _SHIFTS[1])) * _FACTORS[1]
+        hashes[row] = (z ^ (z >> _SHIFTS[2])) * _FACTORS[2]
+
+
+@_compiled
+def _count_knots(
+    scores: Any,
+    labels: Any,
+    row_keys: Any,
+    plus: Any,
+    numbers: Any,
+    first: Any,
+    padded: Any,
+    table: Any,
+    n_labels: Any,
+    totals: Any,
+) -> None:
+    """Count the rows of each place, half and label, as in `calibrant.cells.knots`."""
+    keys = np.empty(BLOCK, np.uint32)
+    block = np.empty(BLOCK)
+    hashes = np.empty(BLOCK, np.uint64)
+    for start in range(0, scores.shape[0], BLOCK):
+        rows, _ = _load(scores, start, numbers, FINITE, block, keys)
+        part = labels[start : start + BLOCK]
+        _scramble(row_keys, start, plus, hashes)
+        for row in range(rows):
+            score = block[row]
+            cell = np.uint64(first[np.uint64(keys[row])])
+            cell += np.uint64(score >= padded[cell]) + np.uint64(score >= padded[cell + ONE])
+            share = (score - table[cell, 1]) * table[cell, 2]
+            # the first 53 bits fit in a signed integer, which is faster to convert
+            uniform = np.float64(np.int64(hashes[row] >> np.uint64(11))) * 2.0**-53
+            place = np.uint64(table[cell, 0]) + np.uint64(uniform < share)
+            half = np.uint64(2) * place + (hashes[row] & ONE)
+            keys[row] = half * n_labels + np.uint64(part[row])
+        for row in range(rows):
+            totals[np.uint64(keys[row])] += 1
+
+
 def fits(grid: CutKeys | None, names: int) -> bool:
     """Return whether the compiled kernels can work with this grid and this number of cells."""
     return grid is not None and grid.depth <= 2 and names < 0xFFFF
@@ -228,6 +277,34 @@ def count(
         )
     result = totals.reshape(LANES, n_cells, 2).sum(axis=0)
     return result.sum(axis=1), result[:, 1].copy()
+
+
+def count_knots(
+    scores: NDArray[Any],
+    labels: NDArray[Any],
+    keys: NDArray[np.uint64],
+    key: int,
+    grid: CutKeys,
+    table: FloatArray,
+    shape: tuple[int, int, int],
+) -> IntArray:
+    """Rows by place, half and label, from the keys of rows and the key of their hashes."""
+    first = grid.first.astype(np.uint16)
+    totals = np.zeros(shape, np.int64)
+    for part, piece in _pieces(scores, labels, keys):
+        _count_knots(
+            piece,
+            _read_only(labels[part].astype(np.uint8)),
+            _read_only(np.ascontiguousarray(keys[part])),
+            np.uint64((key + GOLDEN) % 2**64),
+            _numbers(grid),
+            first,
+            grid.padded,
+            table,
+            np.uint64(shape[2]),
+            totals.reshape(-1),
+        )
+    return totals
 
 
 def histogram(scores: NDArray[Any], grid: CutKeys) -> IntArray:

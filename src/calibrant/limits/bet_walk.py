@@ -164,11 +164,11 @@ def lower_limits(
     `steps` is the number of candidates per standard error. `implementation` forces "numpy" or
     "numba". Without draws, the limit is the lower end of the range.
     """
-    walk = _Walk.of(bets, tail, steps)
-    n_draws = int(walk.n_draws.sum()) // 2  # each sample occurs twice, once per limit
+    n_draws = int(bets.moments[0].sum()) + np.count_nonzero(bets.weights)
+    n_draws //= 2  # each sample occurs twice, once per limit
     if uses_numba(n_draws, NUMBA_DRAWS, implementation):
-        return walk.compiled_limits()
-    return walk.lower_limits(_AT_ONCE * steps)
+        return _Walk.of(bets, tail, steps, compiled=True).compiled_limits()
+    return _Walk.of(bets, tail, steps).lower_limits(_AT_ONCE * steps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,27 +210,25 @@ class _Walk:
     ends: IndexArray
 
     @classmethod
-    def of(cls, bets: Bets, tail: FloatArray, steps: int) -> "_Walk":
-        """Prepare the walk for lower limits."""
+    def of(cls, bets: Bets, tail: FloatArray, steps: int, *, compiled: bool = False) -> "_Walk":
+        """Prepare the walk for lower limits, with arrays or with compiled loops."""
         guess = np.maximum(bets.variance, _LEAST_VARIANCE * bets.width**2)
         ends = np.concatenate([[0], np.cumsum(bets.sizes)])
-        is_plain = _is_plain(bets.moments)
-        of_draws = (powers_of if is_plain else moments_of)(bets.weights, bets.draws)
-        late = np.add.reduceat(of_draws, ends[:-1], axis=1)
-        moments = np.concatenate([bets.moments, late], axis=1)
+        with_loops = compiled and _is_plain(bets.moments)
+        moments, pace = (_compiled_steps if with_loops else _steps)(bets, ends, guess)
         n_draws = moments[0].sum(axis=0)
         is_empty = (n_draws == 0) | (bets.width <= 0.0)
         deviation = np.maximum(np.sqrt(guess) / bets.typical_weight, _LEAST_STEP * bets.width)
         step = deviation / (steps * np.sqrt(np.maximum(n_draws, 1.0)))
         return cls(
-            bets.moments,
+            moments[:, : bets.moments.shape[1]],
             bets.smallest,
             bets.heaviest,
             bets.draws,
             bets.weights,
             bets.low,
             bets.width,
-            _pace(moments, guess, bets.guess_draws),
+            pace,
             _start(bets, guess, _START_SHARE * tail, moments),
             np.where(is_empty, 1.0, step),
             -np.log((1.0 - _START_SHARE) * tail) + _ROUNDING,
@@ -277,7 +275,7 @@ class _Walk:
         from calibrant.limits import compiled_walk
 
         limit = np.where(self.is_empty, 0.0, self.start)
-        walk = self.taken(np.flatnonzero(~self.is_empty))
+        walk = self.taken(np.flatnonzero(~self.is_empty)) if self.is_empty.any() else self
         limit[~self.is_empty] = compiled_walk.lower_limits(
             np.ascontiguousarray(walk.moments.transpose(2, 1, 0)),
             np.ascontiguousarray(walk.smallest.T),
@@ -481,6 +479,28 @@ def moments_of(weights: FloatArray, values: FloatArray) -> FloatArray:
             found[_PLACE[p, k]] = previous
             previous = previous * values
     return found
+
+
+def _steps(bets: Bets, ends: IndexArray, guess: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The moments of early and late blocks, as in `Bets`, and the pace."""
+    is_plain = _is_plain(bets.moments)
+    of_draws = (powers_of if is_plain else moments_of)(bets.weights, bets.draws)
+    late = np.add.reduceat(of_draws, ends[:-1], axis=1)
+    moments = np.concatenate([bets.moments, late], axis=1)
+    return moments, _pace(moments, guess, bets.guess_draws)
+
+
+def _compiled_steps(
+    bets: Bets, ends: IndexArray, guess: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The same for plain draws, by compiled loops: equal to the bit."""
+    from calibrant.limits import compiled_walk
+
+    draws = np.ascontiguousarray(bets.draws.T)
+    weights = np.ascontiguousarray(bets.weights.T)
+    by_sample = compiled_walk.plain_moments(bets.moments, draws, weights, ends)
+    pace = compiled_walk.plain_paces(by_sample, guess, bets.guess_draws)
+    return by_sample.transpose(2, 1, 0), pace.T
 
 
 def _pace(moments: FloatArray, guess: FloatArray, guess_draws: FloatArray) -> FloatArray:

@@ -45,7 +45,7 @@ class DealtBlocks:
 
     Attributes
     ----------
-    blocks : int array of shape (n_samples, n_blocks, n_kinds)
+    blocks : float array of shape (n_samples, n_blocks, n_kinds)
         The number of rows of each kind in each early block; samples with fewer blocks have empty
         ones.
     late : int array of shape (n_samples, n_late)
@@ -54,7 +54,7 @@ class DealtBlocks:
         The number of late rows that share each stake, the same for all samples.
     """
 
-    blocks: IntArray
+    blocks: FloatArray
     late: IndexArray
     sizes: tuple[int, ...]
 
@@ -69,7 +69,7 @@ class DealtBlocks:
         thinned, left = _thinned(counts, generator)
         later = [block_sizes(rows, n_late) for rows in left.sum(axis=1).tolist()]
         n_blocks = len(thinned) + max(map(len, later), default=0)
-        blocks = np.zeros((counts.shape[0], n_blocks, counts.shape[1]), dtype=np.int64)
+        blocks = np.zeros((counts.shape[0], n_blocks, counts.shape[1]))
         for number, block in enumerate(thinned):
             blocks[:, number] = block
         late = np.full((counts.shape[0], n_late), -1)
@@ -100,7 +100,7 @@ def _thinned(counts: IntArray, generator: np.random.Generator) -> tuple[list[Int
 def _deal(
     counts: IntArray,
     sizes: tuple[int, ...],
-    blocks: IntArray,
+    blocks: FloatArray,
     late: IndexArray,
     generator: np.random.Generator,
 ) -> None:

@@ -266,6 +266,63 @@ def _reaches(
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
+def plain_moments(
+    moments: FloatArray, draws: FloatArray, weights: FloatArray, ends: IndexArray
+) -> FloatArray:
+    """The moments of early and late blocks by sample, of shape (n_samples, n_steps, 5), if all
+    weights are 1.
+
+    `moments` are those of `bet_walk.Bets`; draws and weights have shape (n_samples, n_draws).
+    """
+    n_moments, n_blocks, n_samples = moments.shape
+    found = np.zeros((n_samples, n_blocks + ends.size - 1, n_moments))
+    for sample in range(n_samples):
+        for block in range(n_blocks):
+            for k in range(n_moments):
+                found[sample, block, k] = moments[k, block, sample]
+        for block in range(ends.size - 1):
+            step = n_blocks + block
+            # numpy adds the first draw of a block last
+            for row in range(ends[block] + 1, ends[block + 1]):
+                _add_powers(found, sample, step, draws[sample, row], weights[sample, row])
+            row = ends[block]
+            _add_powers(found, sample, step, draws[sample, row], weights[sample, row])
+    return found
+
+
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def _add_powers(found: FloatArray, sample: int, step: int, draw: float, weight: float) -> None:
+    """Add the powers of a draw from 0 to 4; a weight of 0 means no draw."""
+    power = weight
+    for k in range(found.shape[2]):
+        found[sample, step, k] += power
+        power *= draw
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def plain_paces(moments: FloatArray, guess: FloatArray, guess_draws: FloatArray) -> FloatArray:
+    """The pace of each sample and step, as in `bet_walk`, from the moments of `plain_moments`."""
+    n_samples, n_steps, _ = moments.shape
+    found = np.empty((n_samples, n_steps))
+    for s in range(n_samples):
+        n_draws = 0.0
+        for step in range(n_steps):
+            n_draws += moments[s, step, 0]
+        before = 0.0
+        sums = 0.0
+        squares = 0.0
+        for step in range(n_steps):
+            mean = sums / (before if before > 0.0 else 1.0)
+            spread = max(squares - 2.0 * mean * sums + mean * mean * before, 0.0)
+            variance = (guess_draws[s] * guess[s] + spread) / (guess_draws[s] + before)
+            found[s, step] = 1.0 / math.sqrt(variance * max(n_draws - before, 1.0))
+            before += moments[s, step, 0]
+            sums += moments[s, step, 1]
+            squares += moments[s, step, 2]
+    return found
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
 def lower_limits(
     moments: FloatArray,
     smallest: FloatArray,

@@ -226,6 +226,7 @@ class CountKnots(Count):
             number,
             RowHashes(self.source, rows.keys),
             n_labels=len(kinds),
+            pass_rows=self.pass_rows,
         )
         return {kind: of_one_label(counts[..., code].ravel()) for code, kind in enumerate(kinds)}
 

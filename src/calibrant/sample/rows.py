@@ -360,9 +360,15 @@ class Rows(RowSource):
         scores; see `Knots.count`.
         """
         draw, taken = (None, None) if self._left_out is None else self._left_out
-        counted = self.fold(
-            CountKnots(self.columns, knots.regions, draw, knots=knots, source=source)
+        work = CountKnots(
+            self.columns,
+            knots.regions,
+            draw,
+            pass_rows=self._many_rows(),
+            knots=knots,
+            source=source,
         )
+        counted = self.fold(work)
         counted.faults.check()
         check_same_rows(counted, taken)
         settle_classes(

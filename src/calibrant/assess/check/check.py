@@ -320,9 +320,15 @@ def _change(
     if n < 2:
         return {}
     first = np.arange(1, n)
+    sums = centred.cumsum()[:-1]
     if times is not None and times[0] != times[-1]:
-        first = first[times[1:] != times[:-1]]  # rows with the same time have no order
-    row = int(first[np.argmax(np.abs(centred.cumsum()[first - 1]) / np.sqrt(first * (n - first)))])
+        is_later = times[1:] != times[:-1]  # rows with the same time have no order
+        first = first[is_later]
+        sums = sums[is_later]
+    deviation = np.sqrt(first * (n - first))
+    np.abs(sums, out=sums)
+    sums /= deviation
+    row = int(first[np.argmax(sums)])
     shown = values if kind == "scores" else centred + codes.mean()
     return {
         "change_after": row,

@@ -76,15 +76,18 @@ def _totals(factors: FloatArray, rates: FloatArray) -> FloatArray:
     switching = bool(rates.any())
     shares = np.full((len(rates), n_bets), 1.0 / n_bets / len(rates))
     totals = np.zeros(len(factors))
+    kept = 1.0 - rates
     for look, factor in enumerate(factors):
         shares *= factor
-        totals[look] = total = shares.sum()
+        totals[look] = total = np.add.reduce(shares, axis=None)
         if total == 0.0:
             break
         shares /= total
         if switching:
-            spread = rates * shares.sum(axis=1, keepdims=True) / n_bets
-            shares *= 1.0 - rates
+            spread = np.add.reduce(shares, axis=1, keepdims=True)
+            spread *= rates
+            spread /= n_bets
+            shares *= kept
             shares += spread
     return totals
 
@@ -214,6 +217,7 @@ def _over(sums: FloatArray, window: int) -> FloatArray:
     """From cumulative sums that begin with 0, the sum of the last `window` numbers before each
     position.
     """
-    found = sums[:-1].copy()
-    found[window:] -= sums[: max(found.size - window, 0)]
+    found = np.empty(sums.size - 1)
+    found[:window] = sums[:-1][:window]
+    np.subtract(sums[window:-1], sums[: -1 - window], out=found[window:])
     return found

@@ -221,7 +221,6 @@ def _bets(
     counts = np.where(inside[:, :, None, None], rows.counts[place], 0)
     n_regions, n_knots = place.shape
     dealt = DealtBlocks.of(counts.reshape(n_regions, -1), generator)
-    blocks = dealt.blocks.astype(np.float64)
     knot, half, label = np.unravel_index(np.maximum(dealt.late, 0), (n_knots, 2, 2))
     is_row = dealt.late >= 0
     first = evidence.first[place]
@@ -230,7 +229,7 @@ def _bets(
     low, high = _ends(first, inside)
     labels = BlockSamples(
         of_rows.reshape(n_regions, -1),
-        blocks,
+        dealt.blocks,
         np.where(
             is_row,
             np.take_along_axis(of_labels.reshape(n_regions, -1), 2 * knot + label, axis=1),
@@ -245,7 +244,7 @@ def _bets(
     if rows.unlabelled.any():
         low, high = _curve_limits_with(rows, evidence, some, counts, budget, generator)
     else:
-        by_knot = blocks.reshape(n_regions, -1, n_knots, 2, 2)
+        by_knot = dealt.blocks.reshape(n_regions, -1, n_knots, 2, 2)
         late = _LateRows(np.where(is_row, half, -1), knot, dealt.sizes)
         low, high = _curve_limits(evidence, some, by_knot, late, budget)
     return lower - high, upper - low
@@ -284,7 +283,7 @@ def _curve_limits_with(
         late = np.where(dealt.late >= 0, np.take_along_axis(apart, knot, axis=1), np.nan)
         samples = BlockSamples(
             apart,
-            dealt.blocks.astype(np.float64),
+            dealt.blocks,
             late,
             dealt.sizes,
             *_ends(apart, inside),
