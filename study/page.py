@@ -118,7 +118,7 @@ def summary(folder: Path) -> str:
             count(warned[real.refuted].sum(), len(bad)),
         ],
         [
-            "warnings where it was not refuted",
+            "warnings where the guarantee was not refuted",
             watched,
             count(warned[~real.refuted].sum(), len(fine)),
         ],
