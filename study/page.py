@@ -108,7 +108,7 @@ def summary(folder: Path) -> str:
             count(without.broken.sum(), without.draws.sum()),
         ],
         [
-            "guarantees refuted later in time or at another site",
+            "guarantees refuted on later rows or at another site",
             anchored,
             count(len(bad), len(real)),
         ],
