@@ -21,6 +21,8 @@ from dark import dark_name
 from examples import ROOT, pictures_of, pictures_of_script, place_of
 
 DOCS, MADE, TOOLS = ROOT / "docs", ROOT / "out" / "docs", ROOT / "tools"
+DATA_IN_REPOSITORY = "](../../tools/realdata.py)"
+DATA_ON_SITE = "](../tutorials/realdata.py)"
 CARDS = re.compile(r"<!-- cards: ([\w ]+) -->")
 CARD = (
     '<a href="{name}.html"><img src="{name}-small.png#only-light" alt="{picture}" loading="lazy">'
@@ -156,8 +158,12 @@ def two_pictures(markdown: str, uri: str) -> str:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Put cards with thumbnails on the index of the gallery, and notebooks under chapters."""
+    """Put cards with thumbnails on the index of the gallery, and notebooks under chapters.
+
+    Links to `tools/realdata.py`, which is not part of the site, lead to the copy that is.
+    """
     markdown = two_pictures(markdown, page.file.src_uri)
+    markdown = markdown.replace(DATA_IN_REPOSITORY, DATA_ON_SITE)
     if DOCS / page.file.src_uri in chapters():
         name = Path(page.file.src_uri).stem
         return f"{markdown}\n\n*Download this chapter as a [notebook]({name}.ipynb).*\n"

@@ -108,7 +108,7 @@ def summary(folder: Path) -> str:
             count(without.broken.sum(), without.draws.sum()),
         ],
         [
-            "guarantees refuted later in time or at another site",
+            "guarantees refuted on later rows or at another site",
             anchored,
             count(len(bad), len(real)),
         ],
@@ -118,7 +118,7 @@ def summary(folder: Path) -> str:
             count(warned[real.refuted].sum(), len(bad)),
         ],
         [
-            "warnings where it was not refuted",
+            "warnings where the guarantee was not refuted",
             watched,
             count(warned[~real.refuted].sum(), len(fine)),
         ],

@@ -242,7 +242,7 @@
       root.dataset.kept = String(kept)
       coverage.textContent =
         `In ${kept} of ${draws} draws, every interval contained its true rate; ` +
-        `the guarantee is at least ${Math.round(100 * chosen.confidence)}% of draws.`
+        `the guarantee is at least ${Math.round(100 * chosen.confidence)}%.`
     }
 
     SLIDERS.forEach(({ name, label, from, to, step, start: value }) => {

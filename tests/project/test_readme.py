@@ -164,6 +164,25 @@ def test_a_thumbnail_is_small_and_keeps_the_size_of_its_letters():
     assert (axes.get_legend(), axes.get_title()) == (None, "")
 
 
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\((?!https?:|#)([^)#\s]+)(?:#[\w-]*)?\)")
+FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))],
+    ids=lambda path: path.relative_to(ROOT).as_posix(),
+)
+def test_links_lead_to_files_of_the_repository(page):
+    """So that pages can be read there too; files that the page's own code writes are not there."""
+    text = page.read_text(encoding="utf-8")
+    code = "".join(FENCE.findall(text))
+    links = set(LINK.findall(FENCE.sub("", text)))
+    assert {
+        link for link in links if link not in code and not (page.parent / link).exists()
+    } == set()
+
+
 def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
 

@@ -91,7 +91,7 @@ def test_rows_take_the_walk_that_the_design_page_shows(name: str, tmp_path: Path
 def _modules_listed() -> set[str]:
     """The modules in the table of the design page, as paths."""
     page = (ROOT / "docs" / "explanation" / "design.md").read_text("utf-8")
-    table = page.partition("passes these modules")[2].partition("\n**")[0]
+    table = page.partition("passes through these modules")[2].partition("\n**")[0]
     rows = re.findall(r"^\| `(?P<room>[^`]+)` \| (?P<modules>.*) \|$", table, re.MULTILINE)
     return {f"{room}{name}.py" for room, modules in rows for name in re.findall("`(.+?)`", modules)}
 
