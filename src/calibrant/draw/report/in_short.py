@@ -280,8 +280,17 @@ def _of_rows(found: Any) -> str | None:
 
 def _of_monitor(found: Any) -> str | None:
     if found.alarm:
+        if found.has_late_labels:
+            late = f"{found.share_expired:.0%}"
+            return (
+                f"Alarm, but {late} of the labels came too late to count. Check the maturity first."
+            )
         sure = f"{percent(found.confidence_level)} confidence"
         return f"Alarm ({sure}): the data have drifted. Look at what changed, and recalibrate."
+    if not found.n_mature:
+        return (
+            f"Nothing is known about drift yet: no prediction counted, {found.n_pending:,} pending."
+        )
     predictions = counted(found.n_mature, "prediction")
     return f"No alarm after {predictions}: no sign of drift."
 
