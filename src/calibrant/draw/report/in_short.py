@@ -218,6 +218,12 @@ def _of_rate(found: Any) -> str | None:
     positive = "are positive"
     if isinstance(found.positive_label, str):
         positive = f"have the label {found.positive_label!r}"
+    if found.target == "items" and found.n_labels == found.n_items:
+        n_positive = round(found.estimate * found.n_items)
+        return (
+            f"{n_positive:,} of {found.n_items:,} items {positive}"
+            f" ({_hundredths(nearest(found.estimate))}%), by the labels of all items."
+        )
     return (
         f"With {percent(found.confidence_level)} confidence, {share}% of {whose} {positive}, as"
         " long as the labelled items were drawn at random."
