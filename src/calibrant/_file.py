@@ -42,9 +42,9 @@ def draft_of(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterat
 
     Raises
     ------
-    FileExistsError, IsADirectoryError, FileNotFoundError
-        Where a file is there and `overwrite` is False, where a folder is there, and where there is
-        no folder for it.
+    FileExistsError, IsADirectoryError, FileNotFoundError, PermissionError
+        Where a file is there and `overwrite` is False, where a folder is there, where there is no
+        folder for it, and where that folder may not be written to.
     InvalidValueError
         Where something is there that is neither a file nor a folder, such as a pipe or a device.
 
@@ -96,6 +96,9 @@ def check_place(path: str | os.PathLike[str], *, overwrite: bool) -> None:
         raise FileNotFoundError(
             errno.ENOENT, "there is no such folder", os.path.dirname(name) or folder
         )
+    if not os.access(folder, os.W_OK | os.X_OK):
+        reason = "no file can be written to this folder; name another, or change its permissions"
+        raise PermissionError(errno.EACCES, reason, os.path.dirname(name) or folder)
     try:
         kind = os.stat(name).st_mode
     except FileNotFoundError:

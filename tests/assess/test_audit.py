@@ -10,6 +10,7 @@ import pytest
 from calibrant import BinningCalibrator, audit
 from calibrant.assess.audit.resolutions import resolve
 from calibrant.cells.tally import ScoreCounts
+from calibrant.errors import InvalidValueError
 from calibrant.intervals import Interval
 from calibrant.limits.non_identical import non_identical
 from worlds.binary import WORLDS, World
@@ -374,3 +375,17 @@ def test_every_region_lies_in_its_parent_also_where_the_first_value_is_common() 
     held = np.bincount(parent[1:], table.counts[1:], minlength=table.counts.size)
     coarse = table.resolution < table.resolution[-1]
     assert (held[coarse] == table.counts[coarse]).all()
+
+
+@pytest.mark.parametrize(
+    ("scores", "words"),
+    [
+        ([-2.0, 0.5, 3.0, 0.1], "if these are logits, use 1 / (1 + exp(-score)); otherwise turn"),
+        ([20.0, 50.0, 99.0, 1.0], "divide by 100 if these are percentages"),
+        ([200.0, 500.0, 0.0, 1.0], "row index 0, and 2 such rows in all: turn scores into"),
+    ],
+)
+def test_scores_that_are_no_probabilities_get_advice_that_fits_them(scores, words):
+    with pytest.raises(InvalidValueError) as caught:
+        audit([0, 1, 0, 1], scores)
+    assert words in str(caught.value)

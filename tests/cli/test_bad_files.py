@@ -630,3 +630,36 @@ def test_a_percentage_is_answered_with_the_number_to_write(
         assert "write 0.9 for 90%" in answer.err
     nonsense = calibrant(command, path, "--score", "p", "--label", "y", name, "many")
     assert "'many' is not a number (see" in " ".join(nonsense.err.split())
+
+
+@pytest.mark.parametrize(
+    ("command", "output"), [("audit", "closed/a.html"), ("fit", "closed/model.json")]
+)
+def test_a_folder_that_cannot_be_written_to_is_named_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calibrant: Any, command: str, output: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("closed").mkdir()
+    allowed = os.access
+
+    def access(path: Any, mode: int) -> bool:  # the tests may run as root, who may write anywhere
+        return Path(path).name != "closed" and allowed(path, mode)
+
+    monkeypatch.setattr("calibrant._file.os.access", access)
+    # there is no such data: the output is checked first
+    answer = calibrant(command, "nowhere.csv", "--score", "p", "--label", "y", "-o", output)
+    assert answer.code == 2
+    assert "'closed': no file can be written to this folder; name another" in answer.err
+    assert not list(Path("closed").iterdir())
+
+
+def test_a_file_with_a_similar_name_is_suggested(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calibrant: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("scores.csv").write_text(GOOD, encoding="utf-8")
+    answer = calibrant("audit", "score.csv", "--score", "p", "--label", "y")
+    assert "there is no file 'score.csv': did you mean 'scores.csv'?" in answer.err
+    answer = calibrant("audit", "other/score.csv", "--score", "p", "--label", "y")
+    assert "there is no file 'other/score.csv'" in answer.err
+    assert "did you mean" not in answer.err

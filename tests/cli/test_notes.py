@@ -162,6 +162,9 @@ class TestOddScores:
             assert other.code == 2
             assert "probabilities in [0, 1]" in other.err
             assert "percentages" not in other.err
+            assert "calibrate them first, with calibrant fit and apply" in other.err
+            logits = "if these are logits, use 1 / (1 + exp(-score))"
+            assert (logits in other.err) is (name == "logits")
 
 
 class TestRowsWithoutLimits:

@@ -78,6 +78,32 @@ def test_the_gate_is_shown_refuted_or_not_decided(calibrant, lines, expected):
     assert undecided.json["verdict"] == "undecided"
     assert 1 <= undecided.json["more_labels"] <= 850
     assert "would decide it" in undecided.json["sentence"]
+    told = calibrant("rate", lines, *NAMED, "--at-least", middle).out
+    assert "note: to add labels and look again, use --order" in " ".join(told.split())
+    assert "look again" not in shown.out + refuted.out
+
+
+def test_a_count_of_all_labels_is_not_called_an_estimate(calibrant, tmp_path):
+    path = tmp_path / "all.csv"
+    path.write_text("judge,human\n" + "0.9,1\n" * 3 + "0.2,0\n" * 5, encoding="utf-8")
+    answer = calibrant("rate", path, *NAMED)
+    first = answer.out.splitlines()[0]
+    assert first == "3 of 8 items are positive (37.5%), by the labels of all items."
+    gated = calibrant("rate", path, *NAMED, "--at-least", "0.5")
+    assert gated.code == 1
+    assert gated.out.startswith("No: 3 of 8 items are positive")
+
+
+def test_a_score_that_is_no_number_is_named_with_its_row(calibrant, tmp_path):
+    rows = [f"0.{number:03d},{number % 2}" for number in range(100)]
+    rows[6] = "oops,1"
+    path = tmp_path / "typo.csv"
+    path.write_text("judge,human\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    answer = calibrant("rate", path, *NAMED)
+    assert answer.code == 2
+    assert "got 'oops' at row 7, and in no other row" in answer.err
+    path.write_text(path.read_text("utf-8").replace("0.", "0;"), encoding="utf-8")
+    assert "got 100 words, such as '0;000'" in calibrant("rate", path, *NAMED).err
 
 
 def test_the_gate_also_asks_for_at_most(calibrant, lines, expected, tmp_path):

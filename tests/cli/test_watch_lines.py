@@ -64,6 +64,25 @@ def test_a_bad_line_is_named_and_what_came_before_it_is_kept(
     assert (found["n_recorded"], found["n_duplicate"]) == (6, 0)
 
 
+def test_lines_without_times_wait_for_the_end_of_the_day(folder: Path, calibrant: Any) -> None:
+    lines = [{"id": number, "score": 0.3, "label": number % 2} for number in range(20)]
+    write(folder / "labels.jsonl", *lines)
+    answer = calibrant(*WATCH, "--once")
+    said = " ".join(answer.out.split())
+    assert said.startswith("Nothing is known about drift yet: no prediction counted, 20 pending.")
+    assert "expired" not in said
+    assert "put the time of each prediction into the field 'at'" in " ".join(answer.err.split())
+
+
+def test_a_csv_is_refused_with_an_example_of_a_line(folder: Path, calibrant: Any) -> None:
+    write(folder / "labels.jsonl", "id,score,label", "1,0.3,0")
+    answer = calibrant(*WATCH, "--once")
+    assert answer.code == 2
+    said = " ".join(answer.err.split())
+    assert "must be a JSON object; got 'id,score,label'" in said
+    assert '{"id": "case 1", "score": 0.3, "at": "2026-01-31"}' in said
+
+
 def test_predictions_and_labels_that_alternate_are_counted_day_by_day(
     folder: Path, calibrant: Any
 ) -> None:

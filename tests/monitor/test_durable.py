@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from calibrant import BinningCalibrator, Partition, PlattCalibrator, save_model
+from calibrant.draw.report.in_short import in_short
 from calibrant.errors import InvalidTypeError, InvalidValueError, StoreError
 from calibrant.monitor import DriftMonitor, Monitor
 from calibrant.text import numbers
@@ -67,6 +68,53 @@ def test_a_calm_snapshot_says_what_its_bound_rests_on(store: Path) -> None:
     assert said in found.sentence
     assert "holds at all times with 95% confidence, if rates do not change" in found.sentence
     assert found.epsilon > CALIBRATOR.guarantee_.epsilon
+
+
+def test_without_maturity_labels_of_the_same_day_are_in_time(store: Path) -> None:
+    with opened(store, maturity=0) as monitor:
+        for name in ("same moment", "same day", "next day", "before"):
+            if name == "before":
+                assert monitor.resolve(name, 1, at=100.3) == "waiting"
+            monitor.record(name, 0.2, at=100.5)
+        assert monitor.resolve("same moment", 1, at=100.5) == "new"
+        assert monitor.resolve("same day", 1, at=100.9) == "new"
+        assert monitor.resolve("next day", 1, at=101.1) == "expired"
+        found = monitor.advance(102.0)
+    assert (found.n_mature, found.n_labels, found.n_expired) == (4, 3, 1)
+
+
+def test_a_snapshot_without_counted_rows_does_not_say_that_all_is_well(store: Path) -> None:
+    with opened(store, maturity=1) as monitor:
+        monitor.record("a", 0.2, at=100.0)
+        found = monitor.snapshot()
+        assert found.sentence.startswith("Nothing is known about drift yet: 0 predictions counted")
+        assert "when its day (in UTC) is over and it is 1 day old" in found.sentence
+        assert in_short(found).startswith("Nothing is known about drift yet")
+        assert monitor.advance(103.0).sentence.startswith("No sign of drift: 1 prediction counted")
+
+
+@pytest.mark.parametrize(("maturity", "told"), [(0, True), (2, True), (3, False), (30, False)])
+def test_an_alarm_by_labels_that_come_too_late_says_so(
+    store: Path, maturity: float, told: bool
+) -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.uniform(size=(20, 50))
+    labels = (rng.uniform(size=(20, 50)) < scores).astype(int)
+    names = [[f"{day} {number}" for number in range(50)] for day in range(20)]
+    with opened(store, maturity=maturity) as monitor:
+        for day in range(23):
+            now = np.full(50, 100.0 + day)
+            if day < 20:
+                monitor.record_many(names[day], scores[day], now)
+            if day >= 3:
+                monitor.resolve_many(names[day - 3], labels[day - 3], now)
+        found = monitor.advance(160.0)
+    assert found.n_mature == 1000
+    assert found.alarm is found.has_late_labels is told
+    said = "But 100% of the labels came after the age of maturity"
+    assert (said in found.sentence) is told
+    assert in_short(found).startswith("Alarm, but 100% of the labels came too late") is told
+    assert any("larger maturity" in note for note in found.notes) is told
 
 
 def test_each_kind_of_event_is_told_apart(store: Path) -> None:

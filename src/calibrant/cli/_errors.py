@@ -1,5 +1,8 @@
 """What is printed when something goes wrong: one line, with an exit code."""
 
+import errno
+import os
+
 import click
 
 from calibrant.cli._words import in_options
@@ -9,11 +12,13 @@ from calibrant.text.sentences import Setting, did_you_mean
 BAD_INPUT = 2
 INTERRUPTED = 130
 _STOPPED = "stopped; no partial file was left behind"
+_EXISTS = "the file already exists; use --overwrite to replace it"
 _REASONS = {
-    FileNotFoundError: "there is no such file or folder",
-    PermissionError: "permission denied",
-    FileExistsError: "the file already exists; use --overwrite to replace it",
+    errno.ENOENT: "there is no such file or folder",
+    errno.EACCES: "permission denied",
+    errno.EPERM: "permission denied",
 }
+"""Words for what the system says; our own errors have better ones."""
 _MEANT = {
     "alpha": "--confidence, which is 1 - alpha",
     "html": "-o report.html",
@@ -122,10 +127,11 @@ def _no_such_option(error: click.NoSuchOption) -> str:
 
 
 def _of_system(error: OSError) -> str:
-    reason = next(
-        (text for kind, text in _REASONS.items() if isinstance(error, kind)),
-        error.strerror or str(error),
-    )
+    reason = error.strerror or str(error)
+    if isinstance(error, FileExistsError):
+        reason = _EXISTS
+    elif error.errno is not None and reason == os.strerror(error.errno):
+        reason = _REASONS.get(error.errno, reason)
     return reason if error.filename is None else f"{str(error.filename)!r}: {reason}"
 
 

@@ -18,6 +18,10 @@ _HEAD = 256  # leading bytes that identify a file
 _BATCH = 1000
 _KEY = 30  # in characters
 _PAUSE = 0.5  # seconds between checks of a file
+_EXAMPLE = (
+    'write one object per line, such as {"id": "case 1", "score": 0.3, "at": "2026-01-31"};'
+    " calibrant watch does not read CSV"
+)
 _ADVICE = "--id, --score and --label name the fields; without them they are named as in fit"
 
 
@@ -134,7 +138,7 @@ class EventFile:
                 content = _parsed(text)
                 if content is None:
                     where = f"line {self._number:,} of {self.path!r}"
-                    return lines, RefusedError(where, "be a JSON object", got=repr(text[:40]))
+                    return lines, _not_json(where, text)
                 lines.append(Line(self._number, self._offset, content))
         return lines, None
 
@@ -158,6 +162,12 @@ class EventFile:
         """Close the file."""
         if not self.is_pipe:
             self._stream.close()
+
+
+def _not_json(where: str, text: bytes) -> RefusedError:
+    """What is wrong with a line, and how a line should look."""
+    start = text[:40].decode("utf-8", errors="replace").rstrip()
+    return RefusedError(where, "be a JSON object", got=repr(start), advice=_EXAMPLE)
 
 
 def _parsed(text: bytes) -> Mapping[str, Any] | None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from calibrant.sample.sources.arrow import ArrowData
 
 STANDARD_INPUT = "-"
+CALIBRATE_FIRST = "calibrate them first, with calibrant fit and apply"
+"""Advice for scores that are not probabilities."""
 _USUAL_NAMES = {
     "score": (
         "score",

@@ -7,7 +7,7 @@ import click
 
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
-from calibrant.cli._input import labelled, sample_of
+from calibrant.cli._input import CALIBRATE_FIRST, labelled, sample_of
 from calibrant.cli._model import (
     check_classes,
     check_columns,
@@ -266,8 +266,8 @@ def _audit(data: Any, rows: Any, labels: dict[str, Any], options: dict[str, Any]
             **labels,
         )
     except InvalidValueError as error:
-        if error.parameter in (None, "score") and (reach := reach_of(data)).is_percentage:
-            error.advice = reach.percentage_advice
+        if error.parameter in (None, "score") and "probabilities in [0, 1]" in str(error):
+            error.advice = reach_of(data).advice(CALIBRATE_FIRST)
         raise
 
 

@@ -7,7 +7,7 @@ import click
 
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
-from calibrant.cli._input import labelled, sample_of
+from calibrant.cli._input import CALIBRATE_FIRST, labelled, sample_of
 from calibrant.cli._output import print_json, remark, saved
 from calibrant.cli._report import check_report, facts_of, write_report
 from calibrant.cli._show import result_json, show
@@ -191,11 +191,7 @@ def _check_probabilities(column: str, scores: Any) -> None:
 
     reach = Reach.of(scores)
     if not reach.is_probability:
-        advice = (
-            reach.percentage_advice
-            if reach.is_percentage
-            else "calibrate them first, with calibrant fit and apply"
-        )
+        advice = reach.advice(CALIBRATE_FIRST)
         raise InvalidValueError(
             "score", "be probabilities in [0, 1]", f"scores {reach}", advice, column
         )

@@ -26,6 +26,9 @@ _STANDS = {
     "refuted": ("wrong", "Refuted"),
     "undecided": ("open", "Not decided"),
 }
+_LOOK_AGAIN = (
+    "to add labels and look again, use --order; without it, the limits hold for one look only"
+)
 _RATE = Declared("assess.rates.rate_of_items", "rate")
 _ROLES = ("score", "label", "group", "segment", "order")
 
@@ -142,7 +145,8 @@ def command(**options: Any) -> int:
     if options["as_json"]:
         print_json(state)
     else:
-        show(found, sentence=answer, short=_in_short(found, verdict))
+        notes = (_LOOK_AGAIN,) if more is not None and not found.sequential else ()
+        show(found, sentence=answer, short=_in_short(found, verdict), notes=notes)
         for path in outputs:
             saved(path)
     return 0 if verdict is None else _CODES[verdict]

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from calibrant.monitor import Monitor, MonitorSnapshot
 
 _MONITOR = Declared("monitor.durable", "Monitor.__init__")
+_NO_TIMES = (
+    "lines without a time count as of today, and a day is counted when it is over; to replay an"
+    " archive, put the time of each prediction into the field {time!r} (--time names another)"
+)
 _OLD = 3  # days without an event before a warning
 
 
@@ -45,7 +49,8 @@ _OLD = 3  # days without an event before a warning
 )
 @_MONITOR.option(
     "maturity",
-    "Age at which a prediction counts, with the label known by then.",
+    "Age at which a prediction counts, with the label known by then. 0: labels known on the same"
+    " day.",
     metavar="DAYS",
     type=float,
     required=False,
@@ -121,6 +126,8 @@ def command(lines: str, output: str | None, once: bool, as_json: bool, **options
             remark("stopped; everything that was read is in the store")
     if once:
         _warn_if_old(found)
+    if not found.n_mature and events.has_times is False:
+        warn(_NO_TIMES.format(time=fields.at))
     if output is not None:
         write_drift_report(found, output, title=Path(options["model"]).name)
     if as_json:

@@ -145,7 +145,7 @@ def take_predictions(
         if one in waiting:
             label = waiting[one][1]
             attached.append(one)
-            if waiting[one][2] - at > maturity * SECONDS_A_DAY:
+            if _came_too_late(at, waiting[one][2], maturity):
                 label += TOO_LATE
                 live.expired += 1
             else:
@@ -197,7 +197,6 @@ def take_labels(
     changed = []
     new_waiting = []
     first_open = -math.inf if live.counted_until is None else live.counted_until
-    longest = maturity * SECONDS_A_DAY
     for one, code, at in zip(ids, codes, times, strict=True):
         row = known.get(one)
         if row is None:
@@ -212,7 +211,7 @@ def take_labels(
         if earlier is not None:
             outcomes.add("duplicate" if earlier % TOO_LATE == code else "conflicting")
             continue
-        expired = row[3] < first_open or at - row[1] > longest
+        expired = row[3] < first_open or _came_too_late(row[1], at, maturity)
         labels[one] = code + TOO_LATE if expired else code
         changed.append({"row_id": one, "new_label": labels[one]})
         outcomes.add("expired" if expired else "new")
@@ -224,6 +223,16 @@ def take_labels(
     live.conflicting += outcomes.get("conflicting", 0)
     live.expired += outcomes.get("expired", 0)
     return Receipt(**outcomes)
+
+
+def _came_too_late(predicted: float, labelled: float, maturity: float) -> bool:
+    """Whether a label came after the age of maturity.
+
+    With a maturity of 0, a label of the same day is in time, as a day is counted when it is over.
+    """
+    if maturity == 0.0:
+        return labelled // SECONDS_A_DAY > predicted // SECONDS_A_DAY
+    return labelled - predicted > maturity * SECONDS_A_DAY
 
 
 def _delete_waiting(connection: Any, ids: Sequence[str]) -> None:

@@ -142,7 +142,36 @@ class MonitorSnapshot(Result):
             first = next(verdict for verdict in self.verdicts if verdict.alarm)
             missing = self._missing_labels(first)
             return f"Alarm. {first.finding_in_short}. {missing}{first.advice} {sure}"
+        if not self.n_mature:
+            return f"Nothing is known about drift yet: {self._seen}. {self._counted_when} {sure}"
         return f"No sign of drift: {self._seen}. {self._held}{sure}"
+
+    @property
+    def share_expired(self) -> float:
+        """The share of the labels that came after the age of maturity, too late to count."""
+        return self.n_expired / max(self.n_expired + self.n_labels, 1)
+
+    @property
+    def has_late_labels(self) -> bool:
+        """Whether the maturity looks too short for these labels, which alone can cause an alarm.
+
+        With a maturity that was chosen, many labels may come later: a row that is not known to be
+        positive by then counts as negative. But some label should come in time.
+        """
+        if self.maturity == 0.0:
+            return self.share_expired > _FAULT
+        return self.n_expired > 0 and self.n_labels == 0
+
+    @property
+    def _age(self) -> str:
+        return "1 day" if self.maturity == 1.0 else f"{self.maturity:g} days"
+
+    @property
+    def _counted_when(self) -> str:
+        """When a prediction is counted."""
+        if self.maturity == 0.0:
+            return "A prediction is counted when its day (in UTC) is over."
+        return f"A prediction is counted when its day (in UTC) is over and it is {self._age} old."
 
     @property
     def explanation(self) -> str:
@@ -175,7 +204,12 @@ class MonitorSnapshot(Result):
         return f"{known}, {self.n_pending:,} pending"
 
     def _missing_labels(self, verdict: MonitorResult) -> str:
-        """Whether labels have stopped arriving: a fault in their pipeline looks like a change."""
+        """Whether labels are missing: a fault in their pipeline looks like a change."""
+        if self.has_late_labels:
+            return (
+                f"But {self.share_expired:.0%} of the labels came after the age of maturity and"
+                " count as negative, so check the maturity first. "
+            )
         start = "" if verdict.since is None or verdict.since.at is None else verdict.since.at
         earlier = _unknown_share([step for step in self.path if step.day <= start])
         later = _unknown_share([step for step in self.path if step.day > start])
@@ -200,6 +234,16 @@ class MonitorSnapshot(Result):
         return (*shared, *own)
 
     @property
+    def _on_expired(self) -> str:
+        """What expired labels are, and what to do if there are many of them."""
+        said = f"expired: labels that came after the age of maturity, {self._age}"
+        if self.has_late_labels:
+            said += (
+                "; start a new store with a larger maturity, and calibrate with labels of that age"
+            )
+        return said
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Scores of another scale; what did not count, and why."""
         found = []
@@ -217,7 +261,7 @@ class MonitorSnapshot(Result):
                 "conflicting: another score or label for the same id; the first one stays",
             ),
             (self.n_duplicate, "duplicate: handed in again; counted once"),
-            (self.n_expired, "expired: labels that came after the age of maturity"),
+            (self.n_expired, self._on_expired),
             (self.n_late, "late: predictions of a day that was counted already"),
             (self.n_unknown, "unknown: labels whose prediction did not come"),
             (self.n_waiting, "waiting: labels that came before their prediction"),

@@ -188,10 +188,14 @@ class Reach:
         """Whether scores look like percentages."""
         return self.low >= 0.0 and 1.0 < self.high <= 100.0
 
-    @property
-    def percentage_advice(self) -> str:
-        """What to do about scores that look like percentages."""
-        return f"divide by 100 if these are percentages; the largest score is {nearest(self.high)}"
+    def advice(self, calibrate: str) -> str:
+        """What to do about scores that are not probabilities: `calibrate`, if nothing is simpler."""
+        if self.is_percentage:
+            largest = nearest(self.high)
+            return f"divide by 100 if these are percentages; the largest score is {largest}"
+        if self.low < 0.0:
+            return f"if these are logits, use 1 / (1 + exp(-score)); otherwise {calibrate}"
+        return calibrate
 
     def __str__(self) -> str:
         return f"from {span(self.low, self.high)}"

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, TypeAlias
 
+_MISTYPED = 2  # characters by which a mistyped word may be longer or shorter
+
 
 class _NotGiven:
     """The value of a setting without a value: a class, so that copies and pickles of the setting
@@ -140,12 +142,19 @@ def did_you_mean(word: str, known: Iterable[str]) -> str | None:
 
     >>> did_you_mean("Hoefding", ["hoeffding", "kl"])
     "did you mean 'hoeffding'?"
+    >>> did_you_mean("target", ["age"])  # shares letters, but nobody mistypes one for the other
     """
     from difflib import get_close_matches
 
+    asked = word.lower()
     names = {name.lower(): name for name in known}
-    near = get_close_matches(word.lower(), names, n=1)
+    near = [name for name in get_close_matches(asked, names) if _may_be_mistyped(asked, name)]
     return f"did you mean {names[near[0]]!r}?" if near else None
+
+
+def _may_be_mistyped(asked: str, name: str) -> bool:
+    """Whether one word contains the other, or is at most two characters longer."""
+    return asked in name or name in asked or abs(len(asked) - len(name)) <= _MISTYPED
 
 
 def sentence(text: str) -> str:

@@ -17,6 +17,7 @@ from calibrant.cells.score_partition import equal_mass, middle_ranks
 from calibrant.params.arrays import check_rows
 from calibrant.params.bounds import WEIGHT_BOUND
 from calibrant.params.rules import Choice, Optional, check_bins
+from calibrant.sample.facts import Reach
 from calibrant.sample.reader import read_judged, refuse
 from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
@@ -66,7 +67,9 @@ def read_forecasts(
     rows = read_scored(y, scores, pos_label, classes, **beside)
     probabilities = np.asarray(rows.scores, dtype=np.float64)
     outside = (probabilities < 0.0) | (probabilities > 1.0)
-    check_rows(outside, probabilities, "scores", "be probabilities in [0, 1]", CALIBRATE_FIRST)
+    if outside.any():
+        advice = Reach.of(probabilities).advice(CALIBRATE_FIRST)
+        check_rows(outside, probabilities, "scores", "be probabilities in [0, 1]", advice)
     rows = replace(rows, scores=probabilities)
     if rows.weights is None:
         return rows

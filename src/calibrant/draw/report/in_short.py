@@ -218,6 +218,12 @@ def _of_rate(found: Any) -> str | None:
     positive = "are positive"
     if isinstance(found.positive_label, str):
         positive = f"have the label {found.positive_label!r}"
+    if found.target == "items" and found.n_labels == found.n_items:
+        n_positive = round(found.estimate * found.n_items)
+        return (
+            f"{n_positive:,} of {found.n_items:,} items {positive}"
+            f" ({_hundredths(nearest(found.estimate))}%), by the labels of all items."
+        )
     return (
         f"With {percent(found.confidence_level)} confidence, {share}% of {whose} {positive}, as"
         " long as the labelled items were drawn at random."
@@ -280,8 +286,17 @@ def _of_rows(found: Any) -> str | None:
 
 def _of_monitor(found: Any) -> str | None:
     if found.alarm:
+        if found.has_late_labels:
+            late = f"{found.share_expired:.0%}"
+            return (
+                f"Alarm, but {late} of the labels came too late to count. Check the maturity first."
+            )
         sure = f"{percent(found.confidence_level)} confidence"
         return f"Alarm ({sure}): the data have drifted. Look at what changed, and recalibrate."
+    if not found.n_mature:
+        return (
+            f"Nothing is known about drift yet: no prediction counted, {found.n_pending:,} pending."
+        )
     predictions = counted(found.n_mature, "prediction")
     return f"No alarm after {predictions}: no sign of drift."
 

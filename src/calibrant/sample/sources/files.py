@@ -1,6 +1,7 @@
 """Files on disk as parts to read: Parquet by row group; CSV, JSON lines and Arrow IPC by file."""
 
 import glob
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from calibrant.sample.sources import file_kind
 from calibrant.sample.sources.arrow import BATCH_ROWS, ArrowData, Part
 from calibrant.sample.sources.csv_files import CsvFile, TextData, delimiter_of
 from calibrant.sample.sources.hive import Read, columns_of_folders, with_columns
-from calibrant.text.sentences import Setting
+from calibrant.text.sentences import Setting, did_you_mean
 
 json: Any = Lazy("pyarrow.json")
 
@@ -69,8 +70,17 @@ def _found(text: str) -> list[Path]:
         raise InvalidValueError(repr(text), rule, got="a pipe or a device", advice=advice)
     if not found:
         what = "no file matches" if glob.has_magic(text) else "there is no file"
-        raise InvalidValueError(None, f"{what} {text!r}")
+        raise InvalidValueError(None, f"{what} {text!r}", advice=_similar_file(path))
     return found
+
+
+def _similar_file(path: Path) -> str | None:
+    """A question that names a file in the same folder with nearly this name, if there is one."""
+    try:
+        names = os.listdir(path.parent)
+    except OSError:
+        return None
+    return did_you_mean(path.name, names)
 
 
 def _wanted(path: Path) -> bool:
