@@ -227,7 +227,7 @@ def test_a_subgroup_that_is_off_is_in_every_part_of_the_report() -> None:
     assert found.worst is None
     worst = found.subgroups[0]
     listed = {(one.name, one.note): one for one in _numbers(found, None)}
-    assert listed["Subgroups proved off", "of 3"].value == "2"
+    assert listed["Subgroups shown to be miscalibrated", "of 3"].value == "2"
     tested = listed["Off by at least", f"on average in {worst.subgroup}, rows tested"]
     assert tested.exact == worst.error > 0.05
     assert listed["Off by at least", "at some score, over all rows"].exact == 0.0

@@ -30,7 +30,7 @@ _DAYS = Number("a number of days >= 0, or a timedelta", 0.0)
 
 
 def maturity_days(maturity: Age) -> float | None:
-    """The age, in days, at which a row counts; None if labels are known at once.
+    """The age, in days, at which a row counts; None if labels are known immediately.
 
     >>> maturity_days(timedelta(hours=36)), maturity_days(7), maturity_days(None)
     (1.5, 7.0, None)

@@ -87,7 +87,7 @@ class MonitorSnapshot(Result):
         The number of predictions still needed before scores can be compared.
     regions, counts, positives, lower, upper
         The regions, their rows and positive rows, and limits on their rates that hold after every
-        day at once.
+        day simultaneously.
     verdicts : tuple of MonitorResult
         What each test has found.
     path : tuple of EpsilonPath

@@ -56,9 +56,9 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
     every moment.
 
     Claimed, for every distribution: with probability at least `confidence_level`, after every label
-    and in every region at once, the true rate of the positive class lies in the region's interval.
-    So you can look at any time, stop when the interval is narrow enough, and use past labels to
-    choose which region to label next.
+    and in every region simultaneously, the true rate of the positive class lies in the region's
+    interval. So you can look at any time, stop when the interval is narrow enough, and use past
+    labels to choose which region to label next.
 
     Assumed: within a region, labels are independent draws with one rate (`calibrant.DriftMonitor`
     watches that), and the regions do not depend on the labels that are counted. Two things are up

@@ -69,11 +69,12 @@ def compare_calibrators(
     Claimed: `epsilon` is each calibrator's own guarantee when fitted on all rows, at its own
     confidence level. This is not a claim about the smallest of them: the guarantee of a method
     chosen because of its small epsilon may fail far more often. With `simultaneous=True`, all
-    guarantees hold at once, at the lowest of the confidence levels, so the chosen one also holds.
-    The same is true for random splits: to try many seeds and keep the best, compare them in this
-    way. Losses, ECE and AUC are measured by cross-validation. With probability at least
-    `confidence_level`, the limits for all `differences` hold at once: they are for the expected
-    difference in loss between the calibrators fitted in the folds, averaged over the folds.
+    guarantees hold simultaneously, at the lowest of the confidence levels, so the chosen one also
+    holds. The same is true for random splits: to try many seeds and keep the best, compare them in
+    this way. Losses, ECE and AUC are measured by cross-validation. With probability at least
+    `confidence_level`, the limits for all `differences` hold simultaneously: they are for the
+    expected difference in loss between the calibrators fitted in the folds, averaged over the
+    folds.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ class PairedDifference:
         Limits for the expected difference.
     is_proved : bool
         True: the limits hold for every distribution and every number of rows, for all proved
-        differences at once. False: they are asymptotic.
+        differences simultaneously. False: they are asymptotic.
     """
 
     first: str
@@ -71,7 +71,7 @@ class Differences(Result):
     differences : tuple of PairedDifference
         The difference of each pair of models in each measure.
     confidence_level : float
-        Confidence that all proved differences hold at once.
+        Confidence that all proved differences hold simultaneously.
     clip : float
         For the log loss, probabilities are clipped to [clip, 1 - clip].
     n_rows : int

@@ -54,7 +54,7 @@ def plan(
     n : int, optional
         Number of labels. Give either this or `epsilon`.
     confidence_level : float, default=0.9
-        Confidence that epsilon holds in all bins at once.
+        Confidence that epsilon holds in all bins simultaneously.
     n_bins : int, default=10
         Number of bins.
     base_rate : float, optional

@@ -32,8 +32,8 @@ class Plan(Result):
     n : int
         The number of rows with labels, including those that only cut bins.
     epsilon : float
-        The largest epsilon of a fit: in every bin at once, the true rate is within epsilon of the
-        predicted probability.
+        The largest epsilon of a fit: in every bin simultaneously, the true rate is within epsilon
+        of the predicted probability.
     rows_per_bin : int
         Rows in the smallest bin.
     confidence_level, n_bins, interval, pilot :

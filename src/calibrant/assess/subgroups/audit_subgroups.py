@@ -321,7 +321,7 @@ def subgroup_table(
     upper: FloatArray,
     largest: FloatArray,
 ) -> SubgroupTable:
-    """All subgroups, with limits that hold for all of them at once."""
+    """All subgroups, with limits that hold for all of them simultaneously."""
     words = tuple(family.words(number) for number in range(family.n_subgroups))
     means = (observed.mean_score, observed.rate)
     return SubgroupTable(

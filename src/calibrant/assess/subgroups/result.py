@@ -14,11 +14,13 @@ from calibrant.text.result_table import ResultTable
 
 TARGETS = ("rows", "population")
 _SAID = 3  # findings in the sentence
+ALL_ROWS = "all rows"
+"""What the family calls the subgroup that contains every row."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SubgroupTable:
-    """Every subgroup of the family, with limits that hold for all of them at once.
+    """Every subgroup of the family, with limits that hold for all of them simultaneously.
 
     Attributes
     ----------
@@ -133,6 +135,22 @@ class SubgroupAudit(Result):
         return len(_names(self.findings))
 
     @property
+    def is_whole_off(self) -> bool:
+        """Whether it is proved that the scores are off over all rows together."""
+        return ALL_ROWS in _names(self.findings)
+
+    @property
+    def contrast(self) -> str:
+        """What is off, in words that follow a verdict of "no evidence" from ranges of scores."""
+        whole = "sample" if self.target == "rows" else "population"
+        if not self.findings:
+            return f"at any score, but some subgroup, or the whole {whole}, is proved to be off"
+        if not self.is_whole_off:
+            return "over all rows, but some subgroup is proved to be off"
+        others = "" if self.n_off == 1 else " and in some subgroups"
+        return f"at any score, but scores are proved to be off in the whole {whole}{others}"
+
+    @property
     def sentence(self) -> str:
         """What is off, and by how much anything can be off at most."""
         return f"{self._off()}. {self.bound_sentence}"
@@ -149,6 +167,8 @@ class SubgroupAudit(Result):
         left = self.n_off - len(_names(self.findings[:_SAID]))
         more = f"; and {left:,} more" if left > 0 else ""
         subject = "One subgroup is" if self.n_off == 1 else f"{self.n_off:,} subgroups are"
+        if self.n_off == 1 and self.is_whole_off:
+            subject = "The scores of all rows together are"
         return f"{subject} proved to be off{sure}: {said}{more}"
 
     def _p_words(self) -> str:

@@ -57,12 +57,12 @@ def threshold(
     threshold, which selects the most rows; for recall, the highest. For npv, the share of negatives
     among rows that are not selected, it is the highest; for specificity, the lowest. With both
     `precision` and `npv`, rows between the two thresholds should be referred to a person, and both
-    hold at once.
+    hold simultaneously.
 
     Claimed: with probability at least `confidence_level` over the draw of the rows, every target
-    holds in the population, in every segment at once. Assumed: rows, or with groups whole groups,
-    are independent draws from one population. They may be sorted in any way. Nothing is assumed
-    about scores, ties or the shape of the rate.
+    holds in the population, in every segment simultaneously. Assumed: rows, or with groups whole
+    groups, are independent draws from one population. They may be sorted in any way. Nothing is
+    assumed about scores, ties or the shape of the rate.
 
     Parameters
     ----------

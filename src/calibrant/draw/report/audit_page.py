@@ -75,8 +75,8 @@ def _audit_statement(audit: Audit) -> Headed:
             details.append(audit.sentence)
     if audit.worst:
         details.append(audit.worst.text(audit.noun))
-    if audit.broadest:
-        details.append(audit.broadest.in_region(audit.n_rows))
+    if audit.broadest_text:
+        details.append(audit.broadest_text)
     details.extend(finding.text for finding in audit.subgroups[:1])
     return Headed(*headline(audit), verdict, tuple(details))
 
@@ -137,7 +137,7 @@ def _subgroup_numbers(found: SubgroupAudit) -> Iterator[KeyNumber]:
     if found.is_any_off and not found.findings:
         proved = "some"
     among = f"of {found.n_subgroups:,}"
-    yield KeyNumber("Subgroups proved off", proved, among)
+    yield KeyNumber("Subgroups shown to be miscalibrated", proved, among)
     first = next((finding for finding in found.findings if finding.tested_rows), None)
     if first is not None:
         where = f"on average in {names.name_of(first.subgroup)}, rows tested"
