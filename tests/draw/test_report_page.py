@@ -204,7 +204,6 @@ def huge_audit(n_segments: int, n_bins: int) -> Audit:
         error=np.maximum(np.maximum(lower - mean, mean - upper), 0.0),
         relative_lower=lower / mean,
         relative_upper=upper / mean,
-        weights=np.ones(n),
     )
     found = [
         Finding(

@@ -151,9 +151,6 @@ class AuditTable:
         Limits on the same mean divided by the mean score: for rare events, where a difference says
         little. With importance weights or groups, both means are those of the region's population.
         Infinity if there is no limit.
-    weights : float array of shape (m,)
-        Total weight of the rows, if they have weights or groups; otherwise, their number. This is
-        not one of the `columns`.
     """
 
     segment: NDArray[np.object_]
@@ -168,7 +165,6 @@ class AuditTable:
     error: FloatArray
     relative_lower: FloatArray
     relative_upper: FloatArray
-    weights: FloatArray
 
     @classmethod
     def joined(cls, tables: Sequence["AuditTable"]) -> "AuditTable":
@@ -213,11 +209,7 @@ class AuditTable:
     def columns(self) -> dict[str, Any]:
         """All columns, by name."""
         return {
-            **{
-                field.name: getattr(self, field.name)
-                for field in fields(self)
-                if field.name != "weights"
-            },
+            **{field.name: getattr(self, field.name) for field in fields(self)},
             "verdict": self.verdict,
         }
 

@@ -203,7 +203,6 @@ def resolve(segment: Hashable, cells: ScoreCounts, n_bins: int, alpha: float) ->
             error=np.maximum(nearest - _ROUNDING, 0.0),
             relative_lower=relative.lower,
             relative_upper=relative.upper,
-            weights=counts.astype(float),
             **columns,
         ),
         parent,

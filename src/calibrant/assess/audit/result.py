@@ -262,26 +262,24 @@ class Audit(Result, Bounds):
     def broadest(self) -> Finding | None:
         """The finding about all rows that matters most: rows times proved error is largest.
 
-        With importance weights, rows count by weight; with groups, up to the cap on a group. It is
-        one of the finest regions, which may be a single score that many rows share. None if
-        `worst` matters as much.
+        It is one of the finest regions, which may be a single score that many rows share. None if
+        `worst` matters as much. If rows have weights or groups, the error is about their
+        population, but the rows that decide which finding matters most are counted without weights.
         """
         if self.worst is None:
             return None
         table = self.table
-        matters = table.weights * table.error
-        finest = np.arange(matters.size)[table.blocks[0]][table.is_finest[table.blocks[0]]]
-        first = int(finest[np.argmax(matters[finest])])
-        worst = int(np.argmax(table.error))
-        found = table.finding(first)
-        return found if matters[first] > matters[worst] and found.error > self.tolerance else None
+        finest = np.arange(table.counts.size)[table.blocks[0]][table.is_finest[table.blocks[0]]]
+        found = table.finding(int(finest[np.argmax(table.counts[finest] * table.error[finest])]))
+        matters = found.count * found.error > self.worst.count * self.worst.error
+        return found if matters and found.error > self.tolerance else None
 
-    @property
     def broadest_text(self) -> str | None:
         """The finding `broadest` in words; None if there is none."""
-        if self.broadest is None:
+        broadest = self.broadest
+        if broadest is None:
             return None
-        return self.broadest.in_region(self.n_rows, of_population=bool(self.population))
+        return broadest.in_region(self.n_rows, of_population=bool(self.population))
 
     @property
     def verdict(self) -> str:
@@ -313,7 +311,7 @@ class Audit(Result, Bounds):
         ):
             return sentence(f"{verdict}, {basis}")
         if self.by_attributes is not None and self.by_attributes.is_any_off:
-            return sentence(f"{verdict} {self.by_attributes.contrast}, {basis}")
+            return sentence(f"{verdict} {self.by_attributes.contrast()}, {basis}")
         aim = f"within {self.tolerance:g}" if self.tolerance else "calibrated"
         level = numbers.percent(round(1.0 - self.confidence_level, 12))
         basis = f"tested at the {level} level on {self.basis}"
@@ -323,8 +321,9 @@ class Audit(Result, Bounds):
     def notes(self) -> tuple[str, ...]:
         """What else is proved, and what cannot be known."""
         found = [f"this is about the error{self.population}"] if self.population else []
-        if self.broadest_text is not None:
-            found.append(f"matters most (rows times error): {self.broadest_text}")
+        broadest = self.broadest_text()
+        if broadest is not None:
+            found.append(f"matters most (rows times error): {broadest}")
         found += self._lines("", "score value")
         if self.within_segments is not None:
             found += self.within_segments._lines(

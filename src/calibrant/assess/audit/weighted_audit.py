@@ -261,7 +261,6 @@ def _columns_of(
         "lower": np.clip(mean + error.lower, 0.0, 1.0),
         "upper": np.clip(mean + error.upper, 0.0, 1.0),
         "error": np.maximum(proved, 0.0),
-        "weights": total,
     }
 
 

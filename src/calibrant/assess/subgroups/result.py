@@ -134,18 +134,16 @@ class SubgroupAudit(Result):
         """The number of subgroups that are proved to be off, with those that a finding explains."""
         return len(_names(self.findings))
 
-    @property
-    def is_whole_off(self) -> bool:
+    def whole_is_off(self) -> bool:
         """Whether it is proved that the scores are off over all rows together."""
         return ALL_ROWS in _names(self.findings)
 
-    @property
     def contrast(self) -> str:
         """What is off, in words that follow a verdict of "no evidence" from ranges of scores."""
         whole = "sample" if self.target == "rows" else "population"
         if not self.findings:
             return f"at any score, but some subgroup, or the whole {whole}, is proved to be off"
-        if not self.is_whole_off:
+        if not self.whole_is_off():
             return "over all rows, but some subgroup is proved to be off"
         others = "" if self.n_off == 1 else " and in some subgroups"
         return f"at any score, but scores are proved to be off in the whole {whole}{others}"
@@ -167,7 +165,7 @@ class SubgroupAudit(Result):
         left = self.n_off - len(_names(self.findings[:_SAID]))
         more = f"; and {left:,} more" if left > 0 else ""
         subject = "One subgroup is" if self.n_off == 1 else f"{self.n_off:,} subgroups are"
-        if self.n_off == 1 and self.is_whole_off:
+        if self.n_off == 1 and self.whole_is_off():
             subject = "The scores of all rows together are"
         return f"{subject} proved to be off{sure}: {said}{more}"
 

@@ -75,8 +75,9 @@ def _audit_statement(audit: Audit) -> Headed:
             details.append(audit.sentence)
     if audit.worst:
         details.append(audit.worst.text(audit.noun))
-    if audit.broadest_text:
-        details.append(audit.broadest_text)
+    broadest = audit.broadest_text()
+    if broadest:
+        details.append(broadest)
     details.extend(finding.text for finding in audit.subgroups[:1])
     return Headed(*headline(audit), verdict, tuple(details))
 

@@ -176,7 +176,7 @@ def _of_subgroups(found: Any) -> str:
 def _of_more_subgroups(found: Any) -> str:
     """How many more subgroups are off than the first; all rows are not called a subgroup."""
     left = found.n_off - 1
-    if found.is_whole_off and found.findings[0].subgroup != "all rows":
+    if found.whole_is_off() and found.findings[0].subgroup != "all rows":
         left -= 1
     if left < 1:
         return ""
