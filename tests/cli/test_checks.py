@@ -392,7 +392,7 @@ def test_audit_passes_its_check_where_errors_are_within_the_tolerance(
     )
     page = (folder / "audit.html").read_text(encoding="utf-8")
     assert "Not proved to be off by more than 0.3" in page
-    assert "These rows prove no error above 0.3 in the scores." in page
+    assert "No error above 0.3 is proved in the scores." in page
     wrong = calibrant(*command, "2")
     assert wrong.code == 2
     assert wrong.err.startswith("error: --tolerance must be a number from 0 to below 1; got 2.0")

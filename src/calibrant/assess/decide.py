@@ -107,7 +107,7 @@ class Decisions(Result):
         found = self.counts
         total = sum(found.values())
         if not total:
-            return f"{unproved(self.caveat)}There is no row to decide on."
+            return f"{unproved(self.caveat)}There are no rows to decide on."
         return (
             f"{unproved(self.caveat)}With {percent(self.confidence_level)} confidence for all"
             f" regions simultaneously: of {rows_text(total)}, act on {found[ACT]:,}, leave"
@@ -222,7 +222,7 @@ def decide(
             raise InvalidTypeError("segments", rule, got=shown(segments))
         return _on_class(fitted, guarantee, scores, pos_label, (false_alarm, miss))
     if not is_guarantee(guarantee) or not hasattr(fitted, "predict_rate_interval"):
-        rule = "be fitted and have intervals of the rate"
+        rule = "be fitted and have intervals for the rate"
         advice = (
             "use AnchoredCalibrator, BinningCalibrator, or a CalibratedClassifier with one of them"
         )

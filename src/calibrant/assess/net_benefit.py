@@ -82,20 +82,20 @@ class NetBenefit(Result):
         about = f" The net benefit is that {self.population}." if self.population else ""
         return (
             f"With {percent(self.confidence_level)} confidence, for all models and thresholds"
-            f" simultaneously, from {rows(self.n_rows)}: {told}. Useful means worth more than acting"
-            f" on all rows and than acting on none.{about}"
+            f" simultaneously, from {rows(self.n_rows)}: {told}. Useful means better than acting on"
+            f" all rows and better than acting on none.{about}"
         )
 
     def _where(self, model: str) -> str:
         """The thresholds at which a model is useful, in words."""
         at = self.thresholds[self.useful(model)]
         if not at.size:
-            return "is not proved useful at any threshold"
+            return "is not proved to be useful at any threshold"
         lowest = nearest(at.min())
         highest = nearest(at.max())
         where = lowest if lowest == highest else f"between {lowest} and {highest}"
         return (
-            f"is proved useful at {at.size:,} of {counted(self.thresholds.size, 'threshold')},"
+            f"is proved to be useful at {at.size:,} of {counted(self.thresholds.size, 'threshold')},"
             f" {where}"
         )
 

@@ -67,7 +67,7 @@ _DERIVED = {  # attributes that need not be pickled
     "score_range_seen_",
 }
 _OF_ROWS = (
-    "Ville's inequality for bets on label less probability, and exact binomial limits of rare"
+    "Ville's inequality for bets on label minus probability, and exact binomial limits for rare"
     " labels"
 )
 

@@ -196,7 +196,7 @@ class ScalingBinningCalibrator(LabelParameters, ValueParameters, BinParameters, 
                 f" {np.count_nonzero(fits):,}"
             )
             raise InvalidValueError(
-                "pilot", "leave rows both to fit the base map and to count", got=got
+                "pilot", "leave some rows to fit the base map and some to count", got=got
             )
         to_fit = rows.take(fits)
         to_count = rows.take(~fits)

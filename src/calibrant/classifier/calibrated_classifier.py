@@ -43,8 +43,8 @@ from calibrant.params.rules import ALPHA, replaces
 from calibrant.text.sentences import Setting, Text, shown
 
 _SORTED = (
-    'holdout="last" takes the order of the rows for time, and equal labels come in one long run: if'
-    ' rows are sorted by label, give their time to fit, or use holdout="random"'
+    'holdout="last" treats the order of the rows as time, but equal labels come in one long run: if'
+    ' the rows are sorted by label, pass their time to fit, or use holdout="random"'
 )
 
 
@@ -56,7 +56,7 @@ _SHARE_OF_ONE_MODEL = 0.25  # share of rows held out to calibrate and prove
 def _calibrator_has(method: str) -> Callable[[CalibratedClassifier], bool]:
     def check(classifier: CalibratedClassifier) -> bool:
         if classifier.calibration_size == 0:  # scikit-learn shows this as the cause of its error
-            rule = f"be more than 0 for {method}, which rows that are held out prove"
+            rule = f"be more than 0 for {method}, which is proved with held-out rows"
             raise InvalidValueError("calibration_size", rule, got="0", advice=_LEAVE_OUT)
         return hasattr(classifier._calibrator(), method)
 

@@ -62,7 +62,7 @@ class ExpectedPerformance(Result):
         level = percent(self.confidence_level)
         return (
             f"Among {counted(self.n_rows, 'new row')}, expect a rate of positives of {rate} and a"
-            f" Brier score of {brier}, with confidence {level}, if"
+            f" Brier score of {brier}, with {level} confidence, if"
             f" {' and '.join(self.assumptions)}."
         )
 

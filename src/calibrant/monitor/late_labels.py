@@ -119,7 +119,7 @@ def _too_late(
         age = days_of([now], 1, "now")[0] - predicted
         if (age < maturity).any():
             got = f"{int((age < maturity).sum()):,} younger rows"
-            advice = "hold them back until they are; calibrant.monitor.Monitor does"
+            advice = "hold them back until they are; calibrant.monitor.Monitor does this for you"
             raise InvalidValueError(
                 "rows", f"be at least {maturity:g} days old", got=got, advice=advice
             )

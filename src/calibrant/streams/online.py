@@ -44,8 +44,8 @@ from calibrant.text.sentences import Setting
 _DEFAULT_CLASSES = (0, 1)
 _WHOLE_GROUPS = "no group has rows in two batches, or in two streams that are merged"
 _OF_GROUPS = (
-    " Of each group in a batch one row counts, drawn at random: this is about a row drawn at random"
-    " from a new group, and every group counts the same."
+    " One row from each group in a batch is drawn at random and counts: this is about a row drawn at"
+    " random from a new group, and every group counts the same."
 )
 _MERGED = "which streams were merged, and when, was decided without looking at their labels"
 

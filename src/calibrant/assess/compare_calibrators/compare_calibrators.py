@@ -146,7 +146,12 @@ def compare_calibrators(
         contenders = _sharing(contenders)
     weight_bound = bound_of(y, "weight_bound", weight_bound)
     max_group_size = bound_of(y, "max_group_size", max_group_size)
-    refuse(y, "calibrators are compared on all rows", "segment", advice="compare each segment")
+    refuse(
+        y,
+        "calibrators are compared on all rows",
+        "segment",
+        advice="compare them in each segment separately",
+    )
     beside: dict[str, Any] = {"groups": groups, "importance_weight": importance_weight}
     read = read_judged(y, scores, classes=classes, pos_label=pos_label, **beside).collect()
     units = Units.of(read, weight_bound, max_group_size)[1]
@@ -280,7 +285,7 @@ def _folds(cv: Any, read: MemoryRows, seed: int) -> _Folds:
         rarest = int(min(codes.sum(), codes.size - codes.sum()))
         n_folds = Integer(2).check("cv", cv)
         if rarest < n_folds:
-            rule = f"be at most {rarest}, the number of rows of the rarer class"
+            rule = f"be at most {rarest}, the number of rows in the rarer class"
             raise InvalidValueError("cv", rule, got=str(n_folds), advice="use fewer folds")
         n_groups = None if read.groups is None else len(read.groups.keys)
         if n_groups is not None and n_groups < n_folds:

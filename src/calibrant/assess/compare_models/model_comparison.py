@@ -188,10 +188,10 @@ class ModelComparison(Differences):
         """
         found = [
             f"{_clipped(self.clip)}; ECE has no limits, because binning biases it",
-            "the losses say which model is better, not AUC",
+            "the verdict is based on the losses, not on AUC",
         ]
         if self.seed is not None:
-            found.append(f"bets were made in the order of seed {self.seed}")
+            found.append(f"bets were made in random order, with seed {self.seed}")
         return tuple(found)
 
     def tables(self) -> tuple[ResultTable, ...]:

@@ -362,9 +362,10 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
         if counted:
             assumed = _OF_A_NEW_WEIGHTED_GROUP if by_bets else _OF_A_NEW_GROUP
             of_groups = (
-                f" The rows are those of {numbers.counted(counted, 'group')}, counted whole;"
-                f" {numbers.counted(pilot, 'pilot group')} only cut the runs. This is about a row"
-                " drawn at random from a new group, and every group counts the same."
+                f" All rows of {numbers.counted(counted, 'group')} are counted;"
+                f" {numbers.counted(pilot, 'pilot group')} only decide where the runs begin and end."
+                " This is about a row drawn at random from a new group, and every group counts the"
+                " same."
             )
         of_weights = ""
         if by_bets:
@@ -376,7 +377,7 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
             )
             assumed += (f"no importance weight exceeds {self._bound:g}",)
             if not self._facts.keyed:
-                assumed += ("the order of the rows says nothing about scores and labels",)
+                assumed += ("the order of the rows is unrelated to scores and labels",)
         return BandGuarantee(
             float(self.confidence_level), self.steps_, assumed, of_groups, of_weights
         )

@@ -172,7 +172,7 @@ class Plan(Result):
         if self.group_size is not None:
             return ""
         if self.calibrator == CURVE:
-            return "If scores are tied, as many labels were enough in simulated fits."
+            return "If scores are tied, the same number of labels was enough in simulated fits."
         if self.pilot is None:
             return ("If scores are tied, plan and fit with ", Setting("pilot", "auto"), ".")
         if self.base_rate is None and self.pilot == "auto":

@@ -125,7 +125,7 @@ def rate(
     >>> human[checked] = good[checked]
     >>> found = rate(human, judge)
     >>> print(found.sentence)  # doctest: +NORMALIZE_WHITESPACE
-    With 95% confidence, 0.873 to 0.931 of these 4,000 items have the label 1 (estimate 0.902), by 200 labels on
+    With 95% confidence, 0.873 to 0.931 of these 4,000 items have the label 1 (estimate 0.902), from 200 labels on
     items drawn at random.
     """  # noqa: E501
     alpha = error_budget(confidence_level)

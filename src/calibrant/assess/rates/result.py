@@ -118,7 +118,7 @@ class Rate(Result):
         return (
             f"With {percent(self.confidence_level)} confidence{looks}{together},"
             f" {limits(self.lower, self.upper)} of {whose} {labelled} (estimate"
-            f" {nearest(self.estimate)}), by {drawn}."
+            f" {nearest(self.estimate)}), from {drawn}."
         )
 
     def _count(self) -> str:

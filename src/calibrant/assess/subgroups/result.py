@@ -216,7 +216,7 @@ class SubgroupAudit(Result):
         if any(finding.tested_rows for finding in self.findings):
             whom = "these rows" if self.target == "rows" else "the population of the subgroup"
             found.append(
-                "A proved size was tested on a random half of a subgroup's rows, and is about"
+                "Each proved error was tested on a random half of the subgroup's rows, and is about"
                 f" {whom}."
             )
         return tuple(found)

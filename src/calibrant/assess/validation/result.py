@@ -186,8 +186,8 @@ class Validation(Result):
             return ()
         return (
             (
-                f"{numbers.rows(self.n_clipped)} so close to 0 or 1 that the slope and the"
-                " intercepts clip them"
+                f"the scores of {numbers.rows(self.n_clipped)} are so close to 0 or 1 that they are"
+                " clipped for the slope and the intercepts"
             ),
         )
 

@@ -193,6 +193,6 @@ def validation_table(
 
 
 def _counts_given() -> InvalidTypeError:
-    rule = "have no counts here, where each row counts as one independent draw"
+    rule = "have no counts, because each row counts as one independent draw here"
     advice = "leave that column out of scored(...)"
     return InvalidTypeError("the data", rule, got="counts", advice=advice)

@@ -6,7 +6,7 @@ What `fit_binned` does after the regions are cut, with groups, weights, or pilot
 2. the other rows are counted at knots, or summed over groups, in two halves;
 3. a curve is fitted to pilot rows and each half, and their mean is moved as little as a small
    epsilon needs (`moved`);
-4. bets on labels less the first curve, and on what the curves of both halves add to it, give limits
+4. bets on labels minus the first curve, and on what the curves of both halves add to it, give limits
    (`CurveBounds`).
 
 With plain rows and another interval, or no pilot rows, one curve is fitted to all rows
@@ -255,7 +255,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         if unlabelled_scores is None:
             return super().fit(scores, y, classes=classes, **beside, **told)
         self._check_parameters()
-        reason = "with unlabelled scores that is not built"
+        reason = "this is not implemented with unlabelled scores"
         advice = "leave unlabelled_scores out"
         refuse(scores, reason, "segment", "weight", "group", advice=advice)
         unlabelled = read_unlabelled(unlabelled_scores, **beside)
@@ -347,7 +347,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         found = found.with_facts(assumed=(*found.statement.assumed, assumed))
         said = other_population(binned)
         if said is not None:
-            found = found.with_caveat(said, supposition="they are of the same population")
+            found = found.with_caveat(said, supposition="they come from the same population")
             warn_caller(f"{said}; so the guarantee may not hold")
         self.guarantee_ = found
 

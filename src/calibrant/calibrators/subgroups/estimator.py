@@ -66,7 +66,7 @@ from calibrant.text.sentences import shown
 _AVERAGES_SHARE = 0.1  # share of alpha for limits on average predictions
 _GROUP_SIZE = Optional(Integer(1))
 _N_FOLDS = 4  # of the fitting rows, which choose the number of trees
-_THEOREM = "Ville's inequality for bets on label less prediction, in all subgroups simultaneously"
+_THEOREM = "Ville's inequality for bets on label minus prediction, in all subgroups simultaneously"
 
 
 class _ProvesSubgroups(ScoreCalibrator):

@@ -191,4 +191,4 @@ class SubgroupGuarantee(Guarantee):
             return None
         worst = int(self.radius.argmax())
         held = counted(int(self.counts[worst]), "row")
-        return f"little yet: subgroup {self.regions[worst]} holds {held}. {self.advice}"
+        return f"little so far: subgroup {self.regions[worst]} contains {held}. {self.advice}"

@@ -97,7 +97,7 @@ def _numbers(audit: Audit, guarantee: Guarantee | NoGuarantee | None) -> Iterato
     subgroups = audit.by_attributes
     held = "in all statements of the audit simultaneously"
     if subgroups is not None:
-        held = "in all statements on scores; on its own, in each of the two on subgroups"
+        held = "in all statements about scores; on its own, in each of the two about subgroups"
     yield KeyNumber("Confidence", percent(audit.confidence_level), held)
     if subgroups is None:
         yield from _bounds(audit, "somewhere", "on average", "at any observed score")
@@ -106,7 +106,7 @@ def _numbers(audit: Audit, guarantee: Guarantee | NoGuarantee | None) -> Iterato
         yield from _bounds(
             audit,
             "at some score, over all rows",
-            "on average over scores and all rows",
+            "on average, over all rows",
             "at any observed score, over all rows",
         )
     if audit.within_segments:
