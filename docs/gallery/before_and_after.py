@@ -1,8 +1,8 @@
 """Before and after calibration
 
 A random forest predicts whether a handwritten digit is even. It's underconfident, as the left panel
-shows. We fit the calibrator to half of the rows that the forest hasn't seen. In the right panel,
-the rates in the other half lie within the guaranteed intervals or at their edges.
+shows. We fit the calibrator to half of the rows that the forest wasn't trained on. In the right
+panel, the rates in the other half lie within the guaranteed intervals or at their edges.
 
 Picture: On the left, a forest's rates, below the diagonal at low scores and above it at high
 scores. On the right, the guaranteed intervals for five bins, and the rates in new rows.

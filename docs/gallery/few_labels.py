@@ -4,8 +4,8 @@ A model, the judge, scores every flight at departure, and a person looks up the 
 hundred flights, drawn at random. `rate` combines the scores and the labels. Its limits are valid
 for any judge. A good judge makes them narrower, and a useless one hardly makes them wider.
 
-Picture: Intervals for the share of late flights against the number of labels: narrower with the
-judge than with labels alone, and all around the true share.
+Picture: Intervals for the share of late flights against the number of labels: they are narrower
+with the judge than with labels alone, and all of them contain the true share.
 """
 
 import matplotlib.pyplot as plt

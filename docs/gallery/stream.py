@@ -28,7 +28,7 @@ for start in range(0, 4_000, 20):
 
 figure, axes = plt.subplots(figsize=(6.4, 4.0))
 axes.fill_between(labels, lower, upper, alpha=0.25, linewidth=0, label="90%, valid at all times")
-axes.axhline(late.mean(), color="C1", linestyle="--", label="all flights of the year")
+axes.axhline(late.mean(), color="C1", linestyle="--", label="all flights in the year")
 axes.set(xlabel="labels seen", ylabel="share of late flights", ylim=(0, 0.6), xscale="log")
 axes.set_xticks([20, 100, 500, 2_000], ["20", "100", "500", "2,000"])
 axes.legend()

@@ -30,7 +30,7 @@ cuts = np.linspace(0.01, 0.98, 98)
 figure, axes = plt.subplots()
 axes.plot(cuts, [y[scores >= cut].mean() for cut in cuts], label="observed precision")
 axes.axhline(0.9, color="0.5", linestyle="--", label="target")
-axes.axvline(found.threshold, color="C1", label=f"proved from {found.threshold:.2f} on")
+axes.axvline(found.threshold, color="C1", label=f"proved threshold: {found.threshold:.2f}")
 axes.set(xlabel="threshold", ylabel="precision")
 axes.legend()
 

@@ -24,9 +24,9 @@ def draft_of(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterat
 
     When the block ends, the draft replaces the target.
 
-    The library writes all files through this function. The block fills the draft, at once or batch
-    by batch. If it raises, the draft is removed and an existing file is unchanged. The draft is
-    flushed to disk before it is moved, and gets the permissions of the file it replaces. Only
+    The library writes all files through this function. The block fills the draft, all at once or
+    batch by batch. If it raises, the draft is removed and an existing file is unchanged. The draft
+    is flushed to disk before it is moved, and gets the permissions of the file it replaces. Only
     regular files are replaced. A symbolic link is followed: it stays a link, and its target is
     replaced or created. Of several writers that may not overwrite, only one succeeds.
 

@@ -347,9 +347,9 @@ def test_an_error_within_the_tolerance_is_told_and_is_no_miscalibration() -> Non
         )
     assert strict.verdict.startswith("proved miscalibrated by at least 0.02")
     assert audit(y, scores, tolerance=0.01).verdict.startswith(
-        "proved off by more than 0.01, by at least 0.02"
+        "proved miscalibrated by more than 0.01 (by at least 0.02"
     )
-    assert report.verdict == "not proved off by more than 0.2"
+    assert report.verdict == "not proved to be off by more than 0.2"
     assert report.sentence.endswith("; this does not prove that the scores are within 0.2.")
     assert report.notes[0].startswith("somewhere off by at least 0.02")
     assert report.notes[0].endswith("within the tolerance")

@@ -92,6 +92,6 @@ def test_the_tolerance_is_for_segments_too() -> None:
     y = rng.uniform(size=40_000) < scores + np.where(segment, 0.1, -0.1)
     report = audit(y, scores, segments=segment, tolerance=0.05)
     assert report.verdict.startswith(
-        "not proved off by more than 0.05; within segments, proved off by more than 0.05"
+        "not proved to be off by more than 0.05; within segments, proved miscalibrated by more than"
     )
     assert audit(y, scores, segments=segment, tolerance=0.12).worst is None

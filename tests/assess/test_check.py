@@ -261,7 +261,7 @@ def test_rows_of_one_customer_side_by_side_are_runs_and_groups_settle_them():
     grouped = check(y, scores, groups=customer)
     assert not grouped.alarm
     assert grouped.n_rows == 400
-    assert "one randomly picked row in each of 400 groups, in order" in str(grouped)
+    assert "one randomly picked row from each of 400 groups, in order" in str(grouped)
     pairs = check(y, scores, groups=np.arange(4_000) // 2)  # customers are still alike
     assert "neighbouring groups are similar" in str(pairs)
     copied = np.repeat(rng.random(2_000), 2)
@@ -284,8 +284,8 @@ def test_a_drift_comes_first_in_the_advice_and_groups_do_not_take_it_back():
     assert not grouped.alarm
     (advice,) = map(render, grouped.advice)
     assert (
-        "only 300 of 6,000 rows were tested, one from each group, and a test with few rows finds"
-        " little" in advice
+        "only 300 of 6,000 rows were tested, one from each group, and a test with few rows has"
+        " little power" in advice
     )
     assert "An alarm without groups is valid as well, unless rows in a group share" in advice
     assert check(y, scores, groups=rng.permutation(6_000), time=rng.random(6_000)).advice == ()
@@ -341,7 +341,7 @@ def test_labels_sorted_within_a_file_raise_an_alarm_and_the_text_says_so():
     found = check(np.arange(500) >= 250, scores)
     assert found.alarm
     assert found.p_value <= 0.05
-    assert "alike" in str(found) or "moved" in str(found)
+    assert "alike" in str(found) or "changed" in str(found)
     assert [test.kind for test in found.tests] == list(KINDS)
 
 

@@ -119,7 +119,7 @@ def test_costs_must_be_positive_numbers(false_alarm, miss):
 def test_a_calibrator_without_intervals_cannot_decide():
     platt = PlattCalibrator().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
     with pytest.raises(
-        InvalidTypeError, match="calibrator must be fitted and have intervals of the rate"
+        InvalidTypeError, match="calibrator must be fitted and have intervals for the rate"
     ):
         decide(platt, [0.5], cost_false_alarm=1, cost_miss=1)
     with pytest.raises(InvalidTypeError, match="calibrator must be fitted"):
@@ -352,7 +352,7 @@ def test_the_expected_cost_is_that_of_the_regions_of_these_rows():
 
 def test_no_rows_have_no_cost():
     found = decide(CALIBRATOR, [], cost_false_alarm=1, cost_miss=3)
-    assert found.sentence == "There is no row to decide on."
+    assert found.sentence == "There are no rows to decide on."
 
 
 def test_bands_have_a_confidence_of_90_percent_if_none_is_given():

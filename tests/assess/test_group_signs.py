@@ -92,7 +92,7 @@ def test_a_file_that_begins_with_one_label_is_counted_to_see_whether_that_is_cha
         (sign,) = signs_in(data, most_rows=500, **labels)
         assert sign.kind == "runs of labels"
         assert (
-            f"The first 500 rows have the same label, as do {share:.1%} of all rows"
+            f"The first 500 rows have the same label, which {share:.1%} of all rows have"
             in sign.sentence
         )
     rare = (np.arange(4_000) >= 3_990).astype(

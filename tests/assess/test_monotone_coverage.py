@@ -316,7 +316,10 @@ def test_a_band_of_groups_does_not_depend_on_the_order_of_rows_and_survives_savi
     assert one.to_dict()["groups"] == [54, 6]
     read = MonotoneBand.from_dict(json.loads(json.dumps(one.to_dict())))
     assert read.guarantee_.sentence == one.guarantee_.sentence
-    assert "54 groups, counted whole; 6 pilot groups only cut the runs" in one.guarantee_.sentence
+    assert (
+        "of 54 groups are counted; 6 pilot groups only decide where the runs"
+        in one.guarantee_.sentence
+    )
     assert "no importance weight exceeds 1" in one.guarantee_.assumptions
 
 

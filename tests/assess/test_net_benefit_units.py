@@ -149,4 +149,4 @@ def test_a_single_useful_threshold_is_no_range() -> None:
     scores = rng.random(2_000)
     y = (rng.random(2_000) < scores).astype(int)
     found = net_benefit(y, scores, thresholds=[0.2, 0.5, 0.9])
-    assert "is proved useful at 1 of 3 thresholds, 0.5." in found.sentence
+    assert "is proved to be useful at 1 of 3 thresholds, 0.5." in found.sentence

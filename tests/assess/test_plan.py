@@ -364,7 +364,9 @@ def test_advice_on_ties_fits_the_pilot_rows() -> None:
     assert plan(n=5_000, pilot=0.5).notes[1] == "If scores are tied, label more rows."
     assert len(plan(n=5_000, group_size=10, icc=0.2).notes) == 1
     curve = plan(n=5_000, calibrator="AnchoredCalibrator")
-    assert curve.notes == ("If scores are tied, as many labels were enough in simulated fits.",)
+    assert curve.notes == (
+        "If scores are tied, the same number of labels was enough in simulated fits.",
+    )
 
 
 def test_other_calibrators_are_not_planned_for():
@@ -487,7 +489,7 @@ def test_groups_need_more_labels_and_a_target_is_met():
 def test_a_plan_for_groups_needs_a_size_and_a_correlation(options):
     with pytest.raises((InvalidTypeError, InvalidValueError), match=r"icc|group_size"):
         plan(n=1000, **options)
-    with pytest.raises(InvalidValueError, match="pilot must be left as it is with groups"):
+    with pytest.raises(InvalidValueError, match="pilot must keep its default with groups"):
         plan(n=1000, group_size=2, icc=0.1, pilot=None)
 
 

@@ -152,7 +152,7 @@ def test_groups_are_counted_whole_in_segments_and_in_scored_data():
     assert threshold(data, precision=0.7, npv=0.7) == found
     for wrong in ({"precision": 0.9, "method": "ranks"}, {"precision": 0.9, "start": 0.9}):
         with pytest.raises(
-            InvalidTypeError, match="groups must go with method='look', without start"
+            InvalidTypeError, match="groups must be used with method='look', without start"
         ):
             threshold(y, scores, groups=groups, **wrong)
 

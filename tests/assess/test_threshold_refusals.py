@@ -180,8 +180,8 @@ def test_one_class_needs_the_name_of_the_other():
         ({"precision": 0.9, "confidence_level": 90}, "confidence_level must be"),
         ({"precision": 0.9, "method": "luck"}, "method must be"),
         ({"precision": 0.9, "pilot": 1.5}, "pilot must be"),
-        ({"recall": 0.9, "start": 0.5}, "start must go with one target"),
-        ({"precision": 0.9, "pilot": 100, "method": "look"}, "pilot must leave rows"),
+        ({"recall": 0.9, "start": 0.5}, "start must be used with one target"),
+        ({"precision": 0.9, "pilot": 100, "method": "look"}, "pilot must leave some rows"),
         ({"precision": 0.9, "start": "high"}, "start must be a finite number"),
     ],
 )
@@ -252,6 +252,6 @@ def test_a_table_with_groups_says_why_limits_are_missing():
     scores = np.random.default_rng(1).uniform(size=1_500)
     found = threshold(scores > 0.3, scores, precision=0.8, groups=groups)
     assert "(no limit derived)" in str(found)
-    assert "With groups, only limits that follow from a target are derived." in str(found)
+    assert "With groups, the only limits are those that follow from a target." in str(found)
     alone = threshold(scores > 0.3, scores, precision=0.8)
     assert "With groups" not in str(alone)

@@ -246,7 +246,7 @@ def check_scores_beyond_those_seen_get_the_end_bins(calibrator: Any) -> None:
     warns = (
         nullcontext()
         if model.score_range_seen_ is None
-        else pytest.warns(CalibrantWarning, match="of one scale")
+        else pytest.warns(CalibrantWarning, match="on the same scale")
     )
     with warns:
         assert_same(answers(model, [-largest, -5.0]), answers(model, [low, low]))

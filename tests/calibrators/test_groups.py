@@ -172,7 +172,7 @@ def test_bad_groups(rows, groups, said):
     [
         ({"pilot": None}, "pilot must be"),
         ({"interval": "kl"}, 'interval must be "auto" with groups'),
-        ({"segment_rule": 10}, "segment_rule must be no number with groups"),
+        ({"segment_rule": 10}, "segment_rule must not be a number with groups"),
         ({"max_group_size": 0}, "max_group_size must be"),
         ({"group_target": "people"}, "group_target must be"),
     ],

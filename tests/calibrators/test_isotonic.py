@@ -81,6 +81,6 @@ def test_one_class():
 def test_says_what_is_known_and_why_there_is_no_epsilon():
     guarantee = IsotonicCalibrator().fit([0.1, 0.2, 0.3], [0, 1, 1]).guarantee_
     assert guarantee.epsilon is None
-    assert "chooses its steps by the labels" in guarantee.reason
+    assert "chooses its steps from the labels" in guarantee.reason
     assert str(guarantee).startswith("No bound on the calibration error is proved")
     assert "ScalingBinningCalibrator" in str(guarantee)

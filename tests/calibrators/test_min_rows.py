@@ -50,7 +50,7 @@ def test_small_segments_are_pooled_by_default_and_the_guarantee_is_not_vacuous(k
     assert each.partition_.segments == tuple(np.unique(SEGMENTS))
     (remark,) = pooled.guarantee_.notes
     assert remark.startswith(
-        '37 segments share the regions of "other", as do segments not seen: s03, s04, '
+        '37 segments share the regions of "other", as well as segments not seen: s03, s04, '
     )
 
 

@@ -107,7 +107,7 @@ def test_increasing_base_with_quantile_bins_is_binning_of_the_score():
         (
             {"pilot": 3000},
             ValueError,
-            "pilot must leave rows both to fit the base map and to count",
+            "pilot must leave some rows to fit the base map and some to count",
         ),
         (
             {"pilot": None},

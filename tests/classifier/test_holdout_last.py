@@ -87,7 +87,7 @@ def test_what_cannot_be_held_out_is_refused():
     with pytest.raises(InvalidTypeError, match="set holdout='last'"):
         CalibratedClassifier(Recorder()).fit(X, y, time=np.arange(400))
     with pytest.raises(
-        InvalidValueError, match="holdout must be 'random' where no rows are held out; got cv=3"
+        InvalidValueError, match="holdout must be 'random' if no rows are held out; got cv=3"
     ):
         CalibratedClassifier(Recorder(), BinningCalibrator(2), holdout="last", cv=3).fit(X, y)
     frozen = FrozenEstimator(LogisticRegression().fit(X, y))

@@ -318,8 +318,8 @@ def test_scores_of_another_scale_are_refused_unless_allowed(
     refused = calibrant("apply", "model.json", source, "-o", output)
     assert (refused.code, refused.out) == (2, "")
     assert (
-        "got 2 rows beyond: give scores of the same model and scale, or --allow-out-of-range"
-        in refused.err
+        "got 2 rows beyond: give scores from the same model, on the same scale, or"
+        " --allow-out-of-range" in refused.err
     )
     assert not (folder / "out.csv").exists()
     assert calibrant("apply", "model.json", source, "-o", output, "--allow-out-of-range").code == 0
@@ -369,7 +369,7 @@ def test_cells_that_a_spreadsheet_would_run_are_copied_unless_escaped(
         calibrant("decide", "model.json", "new.csv", *costs),
     ):
         assert refused.code == 2
-        assert "--escape-formulas must go with CSV or TSV" in refused.err
+        assert "--escape-formulas must be used with CSV or TSV" in refused.err
 
 
 def test_our_own_sets_begin_with_no_sign_that_spreadsheets_interpret(

@@ -53,7 +53,7 @@ def test_by_time_it_finds_what_moved_and_equals_the_library(drift: Path, calibra
     text = calibrant("check", drift, *COLUMNS, "--time", "day")
     assert text.out.startswith("These rows are not i.i.d. (95% confidence)")
     assert text.out.split("\n\n")[1].startswith(
-        "The rate at a given score has moved, with 95% confidence, from 3,000 rows."
+        "The rate at a given score has changed, with 95% confidence, from 3,000 rows."
     )
     assert "recent rows" in text.out
     assert "calibrant fit ... --holdout last --time day does so" in " ".join(text.out.split())
@@ -76,7 +76,7 @@ def test_groups_are_tested_by_one_row_each(drift: Path, calibrant: Any) -> None:
     assert answer["n_rows"] < 501
     assert answer["signs"] == []
     said = calibrant("check", drift, *COLUMNS, "--time", "day", "--group", "customer_id").out
-    assert f"from one randomly picked row in each of {answer['n_rows']} groups" in " ".join(
+    assert f"from one randomly picked row from each of {answer['n_rows']} groups" in " ".join(
         said.split()
     )
 

@@ -380,17 +380,19 @@ def test_audit_passes_its_check_where_errors_are_within_the_tolerance(
     command = ("audit", "scores.csv", "--score", "p", "--label", "y", "--check", "--tolerance")
     failed = calibrant(*command, "0.01", "-o", "audit.html")
     assert failed.code == 1
-    assert failed.out.split("\n\n")[1].startswith("Proved off by more than 0.01, by at least 0.")
+    paragraph = " ".join(failed.out.split("\n\n")[1].split())
+    assert paragraph.startswith("Proved miscalibrated by more than 0.01 (by at least 0.")
     passed = calibrant(*command, "0.3", "--overwrite", "-o", "audit.html")
     assert passed.code == 0
     told = " ".join(passed.out.split())
     assert "do not show that the scores are wrong by more than 30 percentage points" in told
-    assert passed.out.split("\n\n")[1].startswith(
-        "Not proved off by more than 0.3, tested at the 5% level on 4,000 rows"
+    paragraph = " ".join(passed.out.split("\n\n")[1].split())
+    assert paragraph.startswith(
+        "Not proved to be off by more than 0.3, tested at the 5% level on 4,000 rows"
     )
     page = (folder / "audit.html").read_text(encoding="utf-8")
-    assert "Not proved off by more than 0.3" in page
-    assert "These rows prove no error above 0.3 in the scores." in page
+    assert "Not proved to be off by more than 0.3" in page
+    assert "No error above 0.3 is proved in the scores." in page
     wrong = calibrant(*command, "2")
     assert wrong.code == 2
     assert wrong.err.startswith("error: --tolerance must be a number from 0 to below 1; got 2.0")

@@ -136,11 +136,11 @@ def test_a_file_that_selects_no_row_is_said_to(calibrant: Any) -> None:
         (("--precision", "0.9", "--pilot", "none"), "--pilot must be a fraction"),
         (
             ("--precision", "0.9", "--group", "g", "--method", "ranks"),
-            "--group must go with --method look",
+            "--group must be used with --method look",
         ),
         (
             ("--recall", "0.9", "--start", "0.5"),
-            "--start must go with one target, precision or npv",
+            "--start must be used with one target, precision or npv",
         ),
     ],
 )
@@ -418,7 +418,7 @@ def test_the_report_of_audit_marks_thresholds(folder: Path, calibrant: Any) -> N
     answer = calibrant(*made, "m.json", "-o", "b.html")
     assert (answer.code, "hold thresholds, from calibrant threshold -o" in answer.err) == (2, True)
     answer = calibrant(*made, "t.json")
-    assert (answer.code, "--mark must go with -o audit.html" in answer.err) == (2, True)
+    assert (answer.code, "--mark must be used with -o audit.html" in answer.err) == (2, True)
 
 
 def test_the_share_selected_among_rows_without_labels(calibrant, tmp_path):

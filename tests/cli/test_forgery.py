@@ -217,7 +217,7 @@ def test_the_label_has_no_other_role(
     """With the label as time, the most recent rows would be the positive ones alone."""
     answer = calibrant(command, "scores.csv", *COLUMNS, *options)
     assert answer.code == 2, answer.out
-    assert f"{role} column 'y' must be another column than that of the label" in answer.err
+    assert f"{role} column 'y' must be a different column from the label" in answer.err
 
 
 def test_a_file_that_names_the_label_as_time_does_not_stand(folder: Path, calibrant: Any) -> None:

@@ -280,17 +280,17 @@ def test_plan_takes_the_size_of_groups(calibrant: Any) -> None:
 REFUSED = {
     "another method": (
         ("--method", "platt"),
-        "--group must go with --method anchored, binning, uniform,",
+        "--group must be used with --method anchored, binning, uniform,",
     ),
     "a size": (
         ("--method", "scaling-binning", "--min-rows", "9"),
         "--min-rows must be left out with",
     ),
-    "a bound": (("--weight-bound", "9"), "--weight-bound must go with --weight"),
-    "a segment": (("--keep-segment", "north"), "--keep-segment must go with --segment"),
+    "a bound": (("--weight-bound", "9"), "--weight-bound must be used with --weight"),
+    "a segment": (("--keep-segment", "north"), "--keep-segment must be used with --segment"),
     "the label": (
         ("--group", "y"),
-        "group column 'y' must be another column than that of the label",
+        "group column 'y' must be a different column from the label",
     ),
     "no such column": (("--group", "patients"), "did you mean 'patient'?"),
     "an id": (("--id", "patient"), "--id must be None with a group"),
@@ -302,10 +302,10 @@ REFUSED = {
         ("--prior", "0.1", "--max-group-size", "9"),
         "--max-group-size must be left out",
     ),
-    "times": (("--time", "p"), "--time must go with --holdout last"),
+    "times": (("--time", "p"), "--time must be used with --holdout last"),
     "a part of the rows": (
         ("--calibration-size", "0.1"),
-        "--calibration-size must go with --holdout last",
+        "--calibration-size must be used with --holdout last",
     ),
     "too many groups": (
         ("--holdout", "last", "--calibration-size", "401"),
@@ -431,7 +431,7 @@ def test_the_most_recent_rows_calibrate(visits: pd.DataFrame, calibrant: Any) ->
 def test_the_size_limit_needs_groups(visits: pd.DataFrame, calibrant: Any) -> None:
     answer = calibrant("fit", "visits.csv", *COLUMNS[:4], "--max-group-size", "5")
     assert answer.code == 2
-    assert "--max-group-size must go with --group" in answer.err
+    assert "--max-group-size must be used with --group" in answer.err
 
 
 def test_groups_of_two_kinds_in_two_files_are_refused(visits: pd.DataFrame, calibrant: Any) -> None:
@@ -489,6 +489,6 @@ def test_a_cap_that_changes_a_threshold_is_told_in_the_words_of_the_command_line
     assert "of the rows counted are above that" in " ".join(answer.out.split())
     columns = ("--score", "p", "--label", "y", "--group", "g")
     model = calibrant("fit", "rows.csv", *columns, "--method", "binning", "--bins", "1")
-    assert "lies outside the limits, because they count a group as at most 1 row" in " ".join(
+    assert "lies outside the limits, which count a group as at most 1 row" in " ".join(
         model.out.split()
     )

@@ -39,7 +39,7 @@ def test_the_numbers_are_those_of_python(rows: dict[str, np.ndarray], calibrant:
     assert "proved" in told
     assert "asymptotic" in told
     assert "nan" not in told.lower().replace("names", "")
-    assert "the losses say which model is better, not AUC" in " ".join(told.split())
+    assert "the verdict is based on the losses, not on AUC" in " ".join(told.split())
 
 
 def test_a_sample_has_the_same_rows_for_all_models(
@@ -95,7 +95,9 @@ def test_audit_adds_the_table_of_validators(folder: Path, calibrant: Any) -> Non
     assert found["p_value"] == 0.001
     assert found["grades"] is None
     assert calibrant("audit", *columns, "--json").json["validation"] is None
-    assert "--grade must go with --full" in calibrant("audit", *columns, "--grade", "region").err
+    assert (
+        "--grade must be used with --full" in calibrant("audit", *columns, "--grade", "region").err
+    )
 
 
 def test_a_model_of_several_classes_is_for_python(calibrant: Any, tmp_path: Path) -> None:

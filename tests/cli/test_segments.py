@@ -46,7 +46,7 @@ def test_min_rows_needs_segments_and_a_number(folder, calibrant):
     written(folder, 0, 500, 9, ["a"])
     alone = calibrant("fit", "rows.parquet", *FIT, "--min-rows", "100")
     assert alone.code == 2
-    assert "--min-rows must go with --segment" in alone.err
+    assert "--min-rows must be used with --segment" in alone.err
     few = calibrant("fit", "rows.parquet", *FIT, "--segment", "g", "--min-rows", "few")
     assert few.code == 2
     assert "must be a whole number, auto or none; got 'few'" in few.err

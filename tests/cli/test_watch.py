@@ -112,7 +112,7 @@ def test_a_score_of_another_scale_is_counted_and_told(folder: Path, calibrant: A
             file.write(json.dumps(line) + "\n")
     answer = calibrant(*WATCH, "--once")
     said = " ".join(answer.out.split() + answer.err.split())
-    assert "2 predictions have scores far outside those of calibration, 0.00" in said
+    assert "2 predictions have scores far outside the range in calibration, 0.00" in said
     found = json.loads(calibrant(*WATCH, "--once", "--json").out)
     assert found["n_unfamiliar"] == 2
     assert found["n_recorded"] == 602

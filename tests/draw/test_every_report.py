@@ -227,7 +227,7 @@ def test_a_subgroup_that_is_off_is_in_every_part_of_the_report() -> None:
     assert found.worst is None
     worst = found.subgroups[0]
     listed = {(one.name, one.note): one for one in _numbers(found, None)}
-    assert listed["Subgroups proved off", "of 3"].value == "2"
+    assert listed["Subgroups shown to be miscalibrated", "of 3"].value == "2"
     tested = listed["Off by at least", f"on average in {worst.subgroup}, rows tested"]
     assert tested.exact == worst.error > 0.05
     assert listed["Off by at least", "at some score, over all rows"].exact == 0.0
@@ -239,9 +239,9 @@ def test_a_subgroup_that_is_off_is_in_every_part_of_the_report() -> None:
         for node in root.all("section")
         if node.attributes["aria-labelledby"] == "knowledge-title"
     )
-    assert "These rows prove no error" not in known.text
+    assert "is proved in the scores" not in known.text
     assert "2 subgroups are proved to be off" in known.text
-    assert "The audit of score ranges, over all rows, proves no error." in known.text
+    assert "No error is proved by the audit of score ranges, over all rows." in known.text
 
 
 def _commands(found: Any) -> Any:
@@ -256,7 +256,7 @@ def test_subgroups_are_repaired_in_python_on_other_rows(steps: Any) -> None:
     y = rng.random(8_000) < scores + np.where(side, 0.12, -0.12)
     found = calibrant.audit(y, scores, attributes={"side": side})
     (step, *_) = steps(found.by_attributes)
-    assert "with other rows than those audited here" in step.why
+    assert "with rows other than those audited here" in step.why
     again = rng.random(8_000) < scores + np.where(side, 0.12, -0.12)
     rows = {"other_scores": scores, "other_y": again, "other_attributes": {"side": side}}
     fitted = eval(step.how, {"SubgroupCalibrator": calibrant.SubgroupCalibrator, **rows})

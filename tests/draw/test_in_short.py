@@ -108,6 +108,35 @@ def test_all_rows_are_not_called_a_subgroup() -> None:
     found = calibrant.audit(y, scores, attributes={"side": rng.random(4_000) < 0.5})
     assert found.by_attributes.findings[0].subgroup == "all rows"
     assert "scores of all rows are too high" in in_short(found)
+    hidden = replace(found, lower_bound=0.0, findings=())
+    everything = found.by_attributes.findings[0]
+    alone = replace(found.by_attributes, findings=(replace(everything, also=()),))
+    said = replace(hidden, by_attributes=alone).sentence
+    assert "at any score, but scores are proved to be off in the whole sample, with 95%" in said
+    assert "subgroup" not in said
+    assert alone.sentence.startswith("The scores of all rows together are proved to be off")
+    both = replace(found.by_attributes, findings=(replace(everything, also=("side = True",)),))
+    said = replace(hidden, by_attributes=both).sentence
+    assert "off in the whole sample and in some subgroups, with 95%" in said
+    unknown = replace(found.by_attributes, findings=())
+    said = replace(hidden, by_attributes=unknown).sentence
+    assert "some subgroup, or the whole sample, is proved to be off" in said
+    new_rows = replace(alone, target="population")
+    assert "off in the whole population" in replace(hidden, by_attributes=new_rows).sentence
+
+
+def test_all_rows_are_not_counted_as_one_more_subgroup() -> None:
+    rng = np.random.default_rng(2)
+    scores = rng.uniform(0.3, 0.7, size=4_000)
+    y = rng.random(4_000) < scores - 0.2
+    found = calibrant.audit(y, scores, attributes={"side": rng.random(4_000) < 0.5})
+    everything = found.by_attributes.findings[0]
+    first = replace(everything, subgroup="side = True", also=("all rows", "side = False"))
+    made = replace(found, by_attributes=replace(found.by_attributes, findings=(first,)))
+    assert "1 more subgroup is proved to be off" in in_short(made)
+    first = replace(first, also=("all rows",))
+    made = replace(found, by_attributes=replace(found.by_attributes, findings=(first,)))
+    assert "more subgroup" not in in_short(made)
 
 
 def test_a_subgroup_that_is_off_is_named_first() -> None:
@@ -246,3 +275,51 @@ def test_what_matters_most_is_above_the_tolerance() -> None:
     assert calibrant.audit(y, scores, tolerance=0.14).broadest is None
     right = calibrant.audit(y, np.where(scores > 0, 0.5, 0.15))
     assert right.broadest is None
+
+
+def test_the_answer_of_an_audit_is_short_whatever_the_names() -> None:
+    """Segments and subgroups with long names, beside scores that matter more."""
+    rng = np.random.default_rng(5)
+    words = "north of the old river"
+    few = np.arange(20_000) < 600
+    segments = np.where(few, words, "a")
+    scores = np.where(few, rng.uniform(0.6, 0.7, 20_000), rng.uniform(0.1, 0.3, 20_000))
+    y = rng.uniform(size=20_000) < scores + np.where(few, -0.35, 0.1)
+    found = calibrant.audit(y, scores, segments=segments, n_bins=4)
+    assert found.worst.segment is not None
+    assert found.broadest is not None
+    assert found.broadest.low < found.broadest.high
+    said = in_short(found)
+    assert len(said.split()) <= 45
+    assert f"in segment {found.worst.segment!r}" in said
+    longer = replace(found.worst, segment=" ".join([words] * 7))
+    said = in_short(replace(found, findings=(longer,)))
+    assert len(said.split()) <= 45
+    assert "some scores in one segment are too" in said
+    rng = np.random.default_rng(1)
+    side = rng.random(8_000) < 0.5
+    scores = rng.uniform(0.3, 0.7, size=8_000)
+    y = rng.random(8_000) < scores + np.where(side, 0.12, -0.12)
+    for size in (1, 2, 3, 20):
+        found = calibrant.audit(y, scores, attributes={" ".join(["side"] * size): side})
+        assert len(in_short(found).split()) <= 45
+
+
+@pytest.mark.parametrize("kind", ["weights", "groups"])
+def test_what_matters_most_is_found_with_weights_and_groups(kind) -> None:
+    """The error is about the population, and the note doesn't claim it for the rows."""
+    y, scores, rates = forest_like()
+    rng = np.random.default_rng(6)
+    options = {"groups": np.arange(20_000) // 2, "max_group_size": 2}
+    if kind == "weights":
+        options = {"importance_weight": rng.uniform(0.5, 1.0, size=20_000), "weight_bound": 1.0}
+    found = calibrant.audit(y, scores, **options)
+    broad = found.broadest
+    assert broad.low == 0.0
+    inside = (scores >= broad.low) & (scores <= broad.high)
+    true_error = (rates - scores)[inside].mean()
+    assert 0.5 * true_error < broad.error <= true_error
+    assert found.worst.low > 0.5
+    (note,) = (note for note in found.notes if "matters most" in note)
+    assert "in the region of the " in note
+    assert "scores are too low by at least" in note

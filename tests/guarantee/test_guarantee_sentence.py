@@ -20,7 +20,7 @@ def test_an_empty_region_predicts_one_half_and_says_so() -> None:
     assert empty.epsilon == 0.5
     assert empty.is_vacuous
     assert "1 of 2 regions hold no rows" in empty.notes[0]
-    assert "says almost nothing yet" in str(empty)
+    assert "says almost nothing so far" in str(empty)
 
 
 def test_an_epsilon_of_a_quarter_is_little_and_one_below_it_is_not() -> None:
@@ -100,7 +100,7 @@ def test_a_segment_name_is_printed_as_it_is() -> None:
     fitted = BinningCalibrator(n_bins=1, segment_rule=None).fit(
         scores, [0] * 8, segments=["{0}"] * 6 + ["}"] * 2, classes=(0, 1)
     )
-    assert "This says almost nothing yet: region }: (-inf, inf) holds 2 rows." in str(
+    assert "This says almost nothing so far: region }: (-inf, inf) contains 2 rows." in str(
         fitted.guarantee_
     )
 
@@ -214,7 +214,7 @@ def test_a_fit_that_proves_enough_and_a_loaded_model_do_not_warn() -> None:
 
 
 def test_the_advice_for_a_single_bin_is_more_rows() -> None:
-    assert "region [0, 1] holds 5 rows. Use more rows." in guarantee([5], [2]).details
+    assert "region [0, 1] contains 5 rows. Use more rows." in guarantee([5], [2]).details
 
 
 def test_nothing_is_assumed_of_the_order_of_rows_unless_the_draw_depended_on_the_seed_alone() -> (

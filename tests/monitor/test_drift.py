@@ -202,7 +202,7 @@ def test_small_updates_wait_for_a_batch_and_sizes_alone_close_it() -> None:
     for _ in range(49):
         monitor.update([0.3], [rng.integers(2)])
     assert monitor.n_rows == 0
-    assert "49 rows wait for their batch of 50" in monitor.summary().notes[-1]
+    assert "49 rows are waiting for a batch of 50" in monitor.summary().notes[-1]
     monitor.update([0.3], [1])
     assert monitor.n_rows == 50
 

@@ -54,7 +54,9 @@ def test_scores_far_outside_those_of_calibration_are_counted_once(tmp_path: Path
     with Monitor(tmp_path / "watch.db", calibrator, maturity=7) as monitor:
         found = monitor.snapshot()
     assert found.n_unfamiliar == 1
-    assert found.notes[0].startswith("1 prediction has a score far outside those of calibration")
+    assert found.notes[0].startswith(
+        "1 prediction has a score far outside the range in calibration"
+    )
     assert "and counts in the outermost regions" in found.notes[0]
 
 

@@ -82,7 +82,7 @@ def test_tied_scores_are_served(method):
 @pytest.mark.parametrize("kind", [TopLabelCalibrator, ClassWiseCalibrator])
 def test_a_guarantee_that_says_little_is_a_warning(kind):
     scores, y = data(60)
-    with pytest.warns(WeakGuaranteeWarning, match="says almost nothing yet") as found:
+    with pytest.warns(WeakGuaranteeWarning, match="says almost nothing so far") as found:
         kind(n_bins=5).fit(scores, y)
     assert [warning.filename for warning in found] == [__file__]
 

@@ -226,7 +226,7 @@ def test_groups_stay_together() -> None:
 
 
 def test_rows_never_calibrate_twice_nor_where_they_trained() -> None:
-    with pytest.raises(ValueError, match="cv must let each row calibrate once at most"):
+    with pytest.raises(ValueError, match="cv must use each row for calibration at most once"):
         CalibratedClassifier(
             LogisticRegression(), BINS, cv=RepeatedKFold(n_splits=2, n_repeats=2)
         ).fit(X, Y)

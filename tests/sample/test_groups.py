@@ -194,12 +194,12 @@ FAULTS = {
     "the label": (
         TABLE,
         {"group": "y"},
-        "group column 'y' must be another column than that of the label",
+        "group column 'y' must be a different column from the label",
     ),
     "the score": (
         TABLE,
         {"group": "p"},
-        "group column 'p' must be another column than that of the score",
+        "group column 'p' must be a different column from the score",
     ),
     "id beside": (TABLE, {"group": "text", "id": "number"}, "id must be None with a group"),
     "lists": (

@@ -21,7 +21,7 @@ ROLES = ("score", "segment", "weight", "id", "group")
 
 def refused(error: InvalidValueError, role: str) -> None:
     assert error.parameter == role
-    assert error.rule == "be another column than that of the label"
+    assert error.rule == "be a different column from the label"
     assert error.column == "y"
 
 

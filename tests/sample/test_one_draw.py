@@ -169,7 +169,7 @@ def test_bins_that_no_row_or_every_row_cuts_are_refused() -> None:
     for split in (ROWS, 10 * ROWS, 1e-9):
         for data in ((SCORES, LABELS), (scored(TABLE, **NAMES),)):
             with pytest.raises(
-                ValueError, match="pilot must leave rows both to cut and to count; got"
+                ValueError, match="pilot must leave some rows to choose bins and some to count; got"
             ):
                 split_fit(split, *data)
 

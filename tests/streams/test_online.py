@@ -125,7 +125,7 @@ def test_a_refused_batch_leaves_the_stream_as_it_was(scores, labels, message: st
 
 def test_the_guarantee_can_not_be_changed_in_mid_stream() -> None:
     online = stream([(0.1, 1)])
-    with pytest.raises(ValueError, match="must stay as in the first batch"):
+    with pytest.raises(ValueError, match="must stay the same as in the first batch"):
         online.set_params(confidence_level=0.99).partial_fit([0.1], [1])
     assert online.fit([0.1], [1]).guarantee_.confidence_level == 0.99
 

@@ -346,7 +346,7 @@ def _read(data: bytes) -> Model:
             "get the file again from its source; it was changed or damaged after it was written"
         )
         raise InvalidValueError(
-            "the model file", "have the checksum of its content", got="another", advice=advice
+            "the model file", "match its own checksum", got="another", advice=advice
         )
     TEXT.check("created_by of the model file", content["created_by"])
     columns = _check_columns(content["columns"])

@@ -45,7 +45,7 @@ def checksum_of(content: Mapping[str, Any]) -> str:
         ) from None
     except TypeError as error:
         raise InvalidTypeError(
-            "the calibrator", "learn plain values to be saved as JSON", got=str(error)
+            "the calibrator", "have only plain values to be saved as JSON", got=str(error)
         ) from None
 
 

@@ -55,7 +55,7 @@ _ASSUMED = (
 )
 _OWN_NUMBERS = (
     "each row has random numbers of its own: a fresh draw from a random seed, or a key that is"
-    " unique and says nothing about the row"
+    " unique and unrelated to the row"
 )
 
 _SKIPPED = "whether a row's label is missing depends on neither its score nor its label"
@@ -139,8 +139,9 @@ class ConformalGuarantee(Result):
             ", the future row and the random numbers" if self.randomized else " and the future row"
         )
         return (
-            "It holds for every distribution of the data. The chance is over the calibration"
-            f" rows{drawn} together, not for one score in particular.{self.facts.said_of_groups}"
+            "It holds for every distribution of the data. The probability is over the"
+            f" calibration rows{drawn} together, not for one score in particular."
+            f"{self.facts.said_of_groups}"
         )
 
 

@@ -57,7 +57,7 @@ class Decisions(Result):
     cost_lower, cost_upper : float
         Limits on the expected cost.
     confidence_level : float
-        All limits hold at once with this probability.
+        All limits hold simultaneously with this probability.
     cost_false_alarm, cost_miss : float
         The costs.
     caveat : str or None
@@ -107,7 +107,7 @@ class Decisions(Result):
         found = self.counts
         total = sum(found.values())
         if not total:
-            return f"{unproved(self.caveat)}There is no row to decide on."
+            return f"{unproved(self.caveat)}There are no rows to decide on."
         return (
             f"{unproved(self.caveat)}With {percent(self.confidence_level)} confidence for all"
             f" regions simultaneously: of {rows_text(total)}, act on {found[ACT]:,}, leave"
@@ -162,10 +162,10 @@ def decide(
     proved to be below. Otherwise the data cannot tell yet which of the two costs less.
 
     Claimed: with probability at least the calibrator's `confidence_level`, every "act" and every
-    "do not act" is the cheaper of the two for its region as a whole, in all regions at once, and
-    the expected cost, given the regions of these rows, lies within its limits. Assumed: what the
-    calibrator's guarantee assumes; rows are new draws from the same population. Nothing is claimed
-    about a single row, or about part of a region.
+    "do not act" is the cheaper of the two for its region as a whole, in all regions simultaneously,
+    and the expected cost, given the regions of these rows, lies within its limits. Assumed: what
+    the calibrator's guarantee assumes; rows are new draws from the same population. Nothing is
+    claimed about a single row, or about part of a region.
 
     Parameters
     ----------
@@ -182,7 +182,8 @@ def decide(
         For a calibrator with segments.
     pos_label : object, optional
         The class to act on, against all others. Required for a classifier or a calibrator with more
-        than two classes. Its guarantee holds for all classes at once, so you may decide on each.
+        than two classes. Its guarantee holds for all classes simultaneously, so you may decide on
+        each.
 
     Returns
     -------
@@ -221,7 +222,7 @@ def decide(
             raise InvalidTypeError("segments", rule, got=shown(segments))
         return _on_class(fitted, guarantee, scores, pos_label, (false_alarm, miss))
     if not is_guarantee(guarantee) or not hasattr(fitted, "predict_rate_interval"):
-        rule = "be fitted and have intervals of the rate"
+        rule = "be fitted and have intervals for the rate"
         advice = (
             "use AnchoredCalibrator, BinningCalibrator, or a CalibratedClassifier with one of them"
         )

@@ -1,4 +1,6 @@
-"""Net benefit of models at every threshold probability, with bands for all thresholds at once."""
+"""Net benefit of models at every threshold probability, with bands for all thresholds
+simultaneously.
+"""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
@@ -43,7 +45,7 @@ class NetBenefit(Result):
     act_on_all, act_on_all_lower, act_on_all_upper : float arrays of shape (m,)
         Net benefit of acting on every row. Acting on none has net benefit 0.
     confidence_level : float
-        All limits hold at once with this probability.
+        All limits hold simultaneously with this probability.
     n_rows : int
         Number of rows.
     population : str
@@ -80,20 +82,20 @@ class NetBenefit(Result):
         about = f" The net benefit is that {self.population}." if self.population else ""
         return (
             f"With {percent(self.confidence_level)} confidence, for all models and thresholds"
-            f" simultaneously, from {rows(self.n_rows)}: {told}. Useful means worth more than acting"
-            f" on all rows and than acting on none.{about}"
+            f" simultaneously, from {rows(self.n_rows)}: {told}. Useful means better than acting on"
+            f" all rows and better than acting on none.{about}"
         )
 
     def _where(self, model: str) -> str:
         """The thresholds at which a model is useful, in words."""
         at = self.thresholds[self.useful(model)]
         if not at.size:
-            return "is not proved useful at any threshold"
+            return "is not proved to be useful at any threshold"
         lowest = nearest(at.min())
         highest = nearest(at.max())
         where = lowest if lowest == highest else f"between {lowest} and {highest}"
         return (
-            f"is proved useful at {at.size:,} of {counted(self.thresholds.size, 'threshold')},"
+            f"is proved to be useful at {at.size:,} of {counted(self.thresholds.size, 'threshold')},"
             f" {where}"
         )
 
@@ -135,9 +137,9 @@ def net_benefit(
     with bands.
 
     Claimed: with probability at least `confidence_level`, the net benefit of every model at every
-    threshold lies in its band, all at once, for every distribution. Assumed: rows are independent
-    draws from one population, and the models were not trained on them. With `groups`, the groups
-    are independent draws.
+    threshold lies in its band, all simultaneously, for every distribution. Assumed: rows are
+    independent draws from one population, and the models were not trained on them. With `groups`,
+    the groups are independent draws.
 
     Parameters
     ----------
@@ -169,7 +171,8 @@ def net_benefit(
     is p R(t) - (1 - p) F(t) t / (1 - t), where p is the share of positives, and R and F are the
     shares of positives and of negatives at or above t. A quarter of alpha goes to exact limits on
     p. The rest goes to Kolmogorov's distance for the scores of positives and of negatives, which
-    bounds R and F at all t at once, with or without ties (Massart 1990); models share it evenly.
+    bounds R and F at all t simultaneously, with or without ties (Massart 1990); models share it
+    evenly.
 
     With weights or groups, it is the mean of b(t) = 1{s >= t} (y - (1 - y) t / (1 - t)), which lies
     between -t / (1 - t) and 1. Bets on the units bound this mean (`Units.limits`); models and

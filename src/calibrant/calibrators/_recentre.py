@@ -4,8 +4,8 @@ Bets give limits on the rate minus the average of p in every region. If p is off
 truth, the limits are not centred at 0, and epsilon is larger than half of their width. Moving p
 towards the middle of the limits repairs that. The moved curve is linear in each region. So its
 average there is a linear function of that of p, for which there already are limits, and these hold
-for every such curve at once. It may jump up from one region to the next, but never decreases: the
-ranking is kept.
+for every such curve simultaneously. It may jump up from one region to the next, but never
+decreases: the ranking is kept.
 
 How far p moves. The middle of the limits is partly noise of few rows, and moving there costs log
 loss: if p was right before, the mean over rows of KL(p, moved p), which pilot rows estimate. If

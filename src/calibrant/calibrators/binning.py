@@ -26,7 +26,7 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
     """Histogram binning: turn scores into probabilities, intervals and sets that come with a proof.
 
     Claimed, for every distribution of scores and labels: with probability at least
-    `confidence_level` over the calibration data, in every bin at once, the true rate of the
+    `confidence_level` over the calibration data, in every bin simultaneously, the true rate of the
     positive label lies in the bin's interval. Assumed: calibration and future rows are independent
     draws from one distribution, and the model behind the scores was not trained on the calibration
     rows.
@@ -38,7 +38,7 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
         number of rows, rounded down: the spread of the score within a bin shrinks like 1 / n_bins,
         and the interval widens like sqrt(n_bins / n); the cube root balances the two.
     confidence_level : float, default=0.9
-        Confidence that all intervals hold at once.
+        Confidence that all intervals hold simultaneously.
     interval : str, default="auto"
         The name of a method in `calibrant.intervals`, such as "blaker", "kl" or
         "empirical-bernstein" (the paper's). "auto" is "clopper-pearson", and "betting" for rows

@@ -39,10 +39,10 @@ class ClassWiseHoldOut:
     """What held-out rows prove about the probabilities of several classes, which are not changed.
 
     Claimed, for every distribution: with probability at least the confidence level over the rows
-    that prove, for every class and in every bin of its probability at once, the average probability
-    differs from the true rate of the class by at most the bin's epsilon. Assumed: these rows and
-    future rows are i.i.d. (with groups: whole groups are), and the probabilities do not depend on
-    these rows.
+    that prove, for every class and in every bin of its probability simultaneously, the average
+    probability differs from the true rate of the class by at most the bin's epsilon. Assumed: these
+    rows and future rows are i.i.d. (with groups: whole groups are), and the probabilities do not
+    depend on these rows.
 
     Each of L classes has the level 1 - alpha / L. The classes share their rows, so their limits are
     dependent; Bonferroni over classes holds for any dependence. The probabilities are not moved: if
@@ -55,7 +55,7 @@ class ClassWiseHoldOut:
     calibrators_ : tuple of HoldOutCalibrator
         One for each class.
     guarantee_ : ClassWiseGuarantee
-        What is proved about all classes at once.
+        What is proved about all classes simultaneously.
     own_probabilities_ : float array of shape (n,), or None
         The probabilities that were predicted for the labels of the proof rows, sorted; used for
         sets. None if rows have groups.

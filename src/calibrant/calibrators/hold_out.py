@@ -67,7 +67,7 @@ _DERIVED = {  # attributes that need not be pickled
     "score_range_seen_",
 }
 _OF_ROWS = (
-    "Ville's inequality for bets on label less probability, and exact binomial limits of rare"
+    "Ville's inequality for bets on label minus probability, and exact binomial limits for rare"
     " labels"
 )
 
@@ -79,8 +79,8 @@ _MORE_GROUPS: Text = ("Use more groups, or hold out more of them with a larger "
 
 @dataclass(eq=False, repr=False)
 class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
-    """Proves how far probabilities can be off on average, in every region at once, and moves them
-    little or not at all.
+    """Proves how far probabilities can be off on average, in every region simultaneously, and moves
+    them little or not at all.
 
     For probabilities that were fixed before the rows of `fit` were seen: those of a model that was
     calibrated on other rows, the pilot rows. `CalibratedClassifier` uses it on the rows that it
@@ -88,10 +88,10 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
     order, until epsilon is small.
 
     Claimed, for every distribution of probabilities and labels: with probability at least
-    `confidence_level` over the rows of `fit`, in every region at once, the average probability
-    differs from the true rate of the positive class by at most the region's epsilon. Assumed: these
-    rows and future rows are i.i.d. (with `groups`: whole groups are), and the probabilities do not
-    depend on these rows.
+    `confidence_level` over the rows of `fit`, in every region simultaneously, the average
+    probability differs from the true rate of the positive class by at most the region's epsilon.
+    Assumed: these rows and future rows are i.i.d. (with `groups`: whole groups are), and the
+    probabilities do not depend on these rows.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
         number of rows, or of groups; fewer, but at least 2, where a region would have fewer than
         120 rows, or fewer than 10 of the rarer class, as pilot rows have it.
     confidence_level : float, default=0.9
-        Confidence that everything claimed holds at once.
+        Confidence that everything claimed holds simultaneously.
     moves : bool, default=True
         Whether probabilities may move towards the rates; False keeps them, as where those of
         several classes add up to 1.

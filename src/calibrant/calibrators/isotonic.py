@@ -25,7 +25,7 @@ from calibrant.text.sentences import shown
 
 _KNOWN = WeakerGuarantee(
     reason=(
-        "isotonic regression chooses its steps by the labels, so the labels of a step are not"
+        "isotonic regression chooses its steps from the labels, so the labels of a step are not"
         " independent draws and a binomial interval for them would not hold"
     ),
     known=(

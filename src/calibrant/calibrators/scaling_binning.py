@@ -47,11 +47,11 @@ class ScalingBinningCalibrator(LabelParameters, ValueParameters, BinParameters, 
     other.
 
     Claimed, for every distribution and every base map: the guarantee of `BinningCalibrator`. With
-    probability at least `confidence_level` over the counted rows, in every bin at once, the true
-    rate of the positive class lies in the bin's interval. This holds because the base map never
-    sees the counted rows: given the first part, it is a fixed function of the score, and bins of a
-    fixed function are what `BinningCalibrator` is about. Assumed: calibration and future rows are
-    independent draws from one distribution, and the model behind the scores was not trained on
+    probability at least `confidence_level` over the counted rows, in every bin simultaneously, the
+    true rate of the positive class lies in the bin's interval. This holds because the base map
+    never sees the counted rows: given the first part, it is a fixed function of the score, and bins
+    of a fixed function are what `BinningCalibrator` is about. Assumed: calibration and future rows
+    are independent draws from one distribution, and the model behind the scores was not trained on
     them.
 
     Parameters
@@ -196,7 +196,7 @@ class ScalingBinningCalibrator(LabelParameters, ValueParameters, BinParameters, 
                 f" {np.count_nonzero(fits):,}"
             )
             raise InvalidValueError(
-                "pilot", "leave rows both to fit the base map and to count", got=got
+                "pilot", "leave some rows to fit the base map and some to count", got=got
             )
         to_fit = rows.take(fits)
         to_count = rows.take(~fits)

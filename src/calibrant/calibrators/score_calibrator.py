@@ -153,7 +153,9 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
         seen = Reach(*self.score_range_seen_)
         if found.low < low or found.high > high:
             fitted = f"the calibrator was fitted on scores {seen}"
-            warn_caller(f"scores go {found}, but {fitted}: check that both are of one scale")
+            warn_caller(
+                f"scores range {found}, but {fitted}: check that both are on the same scale"
+            )
 
     @predicts
     def predict_proba(self, scores: ArrayLike) -> FloatArray:

@@ -40,9 +40,9 @@ class VennBinningCalibrator(LabelParameters, BinParameters, RegionCalibrator):
     - of p0 and p1, the one that belongs to the true label is perfectly calibrated, E[Y | p_Y] =
       p_Y. Which one that is cannot be known beforehand;
     - the guarantee of `BinningCalibrator`. A bin taxonomy is histogram binning, so the bin's exact
-      interval holds here too, with probability at least `confidence_level`, in all bins at once;
-      epsilon is measured from the value predicted here. `predict_interval` is that interval, not
-      [p0, p1], which is not a confidence interval.
+      interval holds here too, with probability at least `confidence_level`, in all bins
+      simultaneously; epsilon is measured from the value predicted here. `predict_interval` is that
+      interval, not [p0, p1], which is not a confidence interval.
 
     Assumed: calibration and future rows are independent draws from one distribution, and the model
     was not trained on the calibration rows. If bins are cut from the counted rows, they leave out

@@ -292,14 +292,14 @@ class _Kept:
     def check(self, n_subgroups: int) -> None:
         """Raise an error for a family that is too large to search."""
         if n_subgroups > MOST_SUBGROUPS:
-            rule = f"make at most {MOST_SUBGROUPS:,} subgroups"
+            rule = f"define at most {MOST_SUBGROUPS:,} subgroups"
             got = f"more, with at least {counted(self._least, 'row')} each"
             raise InvalidValueError("attributes", rule, got=got, advice=_ADVICE)
 
     def check_combinations(self, number: int) -> None:
         """Raise an error for attributes whose levels make too many combinations."""
         if number > _MOST_COMBINATIONS:
-            rule = f"make at most {_MOST_COMBINATIONS:,} combinations of levels at a time"
+            rule = f"have at most {_MOST_COMBINATIONS:,} combinations of levels at a time"
             raise InvalidValueError("attributes", rule, got=f"{number:,}", advice=_ADVICE)
 
     def __call__(self, part: Crossing, least: int | None = None) -> Crossing:

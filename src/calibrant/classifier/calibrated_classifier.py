@@ -43,8 +43,8 @@ from calibrant.params.rules import ALPHA, replaces
 from calibrant.text.sentences import Setting, Text, shown
 
 _SORTED = (
-    'holdout="last" takes the order of the rows for time, and equal labels come in one long run: if'
-    ' rows are sorted by label, give their time to fit, or use holdout="random"'
+    'holdout="last" treats the order of the rows as time, but equal labels come in one long run: if'
+    ' the rows are sorted by label, pass their time to fit, or use holdout="random"'
 )
 
 
@@ -56,7 +56,7 @@ _SHARE_OF_ONE_MODEL = 0.25  # share of rows held out to calibrate and prove
 def _calibrator_has(method: str) -> Callable[[CalibratedClassifier], bool]:
     def check(classifier: CalibratedClassifier) -> bool:
         if classifier.calibration_size == 0:  # scikit-learn shows this as the cause of its error
-            rule = f"be more than 0 for {method}, which rows that are held out prove"
+            rule = f"be more than 0 for {method}, which is proved with held-out rows"
             raise InvalidValueError("calibration_size", rule, got="0", advice=_LEAVE_OUT)
         return hasattr(classifier._calibrator(), method)
 
@@ -124,8 +124,8 @@ class CalibratedClassifier(
         guarantee. Leave it at "auto" for a fitted model with two classes, and if `cv` determines
         which rows calibrate.
     confidence_level : float, default=0.9
-        Confidence that everything guaranteed holds at once. A calibrator passed as `calibrator` has
-        its own level.
+        Confidence that everything guaranteed holds simultaneously. A calibrator passed as
+        `calibrator` has its own level.
     holdout : {"random", "last"}, default="random"
         Which rows are held out. "last" takes the most recent ones: by the `time` passed to `fit`,
         or the last rows, with a warning if these are sorted by label. The guarantee is then about
@@ -454,9 +454,9 @@ class CalibratedClassifier(
 
         The columns follow `classes_`. With two classes, with probability at least
         `confidence_level` over the held-out rows, the label falls outside the set with probability
-        at most 1 - coverage, in every bin at once. With more classes, this holds on average over
-        all rows, for one coverage, if the held-out rows and new rows are i.i.d.; this statement is
-        separate from `guarantee_`.
+        at most 1 - coverage, in every bin simultaneously. With more classes, this holds on average
+        over all rows, for one coverage, if the held-out rows and new rows are i.i.d.; this
+        statement is separate from `guarantee_`.
         """
         return self._calibrated("predict_set", X, segments, coverage=coverage)
 

@@ -47,7 +47,7 @@ def held_out(task: Task, calibration_size: float | str) -> Fold:
         return np.flatnonzero(place >= size), np.flatnonzero(place < size)
     late = of_latest(task.moments, task.groups, size)
     if late.all():
-        rule = "leave rows to train on, with all rows of one moment held out together"
+        rule = "leave rows to train on; rows with the same time are held out together"
         got = "no earlier moment"
         raise InvalidValueError(
             "calibration_size", rule, got=got, advice="hold out fewer rows, or give finer times"
@@ -120,7 +120,7 @@ def _balanced(task: Task, training: IndexArray, n_folds: int) -> list[Fold]:
     if task.groups is not None:
         n_groups = np.unique(keys).size
         if n_folds > n_groups:
-            rule = "be at most the number of groups that train"
+            rule = "be at most the number of training groups"
             advice = "use more groups" if n_groups < 2 else f"use cv={n_groups}, or more groups"
             got = f"{n_folds} and {counted(n_groups, 'group')}"
             raise InvalidValueError("cv", rule, got=got, advice=advice)
@@ -197,9 +197,9 @@ def _check_folds(task: Task, folds: list[Fold]) -> None:
         rule = "keep groups whole"
         advice = "use GroupKFold(), or a number of parts"
         raise InvalidValueError(
-            "cv", rule, got="groups with rows to train on and to calibrate on", advice=advice
+            "cv", rule, got="groups with both training and calibration rows", advice=advice
         )
     if np.bincount(np.concatenate([rows for _, rows in folds])).max() > 1:
-        rule = "let each row calibrate once at most"
+        rule = "use each row for calibration at most once"
         advice = "use KFold(), StratifiedKFold() or a number of parts"
         raise InvalidValueError("cv", rule, got="rows in several parts", advice=advice)

@@ -67,7 +67,7 @@ def no_score(missing: BoolArray) -> InvalidValueError:
     """The error for rows without a score from the model."""
     first = int(missing.argmax())
     got = at_row("NaN", first, int(missing.sum()))
-    advice = 'use set_output(missing_scores="nan") for answers that say that nothing is known'
+    advice = 'use set_output(missing_scores="nan") to get NaN and the interval [0, 1] for them'
     return InvalidValueError("X", "have a score for each row", got=got, advice=advice)
 
 
@@ -97,7 +97,7 @@ def check_all_scored(probabilities: FloatArray) -> None:
     missing = without_score(probabilities)
     if missing.any():
         got = f"{int(missing.sum()):,} of {missing.size:,} rows without one"
-        advice = "use predict_proba, which gives NaN there"
+        advice = "use predict_proba, which returns NaN for them"
         raise InvalidValueError(
             "X", "have a score for each row, to predict its class", got=got, advice=advice
         )

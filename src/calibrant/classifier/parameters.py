@@ -91,7 +91,7 @@ class ClassifierParameters(CheckedParameters):
         given = None if isinstance(self.cv, str) else self.cv
         divides = given is not None and not self._bags()
         if self.holdout == "last" and (self._is_frozen() or divides):
-            rule = "be 'random' where no rows are held out"
+            rule = "be 'random' if no rows are held out"
             got = "a frozen estimator" if self._is_frozen() else f"cv={shown(self.cv)}"
             raise InvalidValueError(
                 "holdout", rule, got=got, advice="pass the rows to calibrate on yourself"
@@ -100,7 +100,7 @@ class ClassifierParameters(CheckedParameters):
             rule = "be None for a frozen estimator, which is not fitted again"
             raise InvalidValueError("cv", rule, got=shown(self.cv))
         if self.calibration_size == 0 and not self._bags():
-            rule = "be more than 0 where one model is calibrated on rows that are held out"
+            rule = "be more than 0 if one model is calibrated on held-out rows"
             advice = "leave it out" if self._is_frozen() else "use cv=5 without a calibrator"
             raise InvalidValueError("calibration_size", rule, got="0", advice=advice)
 
@@ -109,10 +109,12 @@ class ClassifierParameters(CheckedParameters):
         if isinstance(self.calibration_size, str) or self._bags():
             return
         if self._is_frozen():
-            rule = "be 'auto' for a fitted model of two classes: every row of fit calibrates it"
-            advice = "give fit only the rows to calibrate on"
+            rule = (
+                "be 'auto' for a fitted model with two classes: all rows passed to fit calibrate it"
+            )
+            advice = "pass fit only the rows to calibrate on"
         elif self.cv is not None and not isinstance(self.cv, str):
-            rule = "be 'auto' where cv says which rows calibrate"
+            rule = "be 'auto' if cv determines the calibration rows"
             advice = "leave out one of the two"
         else:
             return

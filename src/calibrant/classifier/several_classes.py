@@ -138,7 +138,7 @@ def _curves(
     for column, label in enumerate(classes.tolist()):
         codes = (labels == label).astype(np.uint8)
         if not codes.any() or codes.all():
-            rule = "have rows of each class among those that fit the curves"
+            rule = "have rows of each class among those used to fit the curves"
             raise InvalidValueError(
                 "y", rule, got=f"none of class {label!r}", advice="add rows of that class"
             )

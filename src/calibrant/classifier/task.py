@@ -147,7 +147,7 @@ def check_weights(weights: Any, n_rows: int) -> None:
         raise InvalidValueError("sample_weight", rule, got=f"{len(weights):,}")
     entries: Any = [weights] if np.isscalar(weights) else weights
     found = as_numbers(entries, "sample_weight")
-    advice = "give rows that shall not count weight 0"
+    advice = "give rows that should not count a weight of 0"
     check_rows(found < 0.0, found, "sample_weight", "be >= 0", advice)
 
 

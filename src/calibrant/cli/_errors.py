@@ -29,8 +29,8 @@ _MEANT = {
 """Options that people try, and the options that do what they mean."""
 _ELSEWHERE = {
     "attribute": (
-        "attributes go with calibrant audit and, to calibrate subgroups, with SubgroupCalibrator in"
-        " Python"
+        "attributes can be used with calibrant audit and, to calibrate subgroups, with"
+        " SubgroupCalibrator in Python"
     ),
 }
 """Options that people try, and where to find what they mean."""

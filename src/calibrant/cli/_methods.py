@@ -173,7 +173,7 @@ class Settings:
         for option, methods in uses:
             if self.method not in methods:
                 *most, last = methods
-                rule = f"go with --method {', '.join(most)} or {last}"
+                rule = f"be used with --method {', '.join(most)} or {last}"
                 raise RefusedError(option, rule, got=f"--method {self.method}")
 
     def _check_together(self, group: str | None) -> None:
@@ -190,7 +190,7 @@ class Settings:
             rule = f"be left out with {by_label}, for which one row of each group is drawn"
             raise RefusedError(option, rule)
         if self.weighted and self.interval not in (None, "betting"):
-            rule = "be left out with --weight, whose interval is that of betting"
+            rule = "be left out with --weight, for which limits always come from bets"
             raise RefusedError("--interval", rule)
 
     def _check_needed(self, segment: str | None, group: str | None) -> None:
@@ -218,7 +218,7 @@ class Settings:
         )
         for option, given, possible, other in needed:
             if given and not possible:
-                raise RefusedError(option, f"go with {other}")
+                raise RefusedError(option, f"be used with {other}")
 
     @property
     def _by_label_option(self) -> str:

@@ -136,7 +136,7 @@ def check_scale(calibrator: Any, data: Any) -> None:
             f"lie between {low} and {high}, as the model was fitted on scores"
             f" {Reach(*calibrator.score_range_seen_)}",
             got=f"{rows(beyond)} beyond",
-            advice="give scores of the same model and scale, or --allow-out-of-range",
+            advice="give scores from the same model, on the same scale, or --allow-out-of-range",
         )
 
 

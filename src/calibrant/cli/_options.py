@@ -175,7 +175,7 @@ reading = together(
         "--threads",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Reader threads; results are the same.",
+        help="Number of reader threads; the results are the same.",
     ),
 )
 as_json = click.option(
@@ -197,7 +197,7 @@ def check_bounds(options: Mapping[str, Any]) -> None:
     for name, column in (("max_group_size", "group"), ("weight_bound", "weight")):
         if options[name] is not None and options[column] is None:
             raise RefusedError(
-                f"--{name.replace('_', '-')}", f"go with --{column}, the column of {column}s"
+                f"--{name.replace('_', '-')}", f"be used with --{column}, the column of {column}s"
             )
 
 

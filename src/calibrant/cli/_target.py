@@ -103,5 +103,5 @@ def check_escaping(options: Mapping[str, Any], kind: str | None) -> None:
     if options["escape_formulas"] and kind != "csv":
         got = "no file" if options["output"] is None else repr(options["output"])
         raise RefusedError(
-            "--escape-formulas", "go with CSV or TSV, which spreadsheets open", got=got
+            "--escape-formulas", "be used with CSV or TSV, which spreadsheets open", got=got
         )

@@ -190,7 +190,7 @@ def _other_regions(model: Any, data: Any, again: Any, labels: dict[str, Any]) ->
         others = Check("regions", False, "the data cut other regions")
         return [others, *counts, *_same_guarantee(model, again)[:1], *unchecked("limits")]
     given = (
-        "not checked: they are not cut as the parameters say; if they were chosen by looking at"
+        "not checked: they are not cut as the parameters specify; if they were chosen by looking at"
         " labels, they prove nothing"
     )
     return [Check("regions", None, given), *counts, *unchecked("epsilon")]

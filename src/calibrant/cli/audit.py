@@ -94,7 +94,7 @@ _attributes = option.together(
     "--check",
     is_flag=True,
     help=(
-        "Exit with 1 if the scores are proved miscalibrated, over "
+        "Exit with 1 if the scores are proved to be miscalibrated, over "
         "all rows, within a segment or in a subgroup."
     ),
 )
@@ -171,14 +171,14 @@ def _check_options(options: dict[str, Any]) -> None:
     """Reject options that do not go together."""
     for name in ("model", "mark"):
         if options["output"] is None and options[name] is not None:
-            raise RefusedError(f"--{name}", "go with -o audit.html, as the report shows it")
+            raise RefusedError(f"--{name}", "be used with -o audit.html, as the report shows it")
     option.check_bounds(options)
     grouped = options["group"] is not None
     if options["full"] and grouped and options["max_group_size"] is None:
         rule = "be given with --full and --group: nothing is proved without it"
         raise RefusedError("--max-group-size", rule)
     if options["grade"] is not None and not options["full"]:
-        raise RefusedError("--grade", "go with --full, which adds the table of grades")
+        raise RefusedError("--grade", "be used with --full, which adds the table of grades")
 
 
 def _find(model: Any, options: dict[str, Any]) -> _Found:

@@ -68,7 +68,7 @@ def command(**options: Any) -> int:
         facts = facts_of(source, **data.columns.named)
     if found.n_in_data > options["most_rows"]:
         seen = f"about {options['most_rows']:,} of {rows(found.n_in_data)}"
-        remark(f"{seen} are drawn at random; --most-rows takes more")
+        remark(f"{seen} are drawn at random; use --most-rows to test more")
     words = _words_for(time)
     output = options["output"]
     if output is not None:

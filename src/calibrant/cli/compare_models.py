@@ -47,7 +47,7 @@ _COMPARE = Declared("assess.compare_models.compare_models", "compare_models")
 @option.common
 def command(**options: Any) -> None:
     """Say which model is better: paired differences in loss, with limits that hold for all pairs of
-    models at once.
+    models simultaneously.
 
     The models must have been chosen and trained before anyone looked at these rows. Scores must be
     probabilities.

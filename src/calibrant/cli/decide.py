@@ -18,7 +18,7 @@ _DECIDE = Declared("assess.decide", "decide")
 _COLUMNS = ("action", "rate_lower", "rate_upper")
 
 
-@option.command("Act or not? Decide by cost and proved rates.")
+@option.command("Act or not? Decide by costs and guaranteed rates.")
 @option.model
 @option.data
 @_DECIDE.option("cost_false_alarm", "Cost of acting on a negative.", metavar="COST")

@@ -221,7 +221,7 @@ def _show_kept(
     """Show in how many regions the guarantee held, on held-out flights and in December."""
     _head("Does the guarantee hold?")
     paragraph(
-        f"On {n_held_out:,} held-out flights, the confidence interval of the observed rate meets"
+        f"On {n_held_out:,} held-out flights, the confidence interval of the observed rate overlaps"
         f" the guaranteed one in {kept} of {n_regions} regions. Audit of the calibrated"
         f" probabilities: {after.sentence}"
     )

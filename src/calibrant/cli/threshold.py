@@ -31,7 +31,7 @@ _targets = option.together(
 )
 
 
-@option.command("Find a threshold with a proved precision or recall.")
+@option.command("Find a threshold with a guaranteed precision or recall.")
 @option.data
 @option.columns
 @_targets
@@ -120,10 +120,10 @@ def _check_output(options: dict[str, Any]) -> None:
         raise RefusedError("-o", "end in .json, or in .html for a report", got=repr(output))
     check_target(options)
     if options["unlabelled"] is not None and not is_page(output):
-        why = "a model file must be found again by verify, which reads labelled rows only"
-        advice = f"{why}: leave one of both out"
+        why = "verify must be able to recompute a model file, and it reads labelled rows only"
+        advice = f"{why}: leave out one of the two"
         got = f"-o {output}"
-        raise RefusedError("--unlabelled", "go without a model file", got=got, advice=advice)
+        raise RefusedError("--unlabelled", "be used without a model file", got=got, advice=advice)
 
 
 def _find(options: dict[str, Any]) -> _Found:
@@ -217,7 +217,7 @@ def _write_report(found: _Found, source: Any, data: Any, options: dict[str, Any]
     drawn = (
         {}
         if draw is None
-        else {"curves": f"from {rows(scores.size)}, drawn at random of {n_rows:,}"}
+        else {"curves": f"from {rows(scores.size)}, drawn at random from {n_rows:,}"}
     )
     event = f"{options['label']} = {found.threshold.positive_label}"
     about = facts_of(source, event=event, **data.columns.named, **drawn)

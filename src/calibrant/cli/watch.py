@@ -165,7 +165,7 @@ def _follow(
     """Submit what arrives, and report when something happens."""
     skipped = events.resume(monitor.read_note(events.key))
     if skipped and not quiet:
-        remark(f"goes on after {skipped:,} bytes that were read before")
+        remark(f"continues after {skipped:,} bytes that were already read")
     found = monitor.snapshot()
     alarmed = False
     told = None

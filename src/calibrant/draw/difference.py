@@ -64,7 +64,7 @@ class BinDifferences:
         Mean score, or prediction, of the bin.
     value, lower, upper : float arrays
         Observed rate minus prediction, and limits on the true rate minus the prediction. They hold
-        for all bins at once if the limits on the rates do, because the prediction is a fixed
+        for all bins simultaneously if the limits on the rates do, because the prediction is a fixed
         number.
     """
 

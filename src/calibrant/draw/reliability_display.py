@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 
 class ReliabilityDisplay(ReliabilityPlot):
-    """A reliability diagram: rates against scores, with intervals that hold for all bins at once.
+    """A reliability diagram: rates against scores, with intervals that hold for all bins
+    simultaneously.
 
     Make one with `from_predictions`, which shows how far scores are from observed rates, or with
     `from_calibrator`, which shows what a fitted calibrator predicts and guarantees. The constructor
@@ -56,7 +57,7 @@ class ReliabilityDisplay(ReliabilityPlot):
     band : MonotoneBand, default=None
         A fitted band; its limits on the rate at every score are drawn.
     confidence_level : float, default=None
-        With several models, the level at which the intervals of all models hold at once.
+        With several models, the level at which the intervals of all models hold simultaneously.
 
     Attributes
     ----------
@@ -112,7 +113,7 @@ class ReliabilityDisplay(ReliabilityPlot):
             As in `calibrant.metrics.reliability_table`.
         scores : array-like of shape (n,), or mapping of names to such arrays
             Scores; or, to draw several models in one diagram, the scores of each. The intervals
-            then hold for all bins of all models at once.
+            then hold for all bins of all models simultaneously.
         importance_weight, weight_bound, groups, max_group_size
             As in `reliability_table`, for weighted or grouped rows; not with `monotone`.
         monotone : bool, default=False
@@ -237,7 +238,7 @@ class ReliabilityDisplay(ReliabilityPlot):
     ) -> list[ReliabilityDisplay]:
         """Draw a small diagram for each segment, all on the same scale.
 
-        All intervals of all segments hold at once.
+        All intervals of all segments hold simultaneously.
 
         Parameters
         ----------

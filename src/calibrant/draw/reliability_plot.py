@@ -117,10 +117,10 @@ class ReliabilityPlot(Display):
             The ends of the axis of scores, and the highest rate; None takes those of the data.
         difference : bool or "auto", default="auto"
             Whether to draw a second panel, for one model: observed rate minus prediction with its
-            limits, which hold for all bins at once, like those of the rates. Its bins are drawn
-            side by side, each as wide as its share of the rows. "auto" draws it in a new figure if
-            three quarters of the rows have scores in one fifth of the axis, at one of its ends.
-            This rule depends only on the scores.
+            limits, which hold for all bins simultaneously, like those of the rates. Its bins are
+            drawn side by side, each as wide as its share of the rows. "auto" draws it in a new
+            figure if three quarters of the rows have scores in one fifth of the axis, at one of its
+            ends. This rule depends only on the scores.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""What is proved for several classes at once, each against the rest."""
+"""What is proved for several classes simultaneously, each against the rest."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from calibrant.text.result_table import ResultTable
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ClassWiseGuarantee(Result):
-    """One guarantee per class; all hold at once.
+    """One guarantee per class; all hold simultaneously.
 
     Attributes
     ----------

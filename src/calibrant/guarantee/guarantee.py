@@ -43,9 +43,9 @@ _SENTENCE_GAIN = (
 class Guarantee(Result):
     """What is proved about a calibrator, and with what confidence.
 
-    With probability at least `confidence_level` over the calibration data, *in every region at
-    once*, the true rate of the positive class lies in [lower, upper], and so within `epsilon` of
-    the predicted value; and, if there are `mass_limits`, they all hold.
+    With probability at least `confidence_level` over the calibration data, *in every region
+    simultaneously*, the true rate of the positive class lies in [lower, upper], and so within
+    `epsilon` of the predicted value; and, if there are `mass_limits`, they all hold.
 
     Attributes
     ----------
@@ -80,8 +80,8 @@ class Guarantee(Result):
     -----
     Every statement follows from one event: all limits on rates hold, which fails with probability
     at most 95% of alpha, and all limits on mass hold, which fails with probability at most 5% of
-    alpha. On this event, the statements about any of the regions are true at once, so you may
-    choose among them after looking at the results. Without limits on mass (streams, shifted
+    alpha. On this event, the statements about any of the regions are true simultaneously, so you
+    may choose among them after looking at the results. Without limits on mass (streams, shifted
     populations), the limits on rates get all of alpha.
 
     epsilon is the *maximum over regions* of max(upper - value, value - lower). Corollary 4 of
@@ -171,7 +171,8 @@ class Guarantee(Result):
         margin: FloatArray | None = None,
         errors: Interval | None = None,
     ) -> Self:
-        """Derive the guarantee from limits that hold for all regions at once, found by any method.
+        """Derive the guarantee from limits that hold for all regions simultaneously, found by any
+        method.
 
         `statement` holds the facts that do not follow from the partition. `value` may also be the
         predicted values themselves, one per region.
@@ -341,9 +342,9 @@ class Guarantee(Result):
 
         The statement is that the kept regions have at least the returned `mass` of the population,
         and that in each of them the true rate is within `epsilon` of the value. It holds as a
-        whole, for every `mass` at once, with probability at least `confidence_level` (see the notes
-        of the class). If `mass` cannot be proved, because too much may lie outside all regions, all
-        regions are kept, and the returned mass is the largest that can be proved.
+        whole, for every `mass` simultaneously, with probability at least `confidence_level` (see
+        the notes of the class). If `mass` cannot be proved, because too much may lie outside all
+        regions, all regions are kept, and the returned mass is the largest that can be proved.
         """
         mass = Number("a number in (0, 1]").check("mass", mass)
         if not 0.0 < mass <= 1.0:

@@ -15,7 +15,8 @@ TELLING = 5.0
 def relative_limits(
     rates: Interval, predictions: Interval, errors: Interval | None = None
 ) -> Interval:
-    """Return limits on the true rate divided by the average prediction, for every region at once.
+    """Return limits on the true rate divided by the average prediction, for every region
+    simultaneously.
 
     Parameters
     ----------

@@ -50,7 +50,7 @@ def interval_to_calibration(interval: Interval, *, simultaneous: bool) -> Calibr
     interval : Interval
         One interval per region.
     simultaneous : bool
-        Whether the intervals hold for all regions at once, as all of calibrant's do.
+        Whether the intervals hold for all regions simultaneously, as all of calibrant's do.
 
     Returns
     -------
@@ -67,9 +67,9 @@ def interval_to_calibration(interval: Interval, *, simultaneous: bool) -> Calibr
     The paper states the converse for any interval. It fails for an interval that only covers on
     average: take two regions of probability .9 and .1 with rates .6 and 1, and [.4, .6] on both.
     The coverage is .9 and the half-width .1, yet the predictor is 1/2 on both, where the rate is
-    .64, so it is always off by .14. With intervals that hold at once, the average over regions that
-    share a midpoint is an average of rates that are each within epsilon of it; with distinct
-    midpoints, no average is taken.
+    .64, so it is always off by .14. With intervals that hold simultaneously, the average over
+    regions that share a midpoint is an average of rates that are each within epsilon of it; with
+    distinct midpoints, no average is taken.
 
     Examples
     --------
@@ -108,9 +108,9 @@ def interval_to_set(interval: Interval) -> BoolArray:
 def region_sets(interval: Interval, coverage: float) -> BoolArray:
     """Return the labels that are not ruled out in each region: an (n, 2) array, for 0 and for 1.
 
-    Guaranteed, if the intervals hold for all regions at once with probability 1 - alpha: with that
-    probability, in every region, the label falls outside the set with probability at most 1 -
-    coverage. The set is {1} if 1 - lower <= 1 - coverage, {0} if upper <= 1 - coverage, and
+    Guaranteed, if the intervals hold for all regions simultaneously with probability 1 - alpha:
+    with that probability, in every region, the label falls outside the set with probability at most
+    1 - coverage. The set is {1} if 1 - lower <= 1 - coverage, {0} if upper <= 1 - coverage, and
     otherwise {0, 1}.
 
     >>> region_sets(Interval(np.array([0.0, 0.4, 0.96]), np.array([0.03, 0.6, 1.0])), coverage=0.95)

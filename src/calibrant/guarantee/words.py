@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 OFF_BY = (
     "Off by at most: how far the average prediction for new rows can be from the true rate. New"
-    " rows may lie elsewhere in a region than these, so it can be more than the limits show."
+    " rows may have other scores within a region than these, so it can be more than the limits"
+    " show."
 )
 
 
@@ -94,7 +95,7 @@ def weakness(guarantee: "Guarantee") -> Text:
     held = counted(int(guarantee.counts[worst]), "row") if guarantee.counts[worst] else "no rows"
     little = "almost nothing" if stated.epsilon >= 0.5 else "little"
     return joined(
-        f"{little} yet: region {guarantee.regions[worst]} holds {held}. ",
+        f"{little} so far: region {guarantee.regions[worst]} contains {held}. ",
         advice(guarantee),
     )
 
@@ -217,7 +218,7 @@ def cap_matters(groups: GroupFacts) -> str:
         cap = f"by a weight of at most {upper(groups.max_weight)}"
     return (
         f"in {counted(groups.n_apart, 'region')}, the rate among all rows lies outside the limits,"
-        f" because they count a group {cap}; it differs from that capped rate by up to"
+        f" which count a group {cap}; it differs from the capped rate by up to"
         f" {nearest(groups.farthest)}"
     )
 
@@ -275,8 +276,8 @@ def assumptions(statement: Statement) -> tuple[Text, ...]:
         stated.append(f"the bins were cut from pilot {parts}, drawn at random and not counted")
     if statement.groups is not None and statement.drawn_by_seed:
         stated.append(
-            "the group names, which decide the pilot groups and the order of the groups, say"
-            " nothing about scores and labels"
+            "the group names, which decide the pilot groups and the order of the groups, are"
+            " unrelated to scores and labels"
         )
     elif statement.uses_order:
         stated.append(

@@ -1,4 +1,4 @@
-"""Confidence limits that hold for all regions at once; one method per file.
+"""Confidence limits that hold for all regions simultaneously; one method per file.
 
 They are public as `calibrant.intervals`.
 """

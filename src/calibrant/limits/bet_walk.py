@@ -1,4 +1,5 @@
-"""The betting walk: bets that aim at a goal give limits for the means of many samples at once.
+"""The betting walk: bets that aim at a goal give limits for the means of many samples
+simultaneously.
 
 A bet against the mean m wins if the draws are larger than m. The goal is known beforehand: a
 capital of 1 / tail after at most n draws. The best stake then depends on the capital so far and on
@@ -36,7 +37,7 @@ whose end is not ruled out, bisection finds the largest m that is. The limit exc
 only if the true mean itself was ruled out: one event, of probability at most `tail`, however many
 intervals there are. The search starts at a limit that uses 1% of the tail and comes from a single
 stake for all draws, at most 1 / (high - low): as the capital decreases in m, all smaller means are
-ruled out at once (Markov).
+ruled out together (Markov).
 
 References
 ----------
@@ -537,7 +538,7 @@ def _pace(moments: FloatArray, guess: FloatArray, guess_draws: FloatArray) -> Fl
 def _start(bets: Bets, guess: FloatArray, tail: FloatArray, moments: FloatArray) -> FloatArray:
     """A lower limit from one stake for all draws, which depends on the mean only through its cap.
 
-    By Markov's inequality, all means below it are ruled out at once. `moments` are those of all
+    By Markov's inequality, all means below it are ruled out together. `moments` are those of all
     blocks. For plain draws, if there are many, late ones have a bound too, not exact logarithms.
     """
     goal = -np.log(tail) + _ROUNDING

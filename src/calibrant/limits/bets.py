@@ -40,7 +40,7 @@ class Bets:
     most_staked : float
         c: the largest share of the capital that one bet can lose.
     starts, number : int array or None, int array
-        Where the outcomes of each bet begin, if a bet covers several outcomes at once, and how
+        Where the outcomes of each bet begin, if a bet covers several outcomes together, and how
         often each outcome counts.
     """
 

@@ -24,7 +24,7 @@ _Sloped: TypeAlias = Callable[[FloatArray, IndexArray], tuple[FloatArray, FloatA
 
 
 def blaker(tally: Tally, alpha: float) -> Interval:
-    """Blaker's exact limits for every region at once, at the Sidak level.
+    """Blaker's exact limits for every region simultaneously, at the Sidak level.
 
     Valid under the same assumptions as `clopper_pearson`, never wider, and usually shorter: the
     level is not split into two halves; instead, the two tails are weighted by what the discrete

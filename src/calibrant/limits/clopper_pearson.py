@@ -14,7 +14,7 @@ from calibrant.params.rules import OPEN_UNIT
 
 
 def clopper_pearson(tally: Tally, alpha: float) -> Interval:
-    """Exact binomial limits for every region at once, at the Sidak level.
+    """Exact binomial limits for every region simultaneously, at the Sidak level.
 
     Given the region of each row, the labels inside a region are independent Bernoulli draws with
     one mean (see the proof of Theorem 4 in Gupta, Podkopaev and Ramdas 2020), and the regions are

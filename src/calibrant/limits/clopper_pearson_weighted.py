@@ -21,8 +21,8 @@ _BISECTIONS = 60
 def clopper_pearson_weighted(
     tally: Tally, alpha: float, partition: Partition | None = None
 ) -> Interval:
-    """Exact binomial limits for every region at once, with more of alpha where the scores suggest a
-    large variance.
+    """Exact binomial limits for every region simultaneously, with more of alpha where the scores
+    suggest a large variance.
 
     They hold for any scores. If the scores are close to the rates, the largest half-width is 1 to
     7% smaller than that of `clopper_pearson`; if they say nothing about the rates, it is up to 10%

@@ -133,7 +133,7 @@ def proved_above(sums: UnitSums, rate: float, alpha: float) -> BoolArray:
     level `alpha`.
 
     A region whose rate is `rate` or lower passes with probability at most alpha. Regions may
-    overlap: nothing is claimed about several at once.
+    overlap: nothing is claimed about several together.
     """
     if not sums.number.size:
         return np.zeros(sums.n_regions, dtype=bool)

@@ -12,7 +12,7 @@ from calibrant.params.rules import OPEN_UNIT
 
 
 def hoeffding(tally: Tally, alpha: float) -> Interval:
-    """Hoeffding's limits for every region at once, by Bonferroni.
+    """Hoeffding's limits for every region simultaneously, by Bonferroni.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ from calibrant.params.state_kinds import Numbers, Size, a_list
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Interval(Saved):
-    """Confidence limits on the mean of each region, valid for all regions at once.
+    """Confidence limits on the mean of each region, valid for all regions simultaneously.
 
     Parameters
     ----------
@@ -124,8 +124,8 @@ class Method:
     takes_partition: bool = False
 
     def __call__(self, tally: Tally, alpha: float, partition: Partition | None = None) -> Interval:
-        """Return the interval of every region, valid for all at once with probability at least 1 -
-        alpha.
+        """Return the interval of every region, valid for all simultaneously with probability at
+        least 1 - alpha.
         """
         return (
             self.function(tally, alpha, partition)

@@ -14,7 +14,8 @@ from calibrant.params.rules import OPEN_UNIT
 
 
 def kl(tally: Tally, alpha: float) -> Interval:
-    """Chernoff's limits in their relative-entropy form, for every region at once, by Bonferroni.
+    """Chernoff's limits in their relative-entropy form, for every region simultaneously, by
+    Bonferroni.
 
     Never wider than Hoeffding's, and much narrower for rates near 0 or 1.
 

@@ -16,7 +16,7 @@ def kolmogorov_distance(
 ) -> FloatArray:
     """Return an upper limit on the Kolmogorov distance of each region.
 
-    All limits hold at once with probability 1 - alpha.
+    All limits hold simultaneously with probability 1 - alpha.
 
     Given the counts, the rows of different regions are independent. Each region therefore gets the
     level 1 - (1 - alpha)^(1 / R), or 1 - (1 - alpha)^w with `shares` w that were fixed before the

@@ -1,5 +1,5 @@
-"""Upper limits on how much of the population lies in each region, and in no region, which hold at
-once.
+"""Upper limits on how much of the population lies in each region, and in no region, which hold
+simultaneously.
 """
 
 from dataclasses import dataclass
@@ -42,8 +42,8 @@ class MassLimits:
 def mass_limits(partition: Partition, tally: Tally, alpha: float) -> MassLimits:
     """Return limits that hold simultaneously with probability at least 1 - alpha.
 
-    Because the limits hold at once, regions may be left out of a statement after looking at the
-    data: the sum of their limits and the limit on what lies outside bounds what was left out.
+    Because the limits hold simultaneously, regions may be left out of a statement after looking at
+    the data: the sum of their limits and the limit on what lies outside bounds what was left out.
 
     Notes
     -----
@@ -55,11 +55,11 @@ def mass_limits(partition: Partition, tally: Tally, alpha: float) -> MassLimits:
     variables U. A region that holds N of the n rows, an open gap or a single value, lies within N +
     1 neighbouring spacings of the order statistics of U, whose sum follows Beta(N + 1, n - N), the
     law of the exact binomial limit for N of n. Which spacings they are depends on the data, so the
-    limit is taken over all (n + 1)(n + 2) / 2 runs of neighbouring spacings at once, with half of
-    alpha. An edge value of rank r that was seen once lies within the spacings on both sides of
-    U_(r). For B bins the ranks are fixed, so all edge values seen once lie within 2(B - 1) fixed
+    limit is taken over all (n + 1)(n + 2) / 2 runs of neighbouring spacings simultaneously, with
+    half of alpha. An edge value of rank r that was seen once lies within the spacings on both sides
+    of U_(r). For B bins the ranks are fixed, so all edge values seen once lie within 2(B - 1) fixed
     spacings, whose sum follows Beta(2B - 2, n + 3 - 2B); the other half of alpha pays for all B
-    from 1 to n at once. Ties change nothing.
+    from 1 to n simultaneously. Ties change nothing.
 
     With segments of the latter kind, or where each segment had a draw of its own, a region's mass
     is its segment's mass times its mass within the segment. The masses of segments, the regions

@@ -66,5 +66,5 @@ def notes_of(test: PooledRates | RankedUnits, unit: str) -> tuple[str, ...]:
         notes.append(f"{what} {verb} the reference that later ones are compared with{why}.")
     if test.n_waiting:
         waiting = counted(test.n_waiting, "row")
-        notes.append(f"{waiting} wait for their batch of {test.batch_rows:,}.")
+        notes.append(f"{waiting} are waiting for a batch of {test.batch_rows:,}.")
     return tuple(notes)

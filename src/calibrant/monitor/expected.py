@@ -30,7 +30,7 @@ class ExpectedPerformance(Result):
     n_rows : int
         Number of new rows.
     confidence_level : float
-        Confidence that all limits hold at once: that of the calibrator's guarantee.
+        Confidence that all limits hold simultaneously: that of the calibrator's guarantee.
     rate_lower, rate_upper : float
         Limits on the expected share of positives.
     brier_lower, brier_upper : float
@@ -62,7 +62,7 @@ class ExpectedPerformance(Result):
         level = percent(self.confidence_level)
         return (
             f"Among {counted(self.n_rows, 'new row')}, expect a rate of positives of {rate} and a"
-            f" Brier score of {brier}, with confidence {level}, if"
+            f" Brier score of {brier}, with {level} confidence, if"
             f" {' and '.join(self.assumptions)}."
         )
 

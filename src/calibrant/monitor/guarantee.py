@@ -31,11 +31,11 @@ _SIZES = np.array([0.05, 0.1, 0.2, 0.4, 0.8, 1.6])
 _FEW = 0.9  # of the largest bet that cannot lose everything
 _LEAST = 1e-9
 _ASSUMED = (
-    "given earlier labels, a row of a bin is positive with a probability within the bin's limits"
+    "given earlier labels, a row in a bin is positive with a probability within the bin's limits"
 )
 _ASSUMED_OF_CURVE = (
-    "given earlier labels, the average error of the predictions of a bin's next row is within the"
-    " bin's limits"
+    "given earlier labels, the expected error of the prediction for the next row in a bin is within"
+    " the bin's limits"
 )
 _UNKNOWN = "bets on rates that are too low count unknown labels as positive"
 
@@ -329,9 +329,9 @@ class GuaranteeMonitor(EvidenceMonitor):
                 assumptions=self._assumed,
                 notes=(
                     (
-                        f"The guarantee itself may fail, with probability {failure} at most. So if"
-                        f" all rates are those of calibration, an alarm has probability {chance} at"
-                        " most."
+                        f"The guarantee itself may fail, with probability at most {failure}. So if"
+                        " all rates are the same as in calibration, the probability of an alarm is"
+                        f" at most {chance}."
                     ),
                 ),
             )

@@ -30,7 +30,7 @@ _DAYS = Number("a number of days >= 0, or a timedelta", 0.0)
 
 
 def maturity_days(maturity: Age) -> float | None:
-    """The age, in days, at which a row counts; None if labels are known at once.
+    """The age, in days, at which a row counts; None if labels are known immediately.
 
     >>> maturity_days(timedelta(hours=36)), maturity_days(7), maturity_days(None)
     (1.5, 7.0, None)
@@ -119,7 +119,7 @@ def _too_late(
         age = days_of([now], 1, "now")[0] - predicted
         if (age < maturity).any():
             got = f"{int((age < maturity).sum()):,} younger rows"
-            advice = "hold them back until they are; calibrant.monitor.Monitor does"
+            advice = "hold them back until they are; calibrant.monitor.Monitor does this for you"
             raise InvalidValueError(
                 "rows", f"be at least {maturity:g} days old", got=got, advice=advice
             )

@@ -145,9 +145,9 @@ class PooledRates(Resumed):
     def changes(self, start: int, alpha: float) -> tuple[Change, ...]:
         """What has changed since a start: over all regions, then in the regions where it is clear.
 
-        All limits hold at once with probability at least 1 - alpha, if each region had one rate
-        before the start and has one rate since. The limits of a start use its share of alpha, so
-        the start may be chosen afterwards.
+        All limits hold simultaneously with probability at least 1 - alpha, if each region had one
+        rate before the start and has one rate since. The limits of a start use its share of alpha,
+        so the start may be chosen afterwards.
         """
         size = self.watched.n_regions
         before_rows = self.mixture.first[start].astype(np.int64)

@@ -54,7 +54,8 @@ class RankedUnits(Resumed):
         self._source = RandomSource.of(seed, "drift of ranks")
 
     n_waiting = 0
-    """Always 0: units are processed at once, while rows of `PooledRates` wait for their batch."""
+    """Always 0: units are processed immediately, while rows of `PooledRates` wait for their batch.
+    """
     batch_rows = 1
 
     @property

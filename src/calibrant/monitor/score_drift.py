@@ -236,7 +236,7 @@ class ScoreDriftMonitor(EvidenceMonitor):
                 changes=self._changes() if self.alarm else (),
                 assumptions=_ASSUMED,
                 notes=(
-                    (f"{counted(waiting, 'row')} wait for their batch of {_BATCH_ROWS}.",)
+                    (f"{counted(waiting, 'row')} are waiting for a batch of {_BATCH_ROWS}.",)
                     if waiting
                     else ()
                 ),

@@ -87,7 +87,7 @@ class MonitorSnapshot(Result):
         The number of predictions still needed before scores can be compared.
     regions, counts, positives, lower, upper
         The regions, their rows and positive rows, and limits on their rates that hold after every
-        day at once.
+        day simultaneously.
     verdicts : tuple of MonitorResult
         What each test has found.
     path : tuple of EpsilonPath
@@ -252,18 +252,18 @@ class MonitorSnapshot(Result):
             scores = counted(n_rows, "prediction has a score", "predictions have scores")
             counts = "counts" if n_rows == 1 else "count"
             found.append(
-                f"{scores} far outside those of calibration, {span(*self.score_range)}, and {counts}"
-                " in the outermost regions; check that both are of one scale."
+                f"{scores} far outside the range in calibration, {span(*self.score_range)}, and"
+                f" {counts} in the outermost regions; check that both are on the same scale."
             )
         for number, what in (
             (
                 self.n_conflicting,
                 "conflicting: another score or label for the same id; the first one stays",
             ),
-            (self.n_duplicate, "duplicate: handed in again; counted once"),
+            (self.n_duplicate, "duplicate: submitted again; counted once"),
             (self.n_expired, self._on_expired),
-            (self.n_late, "late: predictions of a day that was counted already"),
-            (self.n_unknown, "unknown: labels whose prediction did not come"),
+            (self.n_late, "late: predictions for a day that was already counted"),
+            (self.n_unknown, "unknown: labels whose prediction never arrived"),
             (self.n_waiting, "waiting: labels that came before their prediction"),
         ):
             if number:

@@ -29,8 +29,8 @@ class ClassWiseCalibrator(ColumnsCalibrator):
     """Calibrate every class against the rest, all within one error budget.
 
     Claimed, for every distribution: with probability at least `confidence_level` over the
-    calibration data, for every class and every region of its score at once, the average predicted
-    probability is within the region's epsilon of the true rate of the class; with
+    calibration data, for every class and every region of its score simultaneously, the average
+    predicted probability is within the region's epsilon of the true rate of the class; with
     `method="binning"` the rate lies in the bin's interval. Assumed: calibration and future rows are
     independent draws from one distribution, and the model was not trained on the calibration rows.
 
@@ -46,7 +46,7 @@ class ClassWiseCalibrator(ColumnsCalibrator):
     Attributes
     ----------
     guarantee_ : ClassWiseGuarantee
-        The guarantee, over all classes at once.
+        The guarantee, over all classes simultaneously.
     calibrators_ : tuple of AnchoredCalibrator or BinningCalibrator
         One per class, in the order of `classes_`.
     classes_ : array of shape (L,)
@@ -149,7 +149,7 @@ class ClassWiseCalibrator(ColumnsCalibrator):
     @predicts
     def predict_interval(self, scores: ArrayLike) -> FloatArray:
         """Return confidence limits on the probability of every class, shape (n, L, 2), valid for
-        all classes and bins at once.
+        all classes and bins simultaneously.
         """
         columns = self._columns(scores)
         limits = [
@@ -160,7 +160,7 @@ class ClassWiseCalibrator(ColumnsCalibrator):
     @predicts
     def predict_rate_interval(self, scores: ArrayLike) -> FloatArray:
         """Return confidence limits for the true rate of every class in the region of its score,
-        shape (n, L, 2), valid for all classes and regions at once.
+        shape (n, L, 2), valid for all classes and regions simultaneously.
         """
         columns = self._columns(scores)
         limits = [

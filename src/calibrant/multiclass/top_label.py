@@ -50,11 +50,11 @@ class TopLabelCalibrator(ColumnsCalibrator):
     one error budget.
 
     Claimed, for every distribution: with probability at least `confidence_level` over the
-    calibration data, for every class and every region of its confidence at once, the true rate of
-    correct predictions, among rows with that prediction in that region, is within the region's
-    epsilon of the average predicted confidence; with `method="binning"` it lies in the bin's
-    interval. Assumed: calibration and future rows are independent draws from one distribution, and
-    the model was not trained on the calibration rows.
+    calibration data, for every class and every region of its confidence simultaneously, the true
+    rate of correct predictions, among rows with that prediction in that region, is within the
+    region's epsilon of the average predicted confidence; with `method="binning"` it lies in the
+    bin's interval. Assumed: calibration and future rows are independent draws from one
+    distribution, and the model was not trained on the calibration rows.
 
     Calibrating the confidence regardless of the predicted class ("confidence calibration") may be
     right on average and wrong for each class. Conditioning on the predicted class makes the
@@ -73,7 +73,7 @@ class TopLabelCalibrator(ColumnsCalibrator):
     Attributes
     ----------
     guarantee_ : Guarantee
-        The guarantee over all classes and bins at once; its regions are named "class: bin".
+        The guarantee over all classes and bins simultaneously; its regions are named "class: bin".
     calibrator_ : AnchoredCalibrator or BinningCalibrator
         The calibrator, with the predicted class as segment.
     classes_ : array of shape (L,)
@@ -112,7 +112,7 @@ class TopLabelCalibrator(ColumnsCalibrator):
 
     @property
     def guarantee_(self) -> Guarantee:
-        """The guarantee over all classes and bins at once."""
+        """The guarantee over all classes and bins simultaneously."""
         check_is_fitted(self, "calibrator_")
         return self.calibrator_.guarantee_
 
@@ -191,7 +191,7 @@ class TopLabelCalibrator(ColumnsCalibrator):
     @predicts
     def predict_interval(self, scores: ArrayLike) -> FloatArray:
         """Return confidence limits on the probability that the predicted class is right, shape (n,
-        2), valid for all classes and bins at once.
+        2), valid for all classes and bins simultaneously.
         """
         confidence, label = self._top(scores)
         return self.calibrator_.predict_interval(confidence, segments=label)

@@ -269,7 +269,7 @@ def _beyond_doubles(name: str) -> InvalidValueError:
 def _check_probabilities(columns: NDArray[Any], name: str) -> None:
     off = np.abs(columns.sum(axis=1, dtype=np.float64) - 1.0) > _ROW_SUM_TOLERANCE
     rule = (
-        "be the output of predict_proba where they have shape (n, 2): two probabilities that add up"
+        "be the output of predict_proba if they have shape (n, 2): two probabilities that add up"
         " to 1"
     )
     check_rows(

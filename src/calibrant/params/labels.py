@@ -223,7 +223,7 @@ def _two_classes(
             only = seen.tolist()[0]
             example = Setting("classes", (0, 1) if only in (0, 1) else (only, "other"))
             name_both = (
-                "name both where one of them is rare, as in ",
+                "if the other class is merely rare, name both classes, as in ",
                 example,
                 "; the intervals are then one-sided",
             )

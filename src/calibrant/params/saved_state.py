@@ -47,8 +47,8 @@ def _advice_on(got: Any, schema: str) -> str | None:
     if found != kind or not (other.isdecimal() and version.isdecimal()):
         return None
     if int(other) > int(version):
-        return "a newer release wrote it: install that one"
-    return "an older release wrote it, and this one cannot go on with it: begin anew"
+        return "a newer release wrote it: install that release"
+    return "an older release wrote it, and this one cannot continue it: start again"
 
 
 def read_count(state: Mapping[str, Any], name: str) -> int:

@@ -86,7 +86,7 @@ class Columns:
             if part != "label":
                 self.check_no_label(part, name)
         if self.group is not None and self.group == self.score:
-            rule = "be another column than that of the score"
+            rule = "be a different column from the score"
             raise InvalidValueError("group", rule, got="the same", column=self.group)
         if self.group is not None and self.id is not None:
             rule = "be None with a group"
@@ -102,7 +102,7 @@ class Columns:
         nothing would be proved.
         """
         if self.label is not None and name == self.label:
-            rule = "be another column than that of the label"
+            rule = "be a different column from the label"
             raise InvalidValueError(part, rule, got="the same", column=name)
 
 

@@ -66,7 +66,7 @@ def check_n_groups(n_groups: int) -> None:
     """Raise an error for more groups than fit into memory."""
     if n_groups <= MOST_GROUPS:
         return
-    rule = f"make at most {MOST_GROUPS:,} groups with the kinds of scores"
+    rule = f"form at most {MOST_GROUPS:,} combinations with the distinct scores"
     advice = "name fewer attributes, or audit a random draw of the rows in memory"
     raise InvalidValueError("attributes", rule, got="more", advice=advice)
 

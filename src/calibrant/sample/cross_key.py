@@ -52,7 +52,7 @@ class CrossKey:
     def __post_init__(self) -> None:
         n_groups = prod(self.sizes)
         if n_groups > _MOST_GROUPS:
-            rule = "make at most 2**62 combinations with the kinds of scores, to be counted"
+            rule = "form at most 2**62 combinations with the distinct scores"
             advice = "name fewer attributes"
             got = f"{len(self.levels)} of them, {n_groups:.1e} combinations"
             raise InvalidValueError("attributes", rule, got=got, advice=advice)

@@ -22,9 +22,7 @@ Limits: TypeAlias = tuple[float, float]
 """The smallest and the largest score."""
 
 _BY_ID = "rows were drawn by an id that is unique per row"
-_ID_BY_SEED = (
-    "rows were drawn by an id that is unique per row and says nothing about score or label"
-)
+_ID_BY_SEED = "rows were drawn by an id that is unique per row and is unrelated to score and label"
 _SKIPPED = (
     "in every region, whether a row's label is missing does not depend on the label; shares of the"
     " population are shares of the rows with a label"
@@ -32,8 +30,8 @@ _SKIPPED = (
 ONE_OF_EACH = "groups are independent draws, and one row of each was drawn at random"
 _EACH_BY_SEED = (
     "groups are independent draws, and one row of each was drawn at random: by a hash of the seed,"
-    " the group's name and the row's place in the group, and neither names nor places say anything"
-    " about scores and labels"
+    " the group's name and the row's place in the group, and both names and places are unrelated"
+    " to scores and labels"
 )
 _NAMED = 12  # segments named in a note
 _BY_PARTITION = (
@@ -132,7 +130,7 @@ class RowFacts(Saved):
         does = "shares the regions" if one else "share the regions"
         return (
             (
-                f'{counted(len(self.pooled), "segment")} {does} of "other", as do segments not'
+                f'{counted(len(self.pooled), "segment")} {does} of "other", as well as segments not'
                 f" seen: {names}"
             ),
         )

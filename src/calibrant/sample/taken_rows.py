@@ -58,7 +58,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class CountSegments(Work[Sizes]):
-    """Count rows by segment, and compute their fingerprint; faults are reported at once."""
+    """Count rows by segment, and compute their fingerprint; faults are reported immediately."""
 
     roles = ("label", "segment")
 

@@ -70,12 +70,13 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
     binning.
 
     Claimed, with known weights, for every distribution: with probability at least
-    `confidence_level` over the calibration data, in every bin at once, the rate of the positive
-    class *in the target population* lies in the bin's interval. With estimated weights: the same,
-    but only in the limit of many rows; `guarantee_` says so. Assumed: labels given inputs have the
-    same distribution in both populations, the weights are the density ratio of the target over the
-    calibration population, and none exceeds `weight_bound`. The weights may be a multiple of the
-    ratio, except for ``interval="oracle"``, ``value="known-mass"`` and ``value="counted-mass"``.
+    `confidence_level` over the calibration data, in every bin simultaneously, the rate of the
+    positive class *in the target population* lies in the bin's interval. With estimated weights:
+    the same, but only in the limit of many rows; `guarantee_` says so. Assumed: labels given inputs
+    have the same distribution in both populations, the weights are the density ratio of the target
+    over the calibration population, and none exceeds `weight_bound`. The weights may be a multiple
+    of the ratio, except for ``interval="oracle"``, ``value="known-mass"`` and
+    ``value="counted-mass"``.
 
     Parameters
     ----------

@@ -39,10 +39,10 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
     Not in the paper.
 
     Claimed, for every distribution: with probability at least `confidence_level` over all data, in
-    every bin at once, the rate of the positive class *in the target population* lies in the bin's
-    interval. Assumed: scores given the label have the same distribution in both populations (label
-    shift, the mirror image of covariate shift), as when a disease becomes more common but not
-    different. With segments, this must hold for score and segment jointly: the mix of segments
+    every bin simultaneously, the rate of the positive class *in the target population* lies in the
+    bin's interval. Assumed: scores given the label have the same distribution in both populations
+    (label shift, the mirror image of covariate shift), as when a disease becomes more common but
+    not different. With segments, this must hold for score and segment jointly: the mix of segments
     within each class must also be the same.
 
     Parameters
@@ -65,10 +65,10 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
     (source prior odds), the same for all bins. So the limits of each bin, taken at 3/4 of the error
     budget, are moved by limits on k, which get 1/4 of it: exact binomial limits on the source
     prior, and for the target prior every p for which the distribution function F of target scores
-    may equal p F1 + (1 - p) F0, where each of the three functions may be off, everywhere at once,
-    by sqrt(ln(2/delta) / (2n)) (Massart 1990). Both conditions are linear in p, so the set of these
-    p is an interval. The value used is the p whose mixture is nearest to F in mean square over the
-    bins. A score that does not separate the classes gives wide limits.
+    may equal p F1 + (1 - p) F0, where each of the three functions may be off, everywhere
+    simultaneously, by sqrt(ln(2/delta) / (2n)) (Massart 1990). Both conditions are linear in p, so
+    the set of these p is an interval. The value used is the p whose mixture is nearest to F in mean
+    square over the bins. A score that does not separate the classes gives wide limits.
 
     A prior that is known, or known between limits, uses none of the budget. `sampling_rates` give k
     itself, the rate of the negative class divided by that of the positive, and the limits of the

@@ -31,7 +31,7 @@ and Q only.
 **Proof of the limits.** Z(q) = g W (T / W - q) lies in [-qM, (1 - q)M], and E[Z(theta_b)] = 0. Where
 W = 0, Z = 0. So given which groups have weight in b, their Z are i.i.d. with mean 0, and the bets of
 `calibrant.limits.group_limits` are valid: each region's interval misses with probability at most
-alpha / B, and all B hold at once with probability at least 1 - alpha.
+alpha / B, and all B hold simultaneously with probability at least 1 - alpha.
 
 **No bound on the weights** is needed for "rows" if pilot groups set the cap: |Z(q)| <= M for any
 weights, and given the pilot groups, M is a constant. The price is the target, which is the rate with

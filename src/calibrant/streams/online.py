@@ -43,8 +43,8 @@ from calibrant.text.sentences import Setting
 _DEFAULT_CLASSES = (0, 1)
 _WHOLE_GROUPS = "no group has rows in two batches, or in two streams that are merged"
 _OF_GROUPS = (
-    " Of each group in a batch one row counts, drawn at random: this is about a row drawn at random"
-    " from a new group, and every group counts the same."
+    " One row from each group in a batch is drawn at random and counts: this is about a row drawn at"
+    " random from a new group, and every group counts the same."
 )
 _MERGED = "which streams were merged, and when, was decided without looking at their labels"
 
@@ -55,9 +55,9 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
     every moment.
 
     Claimed, for every distribution: with probability at least `confidence_level`, after every label
-    and in every region at once, the true rate of the positive class lies in the region's interval.
-    So you can look at any time, stop when the interval is narrow enough, and use past labels to
-    choose which region to label next.
+    and in every region simultaneously, the true rate of the positive class lies in the region's
+    interval. So you can look at any time, stop when the interval is narrow enough, and use past
+    labels to choose which region to label next.
 
     Assumed: within a region, labels are independent draws with one rate (`calibrant.DriftMonitor`
     watches that), and the regions do not depend on the labels that are counted. Two things are up

@@ -103,7 +103,10 @@ class Stream(Resumed):
         ):
             names = "partition, confidence_level, sequence and running"
             raise InvalidValueError(
-                names, "stay as in the first batch", "other values", "call fit to start again"
+                names,
+                "stay the same as in the first batch",
+                "other values",
+                "call fit to start again",
             )
 
     def set_partition(self, partition: Partition) -> None:
@@ -183,7 +186,7 @@ class Stream(Resumed):
             if not (_continues(part, known[identity]) or _continues(known[identity], part)):
                 got = "two different continuations of one stream"
                 raise InvalidValueError(
-                    "other", "hold streams that went on in one place only", got=got
+                    "other", "contain only streams that were continued in one place", got=got
                 )
         for identity, part in others.items():
             if part.n_rows > known[identity].n_rows:

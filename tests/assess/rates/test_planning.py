@@ -176,5 +176,5 @@ def test_what_labels_can_show_of_a_low_rate_is_exact() -> None:
     ],
 )
 def test_one_question_at_a_time(given) -> None:
-    with pytest.raises(InvalidTypeError, match="only one of the three"):
+    with pytest.raises(InvalidTypeError, match="give exactly one of the three"):
         plan_rate(**given)

@@ -59,10 +59,10 @@ def audit(
     """Report what is proved about a score's calibration, for every distribution of scores and
     labels.
 
-    Claimed: with probability at least `confidence_level`, all of the following hold at once. The
-    largest calibration error, sup |E[Y | score] - score|, is at least `lower_bound`. The average
-    error, E |E[Y | score] - score|, is at least `average_lower_bound`. Every row of `table` is
-    right. For a score with finitely many values, no observed value is off by more than
+    Claimed: with probability at least `confidence_level`, all of the following hold simultaneously.
+    The largest calibration error, sup |E[Y | score] - score|, is at least `lower_bound`. The
+    average error, E |E[Y | score] - score|, is at least `average_lower_bound`. Every row of `table`
+    is right. For a score with finitely many values, no observed value is off by more than
     `upper_bound`. So a calibrated score is called miscalibrated with probability at most 1 -
     confidence_level. With `segments`, these bounds are still about E[Y | score]. The bounds in
     `within_segments` are about E[Y | score, segment]: they can be positive for a calibrated score
@@ -139,10 +139,10 @@ def audit(
     are merged in pairs until all rows form one region. Each resolution gets an equal share of
     alpha. A small error everywhere shows in the coarse regions, a large error in a narrow range in
     the fine ones. `lower_bound` is the largest proved error of any region. For the average, the
-    errors of regions that do not overlap add up, weighted by their rows. All limits hold at once,
-    so the best such sum over regions of all resolutions is proved too; call it A. It bounds the
-    average of |D| over the scores seen, which is an average of independent draws from [0, 1].
-    Chernoff's bound extends it to the population: n kl(A, q) <= ln(20 / alpha).
+    errors of regions that do not overlap add up, weighted by their rows. All limits hold
+    simultaneously, so the best such sum over regions of all resolutions is proved too; call it A.
+    It bounds the average of |D| over the scores seen, which is an average of independent draws from
+    [0, 1]. Chernoff's bound extends it to the population: n kl(A, q) <= ln(20 / alpha).
 
     *Tightness.* Where E[Y | score] is continuous, both lower bounds converge to the truth as n
     grows.

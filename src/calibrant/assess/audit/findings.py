@@ -73,14 +73,27 @@ class Finding:
             f" {numbers.nearest(self.rate)}{self._factor}"
         )
 
-    def in_region(self, n_rows: int) -> str:
-        """The finding as a statement about the average of the region, which is `n_rows` rows at
-        most.
+    def in_region(self, n_rows: int, *, of_population: bool = False) -> str:
+        """The finding as a statement about the average of the region, out of `n_rows` rows.
+
+        With `of_population`, the statement is about the population of the region, not about its
+        rows.
+
+        >>> found = Finding(None, 0.0, 0.0, "scores too low", 0.1, 500, 0.0, 0.2)
+        >>> found.in_region(2_000).partition(":")[0]
+        'the 500 rows with score 0 (25%) have scores too low by at least 0.1'
+        >>> found.in_region(2_000, of_population=True).partition(", ")[2]
+        'scores are too low by at least 0.1 on average: mean score 0, observed rate 0.2'
         """
+        rows = self.rows_in_words(n_rows)
+        size = f"{self.direction} by at least {numbers.lower(self.error)}"
+        said = f"{rows} have {size}{self.on_average}"
+        if of_population:
+            are = size.replace("scores", "scores are", 1)
+            said = f"in the region of {rows}, {are} on average"
         return (
-            f"{self.rows_in_words(n_rows)} have {self.direction} by at least"
-            f" {numbers.lower(self.error)}{self.on_average}: mean score"
-            f" {numbers.nearest(self.mean_score)}, observed rate {numbers.nearest(self.rate)}"
+            f"{said}: mean score {numbers.nearest(self.mean_score)}, observed rate"
+            f" {numbers.nearest(self.rate)}"
         )
 
     def rows_in_words(self, n_rows: int) -> str:
@@ -129,9 +142,9 @@ class AuditTable:
         Mean score, and share of positive labels.
     lower, upper : float arrays of shape (m,)
         Limits for the mean of E[Y | score] over these rows, or of E[Y | score, segment] for the
-        rows of a segment; valid for the whole table at once. With importance weights or groups:
-        `mean_score` plus limits for the mean of E[Y | score] - score over the population of the
-        region.
+        rows of a segment; valid for the whole table simultaneously. With importance weights or
+        groups: `mean_score` plus limits for the mean of E[Y | score] - score over the population of
+        the region.
     error : float array of shape (m,)
         Proved distance between the mean score and that mean; 0 if nothing is proved.
     relative_lower, relative_upper : float arrays of shape (m,)

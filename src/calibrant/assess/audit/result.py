@@ -77,15 +77,14 @@ class Bounds:
     def _verdict(self) -> str:
         least = f"by at least {numbers.lower(self.lower_bound)}"
         if self.is_miscalibrated:
-            over = (
-                f"off by more than {self.tolerance:g}, {least}"
-                if self.tolerance
-                else f"miscalibrated {least}"
-            )
-            return f"proved {over}"
+            if self.tolerance:
+                return f"proved miscalibrated by more than {self.tolerance:g} ({least})"
+            return f"proved miscalibrated {least}"
         if self.is_nearly_calibrated and self.upper_bound is not None:
             return f"proved within {numbers.upper(self.upper_bound)} (finitely many scores)"
-        return f"not proved off by more than {self.tolerance:g}" if self.tolerance else NO_EVIDENCE
+        if self.tolerance:
+            return f"not proved to be off by more than {self.tolerance:g}"
+        return NO_EVIDENCE
 
     def to_dict(self) -> dict[str, Any]:
         """The bounds as plain JSON values."""
@@ -97,7 +96,7 @@ class Bounds:
         """
         found = []
         if self.lower_bound > 0.0:
-            within = "" if self.is_miscalibrated else ": within the tolerance"
+            within = "" if self.is_miscalibrated else ", which is within the tolerance"
             found.append(
                 f"somewhere{who} off by at least {numbers.lower(self.lower_bound)}{within}"
             )
@@ -264,15 +263,23 @@ class Audit(Result, Bounds):
         """The finding about all rows that matters most: rows times proved error is largest.
 
         It is one of the finest regions, which may be a single score that many rows share. None if
-        `worst` matters as much, or if rows have weights or groups.
+        `worst` matters as much. If rows have weights or groups, the error is about their
+        population, but the rows that decide which finding matters most are counted without weights.
         """
-        if self.worst is None or self.population:
+        if self.worst is None:
             return None
         table = self.table
         finest = np.arange(table.counts.size)[table.blocks[0]][table.is_finest[table.blocks[0]]]
         found = table.finding(int(finest[np.argmax(table.counts[finest] * table.error[finest])]))
         matters = found.count * found.error > self.worst.count * self.worst.error
         return found if matters and found.error > self.tolerance else None
+
+    def broadest_text(self) -> str | None:
+        """The finding `broadest` in words; None if there is none."""
+        broadest = self.broadest
+        if broadest is None:
+            return None
+        return broadest.in_region(self.n_rows, of_population=bool(self.population))
 
     @property
     def verdict(self) -> str:
@@ -291,7 +298,8 @@ class Audit(Result, Bounds):
     def sentence(self) -> str:
         """The verdict and what it rests on.
 
-        If nothing is proved about all rows, it says so, and says whether some subgroup is off.
+        If nothing is proved from ranges of scores, it says so, and says whether the audit of
+        subgroups proves that scores are off.
         """
         basis = f"with {numbers.percent(self.confidence_level)} confidence, from {self.basis}"
         verdict = (
@@ -303,9 +311,7 @@ class Audit(Result, Bounds):
         ):
             return sentence(f"{verdict}, {basis}")
         if self.by_attributes is not None and self.by_attributes.is_any_off:
-            return sentence(
-                f"{verdict} over all rows, but some subgroup is proved to be off, {basis}"
-            )
+            return sentence(f"{verdict} {self.by_attributes.contrast()}, {basis}")
         aim = f"within {self.tolerance:g}" if self.tolerance else "calibrated"
         level = numbers.percent(round(1.0 - self.confidence_level, 12))
         basis = f"tested at the {level} level on {self.basis}"
@@ -315,8 +321,9 @@ class Audit(Result, Bounds):
     def notes(self) -> tuple[str, ...]:
         """What else is proved, and what cannot be known."""
         found = [f"this is about the error{self.population}"] if self.population else []
-        if self.broadest is not None:
-            found.append(f"matters most (rows times error): {self.broadest.in_region(self.n_rows)}")
+        broadest = self.broadest_text()
+        if broadest is not None:
+            found.append(f"matters most (rows times error): {broadest}")
         found += self._lines("", "score value")
         if self.within_segments is not None:
             found += self.within_segments._lines(

@@ -163,7 +163,7 @@ def _warn_of_cap(parts: list[Resolutions], units: Units) -> None:
         return
     said = (
         f"in {counted(n_apart, 'score region')}, the error among all rows lies outside the limits,"
-        f" because they count a group {units.counts_as}; if you want the error among all rows, set "
+        f" which count a group {units.counts_as}; if you want the error among all rows, set "
     )
     warn_caller(
         words((said, Setting("max_group_size"))),

@@ -147,7 +147,7 @@ def check(
     'no sign of drift or dependence'
     >>> moved = rng.uniform(size=4_000) < np.where(np.arange(4_000) < 2_000, scores, scores**2)
     >>> check(moved, scores).verdict
-    'the rate at a given score has moved'
+    'the rate at a given score has changed'
     """
     alpha = error_budget(confidence_level)
     seed = seed_number(random_state)

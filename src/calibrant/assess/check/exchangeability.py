@@ -35,9 +35,9 @@ _COLUMNS = (
     "after",
 )
 _MOVED = {
-    "scores": "the scores have moved",
-    "labels": "the rate at a given score has moved",
-    "scores by class": "the scores within the classes have moved",
+    "scores": "the scores have changed",
+    "labels": "the rate at a given score has changed",
+    "scores by class": "the scores within the classes have changed",
     "runs of scores": "scores depend on the scores of preceding rows",
     "runs of labels": "labels depend on the labels of preceding rows",
 }
@@ -250,7 +250,7 @@ class Exchangeability(Result):
         """How many rows were tested, in words."""
         if self.grouped:
             n_groups = numbers.counted(self.n_rows, "group")
-            return f"one randomly picked row in each of {n_groups}, in order"
+            return f"one randomly picked row from each of {n_groups}, in order"
         return numbers.rows(self.n_rows)
 
     @property
@@ -285,7 +285,7 @@ class Exchangeability(Result):
             )
             found.append(
                 (
-                    f"calibrate on {recent}; the rates of older rows no longer hold. ",
+                    f"calibrate on {recent}; the rates in older rows no longer apply. ",
                     Setting(
                         "holdout",
                         "last",
@@ -296,12 +296,12 @@ class Exchangeability(Result):
             )
             if not self["scores by class"].alarm:
                 found.append(
-                    "there is no sign that scores moved within a class, so perhaps only the share of"
+                    "there is no sign that scores changed within a class, so perhaps only the share of"
                     " positives changed: LabelShiftCalibrator corrects for that"
                 )
         elif "scores" in self.causes:
             found.append(
-                "there is no sign that the rate at a given score moved: use ShiftCalibrator to"
+                "there is no sign that the rate at a given score changed: use ShiftCalibrator to"
                 " reweight these rows to match today's, or calibrate on recent rows"
             )
         elif "scores by class" in self.causes:
@@ -329,7 +329,7 @@ class Exchangeability(Result):
                 (
                     "also check without ",
                     Setting("groups"),
-                    f": {seen}, one from each group, and a test with few rows finds little."
+                    f": {seen}, one from each group, and a test with few rows has little power."
                     " An alarm without ",
                     Setting("groups"),
                     " is valid as well, unless rows in a group share their labels or scores",

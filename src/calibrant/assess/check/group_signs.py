@@ -136,7 +136,10 @@ def _one_label(table: Any, data: Rows, pos_label: Any, classes: Any) -> Text | N
     if n * np.log(alike) > LONG_RUN:
         return None
     return (
-        (f"the first {rows(n)} have the same label, as do {percent(round(alike, 3))} of all rows"),
+        (
+            f"the first {rows(n)} have the same label, which {percent(round(alike, 3))} of all rows"
+            " have"
+        ),
         *_SHUFFLE,
     )
 
@@ -287,7 +290,7 @@ class _Look:
         return (
             (
                 f"the first {rows(self.n)} contain {first.size:,} pairs of identical rows, and"
-                f" {shares[0]} of the pairs share a label, where {shares[1]} would by chance: rows"
+                f" {shares[0]} of the pairs share a label ({shares[1]} would by chance): rows"
                 " may have been copied. Remove the copies, or give what they share as "
             ),
             Setting("group"),
@@ -301,8 +304,8 @@ class _Look:
             (self.rate[:-1] * (1 - self.rate[1:]) + self.rate[1:] * (1 - self.rate[:-1])).sum()
         )
         seen = (
-            f"the first {rows(self.n)} have {runs:,} runs of equal labels, where about"
-            f" {expected:,.0f} would be expected by chance"
+            f"the first {rows(self.n)} have {runs:,} runs of equal labels (about"
+            f" {expected:,.0f} would be expected by chance)"
         )
         if longest := long_run(self.codes, self.scores, self.rate):
             return (

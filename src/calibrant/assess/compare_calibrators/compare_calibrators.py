@@ -69,11 +69,12 @@ def compare_calibrators(
     Claimed: `epsilon` is each calibrator's own guarantee when fitted on all rows, at its own
     confidence level. This is not a claim about the smallest of them: the guarantee of a method
     chosen because of its small epsilon may fail far more often. With `simultaneous=True`, all
-    guarantees hold at once, at the lowest of the confidence levels, so the chosen one also holds.
-    The same is true for random splits: to try many seeds and keep the best, compare them in this
-    way. Losses, ECE and AUC are measured by cross-validation. With probability at least
-    `confidence_level`, the limits for all `differences` hold at once: they are for the expected
-    difference in loss between the calibrators fitted in the folds, averaged over the folds.
+    guarantees hold simultaneously, at the lowest of the confidence levels, so the chosen one also
+    holds. The same is true for random splits: to try many seeds and keep the best, compare them in
+    this way. Losses, ECE and AUC are measured by cross-validation. With probability at least
+    `confidence_level`, the limits for all `differences` hold simultaneously: they are for the
+    expected difference in loss between the calibrators fitted in the folds, averaged over the
+    folds.
 
     Parameters
     ----------
@@ -145,7 +146,12 @@ def compare_calibrators(
         contenders = _sharing(contenders)
     weight_bound = bound_of(y, "weight_bound", weight_bound)
     max_group_size = bound_of(y, "max_group_size", max_group_size)
-    refuse(y, "calibrators are compared on all rows", "segment", advice="compare each segment")
+    refuse(
+        y,
+        "calibrators are compared on all rows",
+        "segment",
+        advice="compare them in each segment separately",
+    )
     beside: dict[str, Any] = {"groups": groups, "importance_weight": importance_weight}
     read = read_judged(y, scores, classes=classes, pos_label=pos_label, **beside).collect()
     units = Units.of(read, weight_bound, max_group_size)[1]
@@ -279,7 +285,7 @@ def _folds(cv: Any, read: MemoryRows, seed: int) -> _Folds:
         rarest = int(min(codes.sum(), codes.size - codes.sum()))
         n_folds = Integer(2).check("cv", cv)
         if rarest < n_folds:
-            rule = f"be at most {rarest}, the number of rows of the rarer class"
+            rule = f"be at most {rarest}, the number of rows in the rarer class"
             raise InvalidValueError("cv", rule, got=str(n_folds), advice="use fewer folds")
         n_groups = None if read.groups is None else len(read.groups.keys)
         if n_groups is not None and n_groups < n_folds:

@@ -39,8 +39,8 @@ class Comparison(Result):
         Measures on rows that the calibrator was not fitted on, over all folds. Lower is better,
         except for AUC.
     epsilon : float array
-        Guaranteed largest error, in all regions at once, of the calibrator fitted on all rows; NaN
-        if nothing is guaranteed. This column is guaranteed; the others are measurements.
+        Guaranteed largest error, in all regions simultaneously, of the calibrator fitted on all
+        rows; NaN if nothing is guaranteed. This column is guaranteed; the others are measurements.
     guarantee : tuple of Guarantee, NoGuarantee or None
         The guarantee of the calibrator fitted on all rows, or the reason why nothing is guaranteed.
     state_bytes : int array
@@ -52,11 +52,11 @@ class Comparison(Result):
     n_folds : int
         Number of folds.
     simultaneous : bool
-        Whether all guarantees hold at once, so that choosing one by its epsilon is covered.
+        Whether all guarantees hold simultaneously, so that choosing one by its epsilon is covered.
     differences : tuple of PairedDifference
         The Brier score and the clipped log loss of each other method minus that of the method with
-        the lowest Brier score, with limits that hold at once. Empty if folds were given, or if
-        there is no bound on the size of groups or the weights: then there are no limits.
+        the lowest Brier score, with limits that hold simultaneously. Empty if folds were given, or
+        if there is no bound on the size of groups or the weights: then there are no limits.
     difference_level : float
         Confidence that the limits on all differences hold.
     seed : int or None

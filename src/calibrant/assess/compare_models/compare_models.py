@@ -52,9 +52,9 @@ def compare_models(
     """Say which of several models is better, by paired differences in loss on the same rows.
 
     Claimed: with probability at least `confidence_level` the expected differences in Brier score
-    and in clipped log loss lie within their limits, for all pairs of models and both losses at
-    once, for every distribution. So you can pick the best model after looking at all of them.
-    Assumed: rows are independent draws from one distribution, and the models were chosen and
+    and in clipped log loss lie within their limits, for all pairs of models and both losses
+    simultaneously, for every distribution. So you can pick the best model after looking at all of
+    them. Assumed: rows are independent draws from one distribution, and the models were chosen and
     trained before these rows were looked at. Grouped rows, such as several rows per customer, are
     not independent: pass `groups`. Limits for AUC are asymptotic and marked as such. ECE is shown
     without limits.
@@ -67,7 +67,7 @@ def compare_models(
         Predicted probabilities of each model for the same rows, in the same order. At least two
         models.
     confidence_level : float, default=0.95
-        Confidence that all proved limits hold at once.
+        Confidence that all proved limits hold simultaneously.
     clip : float, default=0.001
         For the log loss, probabilities are clipped to [clip, 1 - clip]. Without a clip the loss has
         no bound, and no limits hold for every distribution. A smaller clip makes wider limits.

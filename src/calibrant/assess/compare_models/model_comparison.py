@@ -32,7 +32,7 @@ class PairedDifference:
         Limits for the expected difference.
     is_proved : bool
         True: the limits hold for every distribution and every number of rows, for all proved
-        differences at once. False: they are asymptotic.
+        differences simultaneously. False: they are asymptotic.
     """
 
     first: str
@@ -71,7 +71,7 @@ class Differences(Result):
     differences : tuple of PairedDifference
         The difference of each pair of models in each measure.
     confidence_level : float
-        Confidence that all proved differences hold at once.
+        Confidence that all proved differences hold simultaneously.
     clip : float
         For the log loss, probabilities are clipped to [clip, 1 - clip].
     n_rows : int
@@ -188,10 +188,10 @@ class ModelComparison(Differences):
         """
         found = [
             f"{_clipped(self.clip)}; ECE has no limits, because binning biases it",
-            "the losses say which model is better, not AUC",
+            "the verdict is based on the losses, not on AUC",
         ]
         if self.seed is not None:
-            found.append(f"bets were made in the order of seed {self.seed}")
+            found.append(f"bets were made in random order, with seed {self.seed}")
         return tuple(found)
 
     def tables(self) -> tuple[ResultTable, ...]:

@@ -109,7 +109,7 @@ def ece(
     FP_b the rate of positives. Given the scores, labels are independent. Let q_b be a bin's mean
     rate given the scores. The interval is for the same formula with q_b in place of FP_b.
 
-    (i) Limits on q_b hold in all bins at once, so they give limits on any norm.
+    (i) Limits on q_b hold in all bins simultaneously, so they give limits on any norm.
 
     (ii) An upper limit for "l1". Let a_b be the sign of q_b - MP_b, which is fixed given the
     scores. Then the true error is sum p_b a_b (q_b - MP_b), and the estimate is at least sum p_b

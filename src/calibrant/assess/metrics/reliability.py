@@ -40,7 +40,7 @@ class ReliabilityTable(Result):
     rate : float array of shape (n_regions,)
         Share of positive labels; NaN if no row was counted.
     lower, upper : float arrays of shape (n_regions,)
-        Confidence limits on the true rate, valid for all bins at once; 0 and 1 if no row was
+        Confidence limits on the true rate, valid for all bins simultaneously; 0 and 1 if no row was
         counted.
     confidence_level : float
         Confidence that all intervals hold.
@@ -129,11 +129,11 @@ def reliability_table(
     pos_label: Hashable = None,
     classes: "ArrayLike | None" = None,
 ) -> ReliabilityTable:
-    """Compare scores with labels, bin by bin, with intervals that hold for all bins at once.
+    """Compare scores with labels, bin by bin, with intervals that hold for all bins simultaneously.
 
     Claimed, for every distribution: with probability at least `confidence_level`, the true rate of
-    the positive class lies between `lower` and `upper` in all bins at once. Assumed: the rows are
-    independent draws from one distribution, and the model was not trained on them.
+    the positive class lies between `lower` and `upper` in all bins simultaneously. Assumed: the
+    rows are independent draws from one distribution, and the model was not trained on them.
 
     Parameters
     ----------
@@ -265,7 +265,7 @@ def reliability_tables(
     confidence_level: float,
     **settings: Any,
 ) -> dict[str, ReliabilityTable]:
-    """A table for each model. The intervals of all of them hold at once."""
+    """A table for each model. The intervals of all of them hold simultaneously."""
     level = shared_level(confidence_level, len(models))
     return {
         str(name): reliability_table(y, given, confidence_level=level, **settings)

@@ -81,8 +81,8 @@ def smooth_ece(
     *Lower limit.* At one s, h - g is at most the integral of |(1 / n) sum (y_i - r_i) K_s(t, f_i)|.
     Its expectation is at most the integral of sqrt(sum v_i K_s(t, f_i)^2) / n, where v_i is the
     variance of a label, and one label changes it by at most 1 / n. So McDiarmid's inequality bounds
-    it for 40 values of s at once (Bonferroni). Because g decreases, g(s) >= l implies that s* >=
-    min(s, l). The limit is the best over the 40 values.
+    it for 40 values of s simultaneously (Bonferroni). Because g decreases, g(s) >= l implies that
+    s* >= min(s, l). The limit is the best over the 40 values.
 
     Variances are the largest that limits on the mean rate in ten bins allow. These limits get 1/10
     of alpha, and each side of the interval gets half of the rest. With weights or groups, rows are

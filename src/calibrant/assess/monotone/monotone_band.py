@@ -101,10 +101,10 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
     """Intervals for the rate at every single score, if the rate does not fall as the score rises.
 
     Claimed: with probability at least `confidence_level`, E[Y | score = s] lies in its interval for
-    all s at once. Assumed: the rate does not fall as the score rises, and labels are independent
-    given the scores. Nothing is assumed about how scores are drawn, so the band still holds if the
-    mix of scores changes but the rates do not. The data can refute the first assumption; then
-    `is_refuted_` is True, `refutation_` says where, and the intervals are [0, 1].
+    all s simultaneously. Assumed: the rate does not fall as the score rises, and labels are
+    independent given the scores. Nothing is assumed about how scores are drawn, so the band still
+    holds if the mix of scores changes but the rates do not. The data can refute the first
+    assumption; then `is_refuted_` is True, `refutation_` says where, and the intervals are [0, 1].
 
     With groups, E[Y | score = s] is the rate for a row drawn at random from a new group. Assumed:
     that rate does not fall as the score rises, and groups are independent draws from one
@@ -113,7 +113,7 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
     Parameters
     ----------
     confidence_level : float, default=0.9
-        Confidence that all intervals hold at once.
+        Confidence that all intervals hold simultaneously.
     n_cells : int or "auto", default="auto"
         Number of cells of about equal mass, which make up the runs. "auto" is about ten times the
         cube root of the number of rows; seven times with weights, and 3.5 times with groups.
@@ -130,7 +130,7 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
         Where they refute it.
     n_rows_, n_runs_ : int
         The number of rows, without those of pilot groups; and of runs of neighbouring rows, whose
-        limits hold at once.
+        limits hold simultaneously.
     classes_ : array of shape (2,)
         The labels, sorted.
     n_features_in_ : int
@@ -362,9 +362,10 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
         if counted:
             assumed = _OF_A_NEW_WEIGHTED_GROUP if by_bets else _OF_A_NEW_GROUP
             of_groups = (
-                f" The rows are those of {numbers.counted(counted, 'group')}, counted whole;"
-                f" {numbers.counted(pilot, 'pilot group')} only cut the runs. This is about a row"
-                " drawn at random from a new group, and every group counts the same."
+                f" All rows of {numbers.counted(counted, 'group')} are counted;"
+                f" {numbers.counted(pilot, 'pilot group')} only decide where the runs begin and end."
+                " This is about a row drawn at random from a new group, and every group counts the"
+                " same."
             )
         of_weights = ""
         if by_bets:
@@ -376,7 +377,7 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
             )
             assumed += (f"no importance weight exceeds {self._bound:g}",)
             if not self._facts.keyed:
-                assumed += ("the order of the rows says nothing about scores and labels",)
+                assumed += ("the order of the rows is unrelated to scores and labels",)
         return BandGuarantee(
             float(self.confidence_level), self.steps_, assumed, of_groups, of_weights
         )

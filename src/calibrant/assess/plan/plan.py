@@ -54,7 +54,7 @@ def plan(
     n : int, optional
         Number of labels. Give either this or `epsilon`.
     confidence_level : float, default=0.9
-        Confidence that epsilon holds in all bins at once.
+        Confidence that epsilon holds in all bins simultaneously.
     n_bins : int, default=10
         Number of bins.
     base_rate : float, optional
@@ -168,7 +168,7 @@ def plan(
         question = PlannedGroups(*settings, probability, size, correlation)
         if pilot is None or interval != INTERVALS[0]:
             name, got = ("pilot", "None") if pilot is None else ("interval", repr(interval))
-            raise InvalidValueError(name, "be left as it is with groups", got=got)
+            raise InvalidValueError(name, "keep its default with groups", got=got)
     elif base_rate is None and pilot in (None, "auto"):
         question = PlannedRows(*settings, probability=1.0)  # nothing is random
     found = _answer(question, epsilon, n, n_bins, size)

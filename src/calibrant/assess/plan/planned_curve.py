@@ -75,7 +75,7 @@ class PlannedCurve:
         usual = {"interval": INTERVALS[0], "pilot": "auto", "probability": REACHED}
         for name, given in left.items():
             if given != usual.get(name):
-                rule = ("be left as it is for ", CURVE_NAMED)
+                rule = ("keep its default for ", CURVE_NAMED)
                 raise InvalidValueError(name, rule, got=repr(given))
         if n_bins < FEWEST_REGIONS:
             rule = (f"be at least {FEWEST_REGIONS} for ", CURVE_NAMED)
@@ -91,7 +91,7 @@ class PlannedCurve:
         """The plan for `n` labels."""
         rows = rows_of_region(n, self.n_bins)
         if rows < FEWEST_PLANNED:
-            rule = (f"be about {FEWEST_PLANNED} for each region or more with ", CURVE_NAMED)
+            rule = (f"be at least about {FEWEST_PLANNED} per region with ", CURVE_NAMED)
             raise InvalidValueError("n", rule, got=str(n))
         return Plan(
             n,

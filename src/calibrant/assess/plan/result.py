@@ -32,8 +32,8 @@ class Plan(Result):
     n : int
         The number of rows with labels, including those that only cut bins.
     epsilon : float
-        The largest epsilon of a fit: in every bin at once, the true rate is within epsilon of the
-        predicted probability.
+        The largest epsilon of a fit: in every bin simultaneously, the true rate is within epsilon
+        of the predicted probability.
     rows_per_bin : int
         Rows in the smallest bin.
     confidence_level, n_bins, interval, pilot :
@@ -172,7 +172,7 @@ class Plan(Result):
         if self.group_size is not None:
             return ""
         if self.calibrator == CURVE:
-            return "If scores are tied, as many labels were enough in simulated fits."
+            return "If scores are tied, the same number of labels was enough in simulated fits."
         if self.pilot is None:
             return ("If scores are tied, plan and fit with ", Setting("pilot", "auto"), ".")
         if self.base_rate is None and self.pilot == "auto":

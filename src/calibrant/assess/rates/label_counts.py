@@ -104,9 +104,13 @@ class RatePlan(Result):
         asked = Goal.of(self.at_least, self.at_most)
         found = [feasibility(count, most, asked) for count, most in self.feasible]
         if self.sensitivity is not None:
-            more = "positives" if asked.at_most else "to fail"
-            said = f"This is for labels alone; a good judge allows a few more {more}"
-            needs = "" if self.expected_rate else ". A number of labels needs an expected rate, too"
+            more = "may be positive" if asked.at_most else "may fail"
+            said = f"This is for labels alone; with a good judge, a few more {more}"
+            needs = (
+                ""
+                if self.expected_rate
+                else ". For a number of labels, also give the expected rate"
+            )
             found.append(f"{said}{needs}.")
         return tuple(found)
 
@@ -230,7 +234,7 @@ def plan_rate(
     """  # noqa: E501
     goal = _goal(width, at_least, at_most)
     if (sensitivity is None) != (specificity is None):
-        rule = ("go with ", Setting("specificity"))
+        rule = ("be given together with ", Setting("specificity"))
         raise InvalidTypeError("sensitivity", rule, got=repr(sensitivity))
     alpha = error_budget(confidence_level)
     width = Optional(OPEN_UNIT).check("width", width)
@@ -280,7 +284,7 @@ def _goal(width: float | None, at_least: float | None, at_most: float | None) ->
     given = [number for number in (width, at_least, at_most) if number is not None]
     if len(given) != 1:
         names = (Setting("at_least"), " and ", Setting("at_most"))
-        rule = ("be given if ", *names, " are not, and only one of the three")
+        rule = ("be given if ", *names, " are not; give exactly one of the three")
         raise InvalidTypeError("width", rule, got=str(len(given)) if given else "none of them")
     return None if width is not None else Goal.of(at_least, at_most)
 

@@ -50,10 +50,10 @@ def rate(
     share is good? The limits are valid for every judge, and a good judge makes them narrower.
 
     Claimed: with probability at least `confidence_level` over the draw of the labelled items, the
-    limits hold, for all segments at once. Assumed: the labelled items were drawn at random from all
-    of them. Nothing is assumed about scores and labels, or about how items depend on each other.
-    The draw is tested at no cost, using only the scores; if the test rejects, the sentence says so
-    first.
+    limits hold, for all segments simultaneously. Assumed: the labelled items were drawn at random
+    from all of them. Nothing is assumed about scores and labels, or about how items depend on each
+    other. The draw is tested at no cost, using only the scores; if the test rejects, the sentence
+    says so first.
 
     Parameters
     ----------
@@ -102,8 +102,8 @@ def rate(
     population, the limits for the items take 90% of alpha, and Clopper-Pearson limits from items to
     population take the rest; with many labels, more than that.
 
-    Labels chosen with known probabilities, several judges at once and differences between two rates
-    are not covered.
+    Labels chosen with known probabilities, several judges together and differences between two
+    rates are not covered.
 
     References
     ----------
@@ -125,7 +125,7 @@ def rate(
     >>> human[checked] = good[checked]
     >>> found = rate(human, judge)
     >>> print(found.sentence)  # doctest: +NORMALIZE_WHITESPACE
-    With 95% confidence, 0.873 to 0.931 of these 4,000 items have the label 1 (estimate 0.902), by 200 labels on
+    With 95% confidence, 0.873 to 0.931 of these 4,000 items have the label 1 (estimate 0.902), from 200 labels on
     items drawn at random.
     """  # noqa: E501
     alpha = error_budget(confidence_level)

@@ -52,7 +52,7 @@ class Rate(Result):
     estimate, lower, upper : float
         The rate of the positive class, and limits on it.
     confidence_level : float
-        All limits hold at once with this probability, over the draw of the labelled items.
+        All limits hold simultaneously with this probability, over the draw of the labelled items.
     n_labels, n_items : int
         The number of items with a label, and of all items.
     target : {"items", "population"}
@@ -118,7 +118,7 @@ class Rate(Result):
         return (
             f"With {percent(self.confidence_level)} confidence{looks}{together},"
             f" {limits(self.lower, self.upper)} of {whose} {labelled} (estimate"
-            f" {nearest(self.estimate)}), by {drawn}."
+            f" {nearest(self.estimate)}), from {drawn}."
         )
 
     def _count(self) -> str:

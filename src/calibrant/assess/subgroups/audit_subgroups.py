@@ -39,9 +39,9 @@ _ROUNDING = 1e-12
 _INDEPENDENT = "labels are independent given scores and attributes"
 _IID = "the rows are independent draws from one distribution"
 _REFUSED = (
-    "Whether any subgroup is off, and which, is not tested for rows with groups or weights: labels"
-    " of a group depend on each other, and weights ask about another population. Sizes and the"
-    " upper bound are proved."
+    "With groups or weights, there is no test of whether any subgroup is off, and which one: labels"
+    " in a group depend on each other, and weights are about another population. The sizes of errors"
+    " and the upper bound are proved."
 )
 
 
@@ -321,7 +321,7 @@ def subgroup_table(
     upper: FloatArray,
     largest: FloatArray,
 ) -> SubgroupTable:
-    """All subgroups, with limits that hold for all of them at once."""
+    """All subgroups, with limits that hold for all of them simultaneously."""
     words = tuple(family.words(number) for number in range(family.n_subgroups))
     means = (observed.mean_score, observed.rate)
     return SubgroupTable(

@@ -14,11 +14,13 @@ from calibrant.text.result_table import ResultTable
 
 TARGETS = ("rows", "population")
 _SAID = 3  # findings in the sentence
+ALL_ROWS = "all rows"
+"""What the family calls the subgroup that contains every row."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SubgroupTable:
-    """Every subgroup of the family, with limits that hold for all of them at once.
+    """Every subgroup of the family, with limits that hold for all of them simultaneously.
 
     Attributes
     ----------
@@ -132,6 +134,20 @@ class SubgroupAudit(Result):
         """The number of subgroups that are proved to be off, with those that a finding explains."""
         return len(_names(self.findings))
 
+    def whole_is_off(self) -> bool:
+        """Whether it is proved that the scores are off over all rows together."""
+        return ALL_ROWS in _names(self.findings)
+
+    def contrast(self) -> str:
+        """What is off, in words that follow a verdict of "no evidence" from ranges of scores."""
+        whole = "sample" if self.target == "rows" else "population"
+        if not self.findings:
+            return f"at any score, but some subgroup, or the whole {whole}, is proved to be off"
+        if not self.whole_is_off():
+            return "over all rows, but some subgroup is proved to be off"
+        others = "" if self.n_off == 1 else " and in some subgroups"
+        return f"at any score, but scores are proved to be off in the whole {whole}{others}"
+
     @property
     def sentence(self) -> str:
         """What is off, and by how much anything can be off at most."""
@@ -149,6 +165,8 @@ class SubgroupAudit(Result):
         left = self.n_off - len(_names(self.findings[:_SAID]))
         more = f"; and {left:,} more" if left > 0 else ""
         subject = "One subgroup is" if self.n_off == 1 else f"{self.n_off:,} subgroups are"
+        if self.n_off == 1 and self.whole_is_off():
+            subject = "The scores of all rows together are"
         return f"{subject} proved to be off{sure}: {said}{more}"
 
     def _p_words(self) -> str:
@@ -198,7 +216,7 @@ class SubgroupAudit(Result):
         if any(finding.tested_rows for finding in self.findings):
             whom = "these rows" if self.target == "rows" else "the population of the subgroup"
             found.append(
-                "A proved size was tested on a random half of a subgroup's rows, and is about"
+                "Each proved error was tested on a random half of the subgroup's rows, and is about"
                 f" {whom}."
             )
         return tuple(found)

@@ -1,4 +1,4 @@
-"""By how much can any subgroup be off? Limits for all subgroups at once."""
+"""By how much can any subgroup be off? Limits for all subgroups simultaneously."""
 
 import numpy as np
 
@@ -22,8 +22,8 @@ def subgroup_tails(family: SubgroupFamily, expected: Expected, alpha: float) -> 
 def all_limits(
     family: SubgroupFamily, scores: FloatArray, codes: CodeArray, alpha: float
 ) -> Interval:
-    """Limits on the mean rate of the rows at hand, in every subgroup at once, with probability 1 -
-    alpha.
+    """Limits on the mean rate of the rows at hand, in every subgroup simultaneously, with
+    probability 1 - alpha.
 
     Labels are independent given scores and attributes, with different rates: see
     `calibrant.limits.non_identical`.

@@ -66,8 +66,8 @@ _ALONE = (
 _SMALLER_CAP = (
     "; a smaller ",
     Setting("max_group_size"),
-    " would help, if you fix it by what you know about the groups, not by trying several on these"
-    " rows",
+    " would help, if you choose it from what you know about the groups, and not by trying several"
+    " on these rows",
 )
 
 Tested = tuple[Ladder, BoolArray]
@@ -142,7 +142,9 @@ class Search:
         self.n_drawn = len(drawn)
         if not 0 < self.n_drawn < self.n_rows:
             got = f"{self._pilot!r} of {rows_text(self.n_rows)}, which draws {self.n_drawn:,}"
-            raise InvalidValueError("pilot", "leave rows both to look at and to count", got=got)
+            raise InvalidValueError(
+                "pilot", "leave some rows to choose thresholds and some to count", got=got
+            )
         return drawn, others
 
     def by_ranks(self, start: float | None) -> tuple[Cut, ...]:
@@ -303,7 +305,7 @@ class Search:
         level = self.targets[target]
         if tested is None or not n:
             why = (
-                "no row was drawn that could choose a threshold"
+                "there are too few rows to choose a threshold and test it"
                 if self.n_rows
                 else "no row was kept by its weight"
             )
@@ -377,7 +379,7 @@ class Search:
         needed = rows_needed(level, self.alpha)
         if allowed:
             reason = (
-                "no threshold among the drawn rows leaves few enough on the wrong side; more labels"
+                "every threshold among the drawn rows leaves too many on the wrong side; more labels"
                 " may be enough"
             )
             return Cut(name, target, level, None, reason, counted=counted.n)

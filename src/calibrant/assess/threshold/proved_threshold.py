@@ -212,7 +212,7 @@ class Threshold(Result):
         )
         if self.max_group_size is None:
             return about
-        return f"{about} With groups, only limits that follow from a target are derived."
+        return f"{about} With groups, the only limits are those that follow from a target."
 
     def predict(self, scores: "ArrayLike", segments: "ArrayLike | None" = None) -> BoolArray:
         """Return which rows are selected.

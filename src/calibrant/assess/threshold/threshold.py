@@ -57,12 +57,12 @@ def threshold(
     threshold, which selects the most rows; for recall, the highest. For npv, the share of negatives
     among rows that are not selected, it is the highest; for specificity, the lowest. With both
     `precision` and `npv`, rows between the two thresholds should be referred to a person, and both
-    hold at once.
+    hold simultaneously.
 
     Claimed: with probability at least `confidence_level` over the draw of the rows, every target
-    holds in the population, in every segment at once. Assumed: rows, or with groups whole groups,
-    are independent draws from one population. They may be sorted in any way. Nothing is assumed
-    about scores, ties or the shape of the rate.
+    holds in the population, in every segment simultaneously. Assumed: rows, or with groups whole
+    groups, are independent draws from one population. They may be sorted in any way. Nothing is
+    assumed about scores, ties or the shape of the rate.
 
     Parameters
     ----------
@@ -230,7 +230,10 @@ def _check_search(
         return
     Number().check("start", start)
     if len(targets) > 1 or method == "look" or not _tested_by_side(targets):
-        alone = ("go with one target, precision or npv, and without ", Setting("method", "look"))
+        alone = (
+            "be used with one target, precision or npv, and without ",
+            Setting("method", "look"),
+        )
         raise InvalidTypeError("start", alone, got=repr(start))
 
 
@@ -256,7 +259,7 @@ def _kept_by_weight(data: Rows, weight_bound: float | None, seed: int) -> Rows:
 
 
 def _by_ranks_with_groups() -> InvalidTypeError:
-    look = ("go with ", Setting("method", "look"), ", without ", Setting("start"))
+    look = ("be used with ", Setting("method", "look"), ", without ", Setting("start"))
     return InvalidTypeError("groups", look, advice="keep one row of each group")
 
 
@@ -326,7 +329,7 @@ def _unlabelled(
 
 
 def _with_others(name: str) -> InvalidTypeError:
-    rule = "go without segments, groups and weights"
+    rule = "be used without segments, groups and weights"
     return InvalidTypeError(
         "unlabelled_scores", rule, got=f"{name} with them", advice="leave them out"
     )

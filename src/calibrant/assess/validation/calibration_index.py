@@ -28,9 +28,9 @@ def calibration_index(
     scores, then with probability at least 1 - alpha all three numbers of the true f, at the scores
     of these rows, lie within their limits. Proof: with that probability the `MonotoneBand` holds,
     L(s) <= f(s) <= U(s) at every score s. On that event |s - f(s)| is at least the distance of s
-    from [L(s), U(s)], and at most max(|s - L(s)|, |s - U(s)|), at every row at once. Means and
-    quantiles are nondecreasing in each entry, so those of the smallest and of the largest distances
-    are limits.
+    from [L(s), U(s)], and at most max(|s - L(s)|, |s - U(s)|), at every row simultaneously. Means
+    and quantiles are nondecreasing in each entry, so those of the smallest and of the largest
+    distances are limits.
 
     The lower limit is the best that the band gives: s clipped to [L(s), U(s)] is nondecreasing,
     because s, L and U are, and has these distances. The upper limit is over all functions within

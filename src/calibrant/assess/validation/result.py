@@ -82,7 +82,7 @@ class GradeTable:
     assigned : float array
         Assigned probability: as given, or the mean score of the grade's rows.
     lower, upper : float arrays
-        Limits on the grade's true rate; they hold for all grades at once.
+        Limits on the grade's true rate; they hold for all grades simultaneously.
     """
 
     grade: NDArray[np.object_]
@@ -120,7 +120,8 @@ class Validation(Result):
     Attributes
     ----------
     measures : tuple of Measure
-        The lines of the table. Each interval holds at `confidence_level`, but not all at once.
+        The lines of the table. Each interval holds at `confidence_level`, but not all
+        simultaneously.
     p_value : float
         The p-value of the test of calibration: small values are evidence against a calibrated
         score.
@@ -129,7 +130,7 @@ class Validation(Result):
     grades : GradeTable or None
         The rating grades, if there are any.
     confidence_level : float
-        Confidence in each interval, and in those of all grades at once.
+        Confidence in each interval, and in those of all grades simultaneously.
     n_rows : int
         Number of rows.
     n_clipped : int
@@ -185,8 +186,8 @@ class Validation(Result):
             return ()
         return (
             (
-                f"{numbers.rows(self.n_clipped)} so close to 0 or 1 that the slope and the"
-                " intercepts clip them"
+                f"the scores of {numbers.rows(self.n_clipped)} are so close to 0 or 1 that they are"
+                " clipped for the slope and the intercepts"
             ),
         )
 

@@ -48,10 +48,10 @@ def validation_table(
 
     Claimed: the limits for expected / observed hold for every distribution of labels given the
     scores; the limits for the Brier score, for every distribution; the limits for grades, for all
-    grades at once; the limits for ICI, E50 and E90, as long as the rate does not fall as the score
-    rises, for all three at once. If the score is calibrated, the p-value is at most u with
-    probability at most u, for every u and number of rows, over random seeds. Slope, intercepts and
-    AUC have asymptotic limits; the parts of the Brier score have none. Assumed: rows are
+    grades simultaneously; the limits for ICI, E50 and E90, as long as the rate does not fall as the
+    score rises, for all three simultaneously. If the score is calibrated, the p-value is at most u
+    with probability at most u, for every u and number of rows, over random seeds. Slope, intercepts
+    and AUC have asymptotic limits; the parts of the Brier score have none. Assumed: rows are
     independent, and the model was not trained on them. For the Brier score, the rows, or with
     groups whole groups, are draws from one distribution. They may be sorted in any way.
 
@@ -193,6 +193,6 @@ def validation_table(
 
 
 def _counts_given() -> InvalidTypeError:
-    rule = "have no counts here, where each row counts as one independent draw"
+    rule = "have no counts, because each row counts as one independent draw here"
     advice = "leave that column out of scored(...)"
     return InvalidTypeError("the data", rule, got="counts", advice=advice)

@@ -16,11 +16,11 @@ and h' any curve made from h. In region b
 the noise of the labels. (C_k) is a mean over half k, without labels, because g_k is fixed given the
 rows it was fitted to. Both are bounded by bets (`calibrant.limits.block_bets`), (A) by Sidak over
 regions, because different regions are independent given the regions of the rows. (D) is bounded for
-every h' at once: with knots k_0 < ... < k_K of the region and F(i) the share of the population at
-knots up to k_i, E[f] minus the average of f over the rows is the sum over i of the steps
-f(k_{i+1}) - f(k_i) times F_N(i) - F(i), and the number of rows at knots up to k_i is binomial. The
-union bound combines them. All curves are linear between the same knots, and rows are counted at
-knots (`calibrant.cells.knots`).
+every h' simultaneously: with knots k_0 < ... < k_K of the region and F(i) the share of the
+population at knots up to k_i, E[f] minus the average of f over the rows is the sum over i of the
+steps f(k_{i+1}) - f(k_i) times F_N(i) - F(i), and the number of rows at knots up to k_i is
+binomial. The union bound combines them. All curves are linear between the same knots, and rows are
+counted at knots (`calibrant.cells.knots`).
 
 If pilot rows suggest that the rate is near 0 or 1 and the first curve is flat, exact binomial
 limits on the rate are narrower than bets. In that case they get the whole share of the region, and
@@ -98,7 +98,7 @@ class CurveRows(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CurveLimits:
-    """What rows prove about all curves on the knots at once.
+    """What rows prove about all curves on the knots simultaneously.
 
     Attributes
     ----------
@@ -188,7 +188,7 @@ class CurveEvidence:
 
 @dataclass(frozen=True, eq=False)
 class CurveBounds:
-    """What is proved about all curves on the knots at once.
+    """What is proved about all curves on the knots simultaneously.
 
     Attributes
     ----------

@@ -6,7 +6,7 @@ What `fit_binned` does after the regions are cut, with groups, weights, or pilot
 2. the other rows are counted at knots, or summed over groups, in two halves;
 3. a curve is fitted to pilot rows and each half, and their mean is moved as little as a small
    epsilon needs (`moved`);
-4. bets on labels less the first curve, and on what the curves of both halves add to it, give limits
+4. bets on labels minus the first curve, and on what the curves of both halves add to it, give limits
    (`CurveBounds`).
 
 With plain rows and another interval, or no pilot rows, one curve is fitted to all rows
@@ -78,12 +78,13 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     """A smooth curve that keeps the ranking, with a proved average in every region of the score.
 
     Claimed, for every distribution of scores and labels: with probability at least
-    `confidence_level` over the calibration data, in every region at once, the average predicted
-    probability differs from the true rate of the positive class by at most the region's epsilon.
-    There is no guarantee for a single score, a single predicted value, or part of a region.
-    Assumed: calibration and future rows are independent draws from one distribution, and the model
-    behind the scores was not trained on the calibration rows. If the rate clearly falls as the
-    score rises, as with credit points and defaults, the curve falls, and the guarantee says so.
+    `confidence_level` over the calibration data, in every region simultaneously, the average
+    predicted probability differs from the true rate of the positive class by at most the region's
+    epsilon. There is no guarantee for a single score, a single predicted value, or part of a
+    region. Assumed: calibration and future rows are independent draws from one distribution, and
+    the model behind the scores was not trained on the calibration rows. If the rate clearly falls
+    as the score rises, as with credit points and defaults, the curve falls, and the guarantee says
+    so.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         Number of regions; with segments, the number in each segment. "auto" is half the cube root
         of the number of rows: the curve varies within a region, so regions can be larger than bins.
     confidence_level : float, default=0.9
-        Confidence that everything claimed holds at once.
+        Confidence that everything claimed holds simultaneously.
     interval : str, default="auto"
         Method for the intervals of the rates; as in `BinningCalibrator`.
     partition : {"quantile", "uniform"} or Partition, default="quantile"
@@ -156,9 +157,10 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     The averages of h over the rows and over the population differ by at most V_b D_b, where V_b is
     the total variation of h over the whole region and D_b is a limit on the Kolmogorov distance
     (Koksma's inequality). The bound is smaller where limits on F at each rank are tighter. This
-    holds for every h at once, even one fitted to the same rows. Write M_b for the bound. Then E[Y -
-    h(X) | b] lies in [L_b - h_b - M_b, U_b - h_b + M_b]. Where h_b lies outside [L_b, U_b], the
-    data refute the curve, and it is shifted there on the logit scale until h_b lies inside.
+    holds for every h simultaneously, even one fitted to the same rows. Write M_b for the bound.
+    Then E[Y - h(X) | b] lies in [L_b - h_b - M_b, U_b - h_b + M_b]. Where h_b lies outside [L_b,
+    U_b], the data refute the curve, and it is shifted there on the logit scale until h_b lies
+    inside.
 
     The error budget: 5% is for limits on mass. Of the rest, 2% is for E[h' - h]; of what remains,
     95% is for E[Y - g0] and 5% for E[g_k - g0]. Without bets, a tenth is for the distances and the
@@ -252,7 +254,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         if unlabelled_scores is None:
             return super().fit(scores, y, classes=classes, **beside, **told)
         self._check_parameters()
-        reason = "with unlabelled scores that is not built"
+        reason = "this is not implemented with unlabelled scores"
         advice = "leave unlabelled_scores out"
         refuse(scores, reason, "segment", "weight", "group", advice=advice)
         unlabelled = read_unlabelled(unlabelled_scores, **beside)
@@ -344,7 +346,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         found = found.with_facts(assumed=(*found.statement.assumed, assumed))
         said = other_population(binned)
         if said is not None:
-            found = found.with_caveat(said, supposition="they are of the same population")
+            found = found.with_caveat(said, supposition="they come from the same population")
             warn_caller(f"{said}; so the guarantee may not hold")
         self.guarantee_ = found
 

@@ -23,11 +23,11 @@ from calibrant.params.rules import TEXT, Integer
 from calibrant.params.state_kinds import Maybe, Nested, Numbers
 
 THEOREM = (
-    "Ville's inequality for bets on labels less a first curve, and on what the curves of two halves"
+    "Ville's inequality for bets on labels minus a first curve, and on what the curves of two halves"
     " add to it, by Sidak over regions"
 )
 THEOREM_OF_UNITS = (
-    "Ville's inequality for bets on labels less a first curve, and on what the curves of two halves "
+    "Ville's inequality for bets on labels minus a first curve, and on what the curves of two halves "
     "add to it, each bet on a whole group or a row with its weight, by Bonferroni over regions"
 )
 RULE = 4

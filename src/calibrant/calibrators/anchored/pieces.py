@@ -225,10 +225,10 @@ class PiecewiseCalibrator(RegionCalibrator):
         rule out, (n, 2).
 
         This is h(score) plus the region's limits on the rate minus the average prediction, clipped
-        to [0, 1]; see the notes. With probability `confidence_level`, in every region at once, some
-        shift of the predictions of the whole region, within these limits before they are clipped,
-        makes their average the true rate. It is not an interval for the rate at one score;
-        `predict_rate_interval` gives the interval for the region's rate.
+        to [0, 1]; see the notes. With probability `confidence_level`, in every region
+        simultaneously, some shift of the predictions of the whole region, within these limits
+        before they are clipped, makes their average the true rate. It is not an interval for the
+        rate at one score; `predict_rate_interval` gives the interval for the region's rate.
         """
         check_is_fitted(self)
         return self._follow(scores, self.table_, segments)

@@ -20,7 +20,7 @@ def read_unlabelled(scores: ArrayLike | None, **others: object) -> FloatArray | 
         return None
     for name, value in others.items():
         if value is not None:
-            rule = ("be None with ", Setting(name), ": that is not built")
+            rule = ("be None with ", Setting(name), ", because that is not implemented")
             raise InvalidValueError("unlabelled_scores", rule, got="scores")
     return np.asarray(as_scores(scores, name="unlabelled_scores"), dtype=np.float64)
 
@@ -29,8 +29,8 @@ def check_unlabelled(binned: Binned) -> None:
     """Raise an error for unlabelled scores that cannot be used."""
     if binned.unlabelled is None:
         return
-    rule = "be None without pilot rows, and with an interval of your own choice"
-    advice = ("leave ", Setting("pilot"), " and ", Setting("interval"), " as they are")
+    rule = "be None without pilot rows, and with an interval that you chose"
+    advice = ("use the defaults of ", Setting("pilot"), " and ", Setting("interval"))
     raise InvalidValueError("unlabelled_scores", rule, got="scores", advice=advice)
 
 
@@ -64,7 +64,7 @@ def other_population(binned: Binned) -> str | None:
             best = p_value
             of_others = (in_all - seen) / unlabelled.size
             said = (
-                "the unlabelled scores are of another population: "
+                "the unlabelled scores come from another population: "
                 f"{percent(round(of_others, 3))} of them but"
                 f" {percent(round(seen / labelled.size, 3))} of the labelled ones are at least"
                 f" {nearest(cut)} (p {'< 0.0001' if p_value < 1e-4 else '= ' + nearest(p_value)})"

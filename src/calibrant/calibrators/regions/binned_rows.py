@@ -310,7 +310,9 @@ class _Cutting:
         n_drawn = sum(map(len, parts.drawn.values()))
         if not 0 < n_drawn < n_rows:
             got = f"{pilot!r} of {counted(n_rows, 'row')}, which draws {n_drawn:,}"
-            raise InvalidValueError("pilot", "leave rows both to cut and to count", got=got)
+            raise InvalidValueError(
+                "pilot", "leave some rows to choose bins and some to count", got=got
+            )
         few = self.settings.n_bins == "auto" or self.segments.kept is not None
 
         def cut(name: Hashable) -> ScorePartition:

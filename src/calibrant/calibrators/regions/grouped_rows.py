@@ -86,9 +86,9 @@ def cut_and_count_groups(data: Rows, settings: CutParameters, stated: Stated) ->
         checked_bound(weights_of(data), stated.weight_bound)
     seed = seed_number(settings.random_state)
     if settings._fewest_rows is not None:
-        advice = "name the segments, or leave it as it is"
+        advice = "name the segments, or use the default"
         raise InvalidValueError(
-            "segment_rule", "be no number with groups", repr(settings.segment_rule), advice
+            "segment_rule", "not be a number with groups", repr(settings.segment_rule), advice
         )
     segments = ChosenSegments()
     if data.columns.segment is not None:

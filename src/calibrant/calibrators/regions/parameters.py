@@ -247,7 +247,7 @@ class CutParameters(LabelParameters, SegmentParameters, BinParameters):
             )
         counts_all = self.pilot is None and not self._is_uniform
         if self._fewest_rows is not None and (counts_all or given):
-            rule = ('be None or "auto" where ', Setting("pilot", None), " or the bins are given")
+            rule = ('be None or "auto" if ', Setting("pilot", None), " or the bins are given")
             advice = "rows that choose segments are not counted"
             raise InvalidValueError("segment_rule", rule, repr(self.segment_rule), advice)
 
@@ -260,7 +260,7 @@ class RegionParameters(CutParameters, ValueParameters):
 def check_interval(interval: str, beside: str, advice: str | None = None) -> None:
     """Raise an error for an interval that is not available for rows with weights or groups."""
     if interval != "auto":
-        left = f'be "auto" with {beside}, whose interval is that of betting'
+        left = f'be "auto" with {beside}, for which limits always come from bets'
         raise InvalidValueError("interval", left, repr(interval), advice)
 
 

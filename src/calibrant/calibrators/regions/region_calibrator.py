@@ -155,8 +155,8 @@ class RegionCalibrator(ScoreCalibrator):
         """Return confidence limits, shape (n, 2), for the true rate of the positive label in each
         score's region.
 
-        They hold for all regions at once with probability `confidence_level` over the calibration
-        data.
+        They hold for all regions simultaneously with probability `confidence_level` over the
+        calibration data.
         """
         return RegionCalibrator.predict_rate_interval(self, scores, segments=segments)
 
@@ -167,8 +167,8 @@ class RegionCalibrator(ScoreCalibrator):
         """Return confidence limits, shape (n, 2), for the true rate of the positive label in each
         score's region.
 
-        They hold for all regions at once with probability `confidence_level` over the calibration
-        data.
+        They hold for all regions simultaneously with probability `confidence_level` over the
+        calibration data.
         """
         check_is_fitted(self)
         return self._look_up(
@@ -183,8 +183,8 @@ class RegionCalibrator(ScoreCalibrator):
 
         The columns follow `classes_`.
 
-        With probability `confidence_level` over the calibration data, in every region at once, the
-        label falls outside the set with probability at most 1 - coverage.
+        With probability `confidence_level` over the calibration data, in every region
+        simultaneously, the label falls outside the set with probability at most 1 - coverage.
         """
         return self._look_up(scores, self._sets(coverage), segments)
 

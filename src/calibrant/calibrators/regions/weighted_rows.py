@@ -44,7 +44,7 @@ def checked_bound(
     """
     if not weights.size or weights.max() < NOTHING:
         got = f"none above {NOTHING:g}"
-        advice = "use rows like those of the target"
+        advice = "use rows that are similar to the target rows"
         raise InvalidValueError(name, "not be zero in every row", got=got, advice=advice)
     if bound is None:
         return float(weights.max())

@@ -66,7 +66,7 @@ from calibrant.text.sentences import shown
 _AVERAGES_SHARE = 0.1  # share of alpha for limits on average predictions
 _GROUP_SIZE = Optional(Integer(1))
 _N_FOLDS = 4  # of the fitting rows, which choose the number of trees
-_THEOREM = "Ville's inequality for bets on label less prediction, in all subgroups simultaneously"
+_THEOREM = "Ville's inequality for bets on label minus prediction, in all subgroups simultaneously"
 
 
 class _ProvesSubgroups(ScoreCalibrator):
@@ -87,9 +87,9 @@ class SubgroupCalibrator(_ProvesSubgroups):
     and triples that have enough of the rows for fitting.
 
     Claimed, for every distribution of scores, attributes and labels: with probability at least
-    `confidence_level` over the rows, in every subgroup at once, the rate among new rows differs
-    from their average prediction by at most the subgroup's epsilon. Assumed: the rows and new rows
-    are i.i.d.
+    `confidence_level` over the rows, in every subgroup simultaneously, the rate among new rows
+    differs from their average prediction by at most the subgroup's epsilon. Assumed: the rows and
+    new rows are i.i.d.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class SubgroupCalibrator(_ProvesSubgroups):
         Fraction or number of rows that the base and the correction are fitted to; the others are
         used for the proof.
     confidence_level : float, default=0.9
-        Confidence that everything claimed holds at once.
+        Confidence that everything claimed holds simultaneously.
     pos_label : object, default=None
         The positive class. Required unless the labels are 0 and 1, -1 and 1, or bools.
     random_state : int, Generator, RandomState or None, default=0

@@ -1,4 +1,4 @@
-"""What is proved about predictions in every subgroup at once."""
+"""What is proved about predictions in every subgroup simultaneously."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -44,9 +44,9 @@ class SubgroupFacts:
 class SubgroupGuarantee(Guarantee):
     """A guarantee whose regions are overlapping subgroups.
 
-    With probability at least `confidence_level` over the rows, in every subgroup at once, the true
-    rate differs from the average prediction by at most the subgroup's epsilon, and lies in [lower,
-    upper], among new rows.
+    With probability at least `confidence_level` over the rows, in every subgroup simultaneously,
+    the true rate differs from the average prediction by at most the subgroup's epsilon, and lies in
+    [lower, upper], among new rows.
 
     Attributes
     ----------
@@ -191,4 +191,4 @@ class SubgroupGuarantee(Guarantee):
             return None
         worst = int(self.radius.argmax())
         held = counted(int(self.counts[worst]), "row")
-        return f"little yet: subgroup {self.regions[worst]} holds {held}. {self.advice}"
+        return f"little so far: subgroup {self.regions[worst]} contains {held}. {self.advice}"

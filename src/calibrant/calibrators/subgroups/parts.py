@@ -47,7 +47,7 @@ class TwoParts:
         if not 0 < wanted < n_rows:
             what = "rows" if rows.groups is None else "whole groups"
             got = f"{pilot!r} of {counted(n_rows, 'row')}"
-            raise InvalidValueError("pilot", f"leave {what} both to fit and to prove", got=got)
+            raise InvalidValueError("pilot", f"leave some {what} to fit and some to prove", got=got)
         return cls(order[:wanted], order[wanted:])
 
 

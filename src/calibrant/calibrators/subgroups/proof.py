@@ -1,5 +1,5 @@
-"""Limits on the error of predictions in every subgroup at once, for new rows: bets on label minus
-prediction, for rows or whole groups.
+"""Limits on the error of predictions in every subgroup simultaneously, for new rows: bets on label
+minus prediction, for rows or whole groups.
 """
 
 from collections.abc import Iterator

@@ -75,8 +75,9 @@ def _audit_statement(audit: Audit) -> Headed:
             details.append(audit.sentence)
     if audit.worst:
         details.append(audit.worst.text(audit.noun))
-    if audit.broadest:
-        details.append(audit.broadest.in_region(audit.n_rows))
+    broadest = audit.broadest_text()
+    if broadest:
+        details.append(broadest)
     details.extend(finding.text for finding in audit.subgroups[:1])
     return Headed(*headline(audit), verdict, tuple(details))
 
@@ -96,7 +97,7 @@ def _numbers(audit: Audit, guarantee: Guarantee | NoGuarantee | None) -> Iterato
     subgroups = audit.by_attributes
     held = "in all statements of the audit simultaneously"
     if subgroups is not None:
-        held = "in all statements on scores; on its own, in each of the two on subgroups"
+        held = "in all statements about scores; on its own, in each of the two about subgroups"
     yield KeyNumber("Confidence", percent(audit.confidence_level), held)
     if subgroups is None:
         yield from _bounds(audit, "somewhere", "on average", "at any observed score")
@@ -105,7 +106,7 @@ def _numbers(audit: Audit, guarantee: Guarantee | NoGuarantee | None) -> Iterato
         yield from _bounds(
             audit,
             "at some score, over all rows",
-            "on average over scores and all rows",
+            "on average, over all rows",
             "at any observed score, over all rows",
         )
     if audit.within_segments:
@@ -137,7 +138,7 @@ def _subgroup_numbers(found: SubgroupAudit) -> Iterator[KeyNumber]:
     if found.is_any_off and not found.findings:
         proved = "some"
     among = f"of {found.n_subgroups:,}"
-    yield KeyNumber("Subgroups proved off", proved, among)
+    yield KeyNumber("Subgroups shown to be miscalibrated", proved, among)
     first = next((finding for finding in found.findings if finding.tested_rows), None)
     if first is not None:
         where = f"on average in {names.name_of(first.subgroup)}, rows tested"

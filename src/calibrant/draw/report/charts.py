@@ -203,8 +203,8 @@ def curve_chart(curve: FloatArray, guaranteed: FloatArray) -> Figure:
     axes = axes_in(WIDE, _score_limits(scores), limits_of(ends.tolist()))
     line = Series("calibrated probability", 0, path_of(scores.tolist(), curve[:, 1].tolist(), axes))
     text = (
-        "The calibrated probability of each score. The strip is the guaranteed interval of each"
-        " region: with the stated confidence, the true rate of every region lies in it."
+        "The calibrated probability of each score. Each strip is the guaranteed interval of"
+        " a region: with the stated confidence, the true rate of every region lies in its strip."
     )
     is_probability = bool(scores[0] >= 0.0 and scores[-1] <= 1.0)
     labels = "score", "probability"
@@ -219,7 +219,7 @@ def epsilon_chart(epsilon: Sequence[float], first_day: str) -> Figure:
     days = [float(number) for number in range(len(epsilon))]
     axes = axes_in(WIDE, (0.0, max(days[-1], 1.0)), (0.0, max(*epsilon, 0.01)))
     line = Series("epsilon", 0, path_of(days, list(epsilon), axes))
-    text = "The most a calibrated value can be from its bin's rate, after each counted day."
+    text = "How far a calibrated value can be from its bin's rate at most, after each counted day."
     labels = f"days since {first_day}", "epsilon"
     return Figure("epsilon", "Epsilon over time", text, WIDE, axes, *labels, False, (line,))
 

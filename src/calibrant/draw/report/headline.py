@@ -100,7 +100,7 @@ def _of_monitor(found: Any) -> Headline:
 def _of_subgroups(found: Any) -> Headline:
     if not found.is_any_off:
         return _NO_EVIDENCE
-    if any(finding.subgroup == "all rows" for finding in found.findings):
+    if found.whole_is_off():
         return _MISCALIBRATED
     return Headline("wrong", "Proved miscalibrated in a subgroup")
 

@@ -13,6 +13,7 @@ from calibrant.text.result import Result
 
 _NEW_ROWS = "as long as new rows are like these"
 _THESE_ROWS = "as long as the rows are i.i.d. and new to the model"
+_MOST_WORDS = 45
 
 
 def in_short(found: Result) -> str | None:
@@ -86,23 +87,44 @@ def _of_audit(found: Any) -> str | None:
 
 
 def _of_worst(found: Any) -> str:
-    """The scores with the largest proved error."""
+    """The scores with the largest proved error, and those that matter most if there is room."""
     worst = found.worst
-    where = "some scores are"
-    if worst.segment is not None:
-        where = f"some scores in {found.noun} {worst.segment!r} are"
+    confidence = f"With {percent(found.confidence_level)} confidence"
     off = f"{_side(worst)} by at least {points(lower(worst.error))}"
-    also = _of_broadest(found)
-    return f"With {percent(found.confidence_level)} confidence, {where} {off}{also}, {_THESE_ROWS}."
+    named = "some scores"
+    unnamed = "some scores"
+    if worst.segment is not None:
+        named = f"some scores in {found.noun} {worst.segment!r}"
+        unnamed = f"some scores in one {found.noun}"
+    wordings = [(named, also) for also in _of_broadest(found)]
+    wordings += [(named, ""), (unnamed, "")]
+    return _shortest_needed(
+        [f"{confidence}, {where} are {off}{also}, {_THESE_ROWS}." for where, also in wordings]
+    )
 
 
-def _of_broadest(found: Any) -> str:
-    """The scores that matter most, by rows times error; empty if they are the worst ones."""
+def _shortest_needed(wordings: list[str]) -> str:
+    """The first wording that is short enough; the last one if none is."""
+    for said in wordings:
+        if len(said.split()) <= _MOST_WORDS:
+            return said
+    return wordings[-1]
+
+
+def _of_broadest(found: Any) -> list[str]:
+    """The scores that matter most, by rows times error: in full, and without their range.
+
+    Empty if they are the worst ones.
+    """
     broad = found.broadest
     if broad is None:
-        return ""
-    size = f"by at least {points(lower(broad.error))}{broad.on_average}"
-    return f", and those of {broad.rows_in_words(found.n_rows)} are {_side(broad)} {size}"
+        return []
+    share = percent(float(nearest(broad.count / found.n_rows)))
+    off = f"are {_side(broad)} by at least {points(lower(broad.error))}{broad.on_average}"
+    return [
+        f", and those of {broad.rows_in_words(found.n_rows)} {off}",
+        f", and those of another {rows(broad.count)} ({share}) {off}",
+    ]
 
 
 def _of_nothing_proved(found: Any) -> str:
@@ -128,16 +150,37 @@ def _of_subgroups(found: Any) -> str:
             " show which."
         )
     worst = found.findings[0]
+    more = _of_more_subgroups(found)
+    named = "all rows"
+    unnamed = "all rows"
+    if worst.subgroup != "all rows":
+        named = f"the subgroup {worst.subgroup}"
+        unnamed = "one subgroup"
+    some = "" if worst.tested_rows else "some "
+    size = ""
+    tested = ""
+    if worst.tested_rows:
+        size = f" by at least {points(lower(worst.error))} on average"
+    if worst.tested_rows and worst.target == "rows":
+        tested = f" in {worst.tested_rows:,} tested rows"
+    off = f"are {_side(worst)}{size}{tested}"
+    return _shortest_needed(
+        [
+            f"{confidence}, {some}scores of {named} {off}, {assumed}.{more}",
+            f"{confidence}, {some}scores of {named} {off}, {assumed}.",
+            f"{confidence}, {some}scores of {unnamed} {off}, {assumed}.{more}",
+        ]
+    )
+
+
+def _of_more_subgroups(found: Any) -> str:
+    """How many more subgroups are off than the first; all rows are not called a subgroup."""
     left = found.n_off - 1
-    others = counted(left, "more subgroup is", "more subgroups are")
-    more = f" {others} proved to be off." if left else ""
-    part = worst.subgroup if worst.subgroup == "all rows" else f"the subgroup {worst.subgroup}"
-    whose = f"scores of {part} are {_side(worst)}"
-    if not worst.tested_rows:
-        return f"{confidence}, some {whose}, {assumed}.{more}"
-    size = f"by at least {points(lower(worst.error))} on average"
-    where = f" over the {worst.tested_rows:,} rows tested" if worst.target == "rows" else ""
-    return f"{confidence}, {whose} {size}{where}, {assumed}.{more}"
+    if found.whole_is_off() and found.findings[0].subgroup != "all rows":
+        left -= 1
+    if left < 1:
+        return ""
+    return f" {counted(left, 'more subgroup is', 'more subgroups are')} proved to be off."
 
 
 def _side(finding: Any) -> str:

@@ -46,11 +46,11 @@ _SUBGROUPS = Advice(
     "audit {rows} --attribute COLUMN -o subgroups.html",
 )
 _WITHIN = Advice(
-    "Repair the subgroups, in Python, with other rows than those audited here; then audit the"
+    "Repair the subgroups in Python, with rows other than those audited here; then audit the"
     " predictions on new rows",
     "SubgroupCalibrator().fit(other_scores, other_y, attributes=other_attributes)",
 )
-_FRAME = Advice("Work with the numbers: you can download each table, and it is a frame in Python")
+_FRAME = Advice("Work with the numbers: download a table here, or get it as a frame in Python")
 
 
 def steps_in_python(found: Result) -> tuple[Step, ...]:
@@ -84,7 +84,7 @@ def _on_audit(found: Any) -> Iterator[Advice]:
         yield _FIT
     else:
         yield Advice(
-            f"See how small an error {found.n_rows:,} labels can prove",
+            f"See which epsilon to expect with {found.n_rows:,} labels",
             f"plan(n={found.n_rows}, n_bins=10)",
             f"plan --rows {found.n_rows} --bins 10",
         )
@@ -107,7 +107,7 @@ def _on_guarantee(found: Any) -> Iterator[Advice]:
         "apply {model} new.csv -o out.csv",
     )
     yield Advice(
-        "Decide by the cost of errors",
+        "Make decisions based on the cost of errors",
         "decide(calibrator, new_scores, cost_false_alarm=1, cost_miss=5)",
         "decide {model} new.csv --cost-false-alarm 1 --cost-miss 5",
     )

@@ -47,7 +47,7 @@ def result_page(inputs: Inputs, made: Made, sizes: MostShown, beside: Beside) ->
     title = name_of(inputs.title or name, 160)
     stands = beside.headline or headline(found)
     if inputs.warnings and stands.kind == "right":
-        stands = Headline("open", f"{stands.tag}, if what is assumed holds")
+        stands = Headline("open", f"{stands.tag}, if the assumptions hold")
     answer = beside.sentence or found.sentence
     short = beside.short or in_short(found)
     behind = [text for text in (answer if short else "", found.explanation) if text]

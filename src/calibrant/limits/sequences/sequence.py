@@ -24,8 +24,8 @@ NUMBA_LABELS = 300_000  # labels from which on loading compiled numba code pays 
 
 
 class Sequence(Resumed, ABC):
-    """Limits on the rate of each of `n_regions` regions, valid for all regions and all times at
-    once.
+    """Limits on the rate of each of `n_regions` regions, valid for all regions and all times
+    simultaneously.
 
     Claimed: with probability at least 1 - alpha, the limits hold after every label, in every
     region, whatever rule decides from past labels when to look, when to stop, and which region to

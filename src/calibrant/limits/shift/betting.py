@@ -14,8 +14,8 @@ from calibrant.text.sentences import Setting
 
 
 def betting(evidence: Evidence, alpha: float) -> Interval:
-    """Limits on the target rate of every region at once: the rates against which no bet has won
-    enough.
+    """Limits on the target rate of every region simultaneously: the rates against which no bet has
+    won enough.
 
     Parameters
     ----------

@@ -15,8 +15,8 @@ _ROUNDING = 8.0 * np.finfo(np.float64).eps  # for the few operations that turn s
 
 
 def empirical_bernstein(evidence: Evidence, alpha: float) -> Interval:
-    """Limits on the target rate of every region at once: every rate that empirical Bernstein does
-    not rule out.
+    """Limits on the target rate of every region simultaneously: every rate that empirical Bernstein
+    does not rule out.
 
     Parameters
     ----------

@@ -123,8 +123,8 @@ class ShiftMethod:
     remark: Callable[[Evidence, float], str | None] = lambda evidence, alpha: None
 
     def __call__(self, evidence: Evidence, alpha: float) -> Interval:
-        """Return the interval of every region, valid for all at once with probability at least 1 -
-        alpha.
+        """Return the interval of every region, valid for all simultaneously with probability at
+        least 1 - alpha.
         """
         return self.function(evidence, alpha)
 

@@ -10,7 +10,7 @@ from calibrant.params.rules import OPEN_UNIT
 
 
 def hoeffding(evidence: Evidence, alpha: float) -> Interval:
-    """Hoeffding's limits on the target rate of every region at once, fully empirical.
+    """Hoeffding's limits on the target rate of every region simultaneously, fully empirical.
 
     Parameters
     ----------

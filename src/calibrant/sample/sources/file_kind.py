@@ -181,5 +181,5 @@ def unreadable(path: Path, format: str, error: Exception) -> InvalidValueError:
         )
     can_break = format in _BINARY or path.suffix.lower() in COMPRESSIONS
     if can_break and not isinstance(error, pa.ArrowNotImplementedError):
-        reason = f"it is cut short or damaged ({reason[:160]}): get it again from where it was made"
+        reason = f"it is cut short or damaged ({reason[:160]}): get it again from its source"
     return InvalidValueError(None, f"{path.name!r} cannot be read as {FORMATS[format]}: {reason}")

@@ -147,7 +147,7 @@ def _check_one_kind(schema: Any, first: Any, group: str | None) -> None:
         kinds = {key_kind(each.field(group).type) for each in (schema, first)} - {None}
         if len(kinds) > 1:
             got = " and ".join(sorted(map(str, kinds)))
-            advice = "write them in one way"
+            advice = "write them in the same way in all files"
             raise InvalidTypeError(
                 "group", "hold one kind of entry in all files", got, advice, group
             )
