@@ -267,7 +267,9 @@ def count_knots(
         return None
 
     def of_part(part: slice) -> IntArray:
-        positions = np.arange(part.start, part.stop, dtype=np.uint64) if keys is None else keys[part]
+        positions = (
+            np.arange(part.start, part.stop, dtype=np.uint64) if keys is None else keys[part]
+        )
         own = scores[part], codes[part], positions
         return np.asarray(compiled.count_knots(*own, key, grid, table, shape))
 
