@@ -301,6 +301,15 @@ def enough(most: int, n_rows: int) -> int:
     return min(_WORD, int((most + 10.0 * most**0.5 + 50.0) / n_rows * 2.0**64))
 
 
+def equal_step(n_rows: int, most: int | None) -> int:
+    """The smallest step at which at most `most` of the rows are taken; 1 for all of them.
+
+    >>> equal_step(10, None), equal_step(10, 10), equal_step(10, 4)
+    (1, 1, 3)
+    """
+    return 1 if most is None else max(1, -(-n_rows // most))
+
+
 def random_places(keys: Keys, source: RandomSource) -> NDArray[np.intp]:
     """Return the position of each row's key in a random order of the distinct keys."""
     return np.unique(source.hashes(keys), return_inverse=True)[1]

@@ -74,15 +74,6 @@ class Split:
     others: Rows
 
 
-def equal_step(n_rows: int, most: int | None) -> int:
-    """The smallest step at which at most `most` of the rows are taken; 1 for all of them.
-
-    >>> equal_step(10, None), equal_step(10, 10), equal_step(10, 4)
-    (1, 1, 3)
-    """
-    return 1 if most is None else max(1, -(-n_rows // most))
-
-
 class Rows(RowSource):
     """Scored rows, wherever they are: the protocol that `fit` and similar methods work with."""
 
@@ -337,16 +328,11 @@ class Rows(RowSource):
 
         If they are more than `most`, at most that many, at equal steps.
         """
-        rows = self._all_drawn(whole, classes)
-        step = equal_step(len(rows), most)
-        return rows if step == 1 else rows.take(np.arange(0, len(rows), step))
-
-    def _all_drawn(self, whole: Rows, classes: Classes) -> MemoryRows:
         named = whole.with_classes(classes.labels.tolist(), classes.positive)
         draw, taken = (Draw(0), None) if self._left_out is None else self._left_out
         if taken is None or not taken.has_labels or whole.columns.weight is not None:
-            return named.collect(draw=draw)
-        return named._in_memory(taken, draw)
+            return named.collect(draw=draw).thinned(most)
+        return named._in_memory(taken, draw).thinned(most)
 
     def counted_rows(self) -> MemoryRows:
         """Return the rows that remain after a draw, in memory, without the rows of drawn groups."""

@@ -22,13 +22,13 @@ from calibrant.cells.score_partition import ScorePartition
 from calibrant.errors import InvalidValueError
 from calibrant.kernels import device, device_curves, device_draws, device_knots, libraries
 from calibrant.params.labels import Classes, settle_classes
-from calibrant.params.random import Draw, RandomSource, RowSums, draw_key, enough
+from calibrant.params.random import Draw, RandomSource, RowSums, draw_key, enough, equal_step
 from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.batch import BatchRows, Columns
 from calibrant.sample.counts import Counted, of_one_label
 from calibrant.sample.facts import Limits, Reach
 from calibrant.sample.faults import Place
-from calibrant.sample.rows import Rows, Split, equal_step
+from calibrant.sample.rows import Rows, Split
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.sample.taken_rows import Sizes, Taken
 

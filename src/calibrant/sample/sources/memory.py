@@ -33,6 +33,7 @@ from calibrant.params.random import (
     RowSums,
     draw_key,
     enough,
+    equal_step,
     fingerprint_of,
     small_hashes,
     smallest,
@@ -308,12 +309,18 @@ class MemoryRows(Rows):
         scores = scores_of(self.scores)[index].astype(np.float64)
         return Split(self._by_segment(scores, segment), self.sizes(), others)
 
-    def _all_drawn(self, whole: Rows, classes: Classes) -> "MemoryRows":
+    def drawn_rows(self, whole: Rows, classes: Classes, most: int | None = None) -> "MemoryRows":
+        """The rows of `whole` that were drawn before these remained; at most `most` of them."""
         rows = whole.collect()
         drawn = np.ones(len(rows), dtype=bool)
         if self.keys is not None:
             drawn[self.keys.astype(np.intp)] = False
-        return rows.take(drawn)
+        return rows.take(np.flatnonzero(drawn)).thinned(most)
+
+    def thinned(self, most: int | None) -> Self:
+        """These rows or, if they are more than `most`, at most that many, at equal steps."""
+        step = equal_step(len(self), most)
+        return self if step == 1 else self.take(np.arange(0, len(self), step))
 
     def counted_rows(self) -> "MemoryRows":
         """These rows: others were already drawn."""
