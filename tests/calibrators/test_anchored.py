@@ -21,7 +21,7 @@ from calibrant.calibrators import VennBinningCalibrator
 from calibrant.calibrators.anchored.curve_choice import NAMED, _rising
 from calibrant.calibrators.anchored.fine_cells import Grid, grid_ranks
 from calibrant.calibrators.anchored.pieces import interpolate, simplified
-from calibrant.cells.tally import ScoreCounts
+from calibrant.cells.score_counts import ScoreCounts
 from calibrant.errors import InvalidValueError
 from calibrant.limits.kolmogorov import kolmogorov_distance
 from calibrant.sample.reader import read_rows

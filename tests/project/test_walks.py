@@ -18,7 +18,7 @@ from calibrant import AnchoredCalibrator, OnlineCalibrator, scored
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path(calibrant.__file__).parent
 STEP = re.compile(r"^\d+\. `(?P<file>[^`]+\.py)`: `(?P<function>[^`]+)`", re.MULTILINE)
-MODULES_OF_A_DEFAULT_FIT = 34
+MODULES_OF_A_DEFAULT_FIT = 35
 RNG = np.random.default_rng(0)
 SCORES = RNG.random(4_000)
 Y = (RNG.random(4_000) < SCORES).astype(int)

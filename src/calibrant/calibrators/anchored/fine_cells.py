@@ -11,8 +11,8 @@ from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.calibrators.anchored.pieces import ROUNDING, Pieces
 from calibrant.cells.bins import Bins, next_double
 from calibrant.cells.knots import first_inside
+from calibrant.cells.score_counts import ScoreCounts
 from calibrant.cells.score_partition import ScorePartition
-from calibrant.cells.tally import ScoreCounts
 from calibrant.sample.rows import Rows
 
 _MOST_VALUES = 1024  # rows of a segment up to which every score has its own cell
