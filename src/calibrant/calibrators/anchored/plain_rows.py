@@ -20,9 +20,9 @@ from calibrant.calibrators.anchored.curve_bounds import (
 )
 from calibrant.calibrators.anchored.pilot_rows import Guess
 from calibrant.cells.knots import Knots, RowHashes
-from calibrant.limits.bet_walk import FEW_STEPS
+from calibrant.limits.bet_walk import FEW_STEPS, block_limits
 from calibrant.limits.binomial import lower_limit, upper_limit
-from calibrant.limits.block_bets import BlockSamples, DealtBlocks, block_limits
+from calibrant.limits.block_bets import BlockSamples, DealtBlocks
 from calibrant.limits.error_budget import sidak_levels
 from calibrant.limits.interval import Interval
 from calibrant.params.random import RandomSource
