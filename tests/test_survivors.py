@@ -33,8 +33,9 @@ from calibrant.assess.threshold.rank_tests import rows_needed, starts
 from calibrant.calibrators.anchored.curve_choice import chosen
 from calibrant.cells.exact_sums import ExactSums
 from calibrant.cells.group_counts import GroupCounts, _added_up
+from calibrant.cells.score_counts import ScoreCounts
 from calibrant.cells.score_partition import ScorePartition, _check_ranks
-from calibrant.cells.tally import ScoreCounts, WeightSums
+from calibrant.cells.tally import WeightSums
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.absorbed import region_limits
 from calibrant.intervals import clopper_pearson, get_method

@@ -9,7 +9,7 @@ import pytest
 
 from calibrant import BinningCalibrator, audit
 from calibrant.assess.audit.resolutions import resolve
-from calibrant.cells.tally import ScoreCounts
+from calibrant.cells.score_counts import ScoreCounts
 from calibrant.errors import InvalidValueError
 from calibrant.intervals import Interval
 from calibrant.limits.non_identical import non_identical

@@ -5,7 +5,7 @@ import pytest
 
 from calibrant import Partition, Tally, audit, scored
 from calibrant.assess.audit.cell_sums import finest_bins, is_finite
-from calibrant.cells.tally import ScoreCounts
+from calibrant.cells.score_counts import ScoreCounts
 from calibrant.limits.non_identical import non_identical
 
 

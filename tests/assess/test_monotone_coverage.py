@@ -331,8 +331,8 @@ def test_pilot_groups_only_cut_the_runs() -> None:
     ).collect()
     pilot, counted = GroupScores.pilot_and_counted(rows, None, 0)
     assert (pilot.n_groups, counted.n_groups) == (6, 54)
-    assert not np.intersect1d(pilot.turn, counted.turn).size
-    np.testing.assert_allclose(np.bincount(counted.turn, counted.weights).max(), 1.0)
+    assert not np.intersect1d(pilot.units.unit, counted.units.unit).size
+    np.testing.assert_allclose(counted.units.totals.max(), 1.0)
     steps = BandSteps.of_groups(pilot, counted, "auto", 0.1)
     assert steps.n_rows == 270
     assert np.isin(steps.lower_knots, pilot.scores).all()

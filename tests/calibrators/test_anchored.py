@@ -22,8 +22,8 @@ from calibrant.calibrators.anchored.curve_choice import NAMED, _rising
 from calibrant.calibrators.anchored.fine_cells import Grid, grid_ranks
 from calibrant.calibrators.anchored.pieces import interpolate, simplified
 from calibrant.calibrators.anchored.pilot_rows import knot_scores
+from calibrant.cells.score_counts import ScoreCounts
 from calibrant.cells.score_partition import ScorePartition
-from calibrant.cells.tally import ScoreCounts
 from calibrant.errors import InvalidValueError
 from calibrant.limits.kolmogorov import kolmogorov_distance
 from calibrant.params.random import RandomSource

@@ -12,7 +12,7 @@ from sklearn.isotonic import isotonic_regression
 
 from calibrant import VennAbersCalibrator
 from calibrant.calibrators import venn_abers
-from calibrant.cells.tally import ScoreCounts
+from calibrant.cells.score_counts import ScoreCounts
 
 POINTS = [0.0, 0.07, 0.3, 0.5, 0.62, 0.9, 1.0]
 # p0 and p1 of venn_abers 1.5.4, VennAbers.fit and predict_proba, at POINTS

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from calibrant import AnchoredCalibrator
 from calibrant.calibrators.anchored import pilot_rows
-from calibrant.cells.tally import ScoreCounts
+from calibrant.cells.score_counts import ScoreCounts
 
 counts = st.lists(st.integers(1, 50), min_size=1, max_size=60)
 scored_rows = st.lists(

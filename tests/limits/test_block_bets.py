@@ -5,12 +5,13 @@ import pytest
 from scipy import stats
 
 from calibrant.limits import block_bets
-from calibrant.limits.bet_walk import block_gain, block_sizes, late_sizes
+from calibrant.limits.bet_walk import block_gain, block_limits
 from calibrant.limits.block_bets import (
     LATE_ROWS,
     BlockSamples,
     DealtBlocks,
-    block_limits,
+    block_sizes,
+    late_sizes,
 )
 from calibrant.limits.goal_bets import BetUnits, goal_limits
 

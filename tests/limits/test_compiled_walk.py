@@ -6,8 +6,15 @@ import numpy as np
 import pytest
 from scipy.special import ndtri_exp
 
-from calibrant.limits.bet_walk import _START_SHARE, FEW_STEPS, STEPS, _Walk, lower_limits
-from calibrant.limits.block_bets import BlockSamples, DealtBlocks, block_limits
+from calibrant.limits.bet_walk import (
+    _START_SHARE,
+    FEW_STEPS,
+    STEPS,
+    _Walk,
+    block_limits,
+    lower_limits,
+)
+from calibrant.limits.block_bets import BlockSamples, DealtBlocks
 
 pytest.importorskip("numba")
 

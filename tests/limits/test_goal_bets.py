@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, norm
 
-from calibrant.limits.bet_walk import late_sizes, lower_limits
+from calibrant.limits.bet_walk import lower_limits
+from calibrant.limits.block_bets import late_sizes
 from calibrant.limits.goal_bets import BetUnits, goal_limits
 
 TAIL = 0.2

@@ -23,7 +23,7 @@ from calibrant.calibrators.score_calibrator import FACTS
 from calibrant.calibrators.tables.steps import steps_of_probabilities
 from calibrant.calibrators.tables.table import Table
 from calibrant.cells.lines import Lines
-from calibrant.cells.tally import ScoreCounts
+from calibrant.cells.score_counts import ScoreCounts
 from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.rules import Choice, Number, RuleTable
 from calibrant.text.sentences import Setting

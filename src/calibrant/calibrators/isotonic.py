@@ -15,8 +15,8 @@ from calibrant.calibrators.score_calibrator import FACTS
 from calibrant.calibrators.tables.steps import steps_everywhere
 from calibrant.calibrators.tables.table import Table
 from calibrant.cells.lines import Lines
+from calibrant.cells.score_counts import ScoreCounts
 from calibrant.cells.score_partition import ScorePartition
-from calibrant.cells.tally import ScoreCounts
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.params.kind import Entry, EntryTable

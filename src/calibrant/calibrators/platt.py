@@ -13,7 +13,7 @@ from calibrant.calibrators.curve_calibrator import CurveCalibrator, fit_logistic
 from calibrant.calibrators.score_calibrator import FACTS
 from calibrant.calibrators.tables.table import Table
 from calibrant.cells.lines import Lines
-from calibrant.cells.tally import ScoreCounts
+from calibrant.cells.score_counts import ScoreCounts
 from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.rules import Flag, Number, RuleTable
 

@@ -43,7 +43,7 @@ from calibrant.calibrators.curve_calibrator import CurveCalibrator
 from calibrant.calibrators.score_calibrator import FACTS
 from calibrant.calibrators.tables.steps import steps_everywhere
 from calibrant.calibrators.tables.table import StepFunction, Table
-from calibrant.cells.tally import ScoreCounts
+from calibrant.cells.score_counts import ScoreCounts
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.kernels import Implementation, numba_loaded, uses_numba

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant._typing import CodeArray, FloatArray, IndexArray, IntArray
+from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray, IntArray
 
 _PAIRS_A_ROW = 8  # pairs of unit and cell for each row, up to which marking is faster than sorting
 
@@ -63,6 +63,15 @@ class RowUnits:
         """The weight of each unit."""
         found = np.bincount(self.unit, self.weights, minlength=self.n_units)
         return np.asarray(found, dtype=np.float64)
+
+    def sums(self, values: FloatArray | IntArray | CodeArray | BoolArray) -> FloatArray:
+        """Weighted sums over the rows of each unit of a number per row."""
+        found = np.bincount(self.unit, self.weights * values, minlength=self.n_units)
+        return np.asarray(found, dtype=np.float64)
+
+    def part(self, rows: slice | IndexArray) -> "RowUnits":
+        """Some of the rows, whose units keep their indices."""
+        return RowUnits(self.unit[rows], self.n_units, self.weights[rows])
 
     def capped(self, most: float) -> FloatArray:
         """The weights of rows, scaled so that those of a unit add up to at most `most`: in a larger

@@ -17,7 +17,7 @@ from scipy.special import expit, logit
 from calibrant._typing import CodeArray, FloatArray, IndexArray
 from calibrant.calibrators.anchored.curve_choice import fit_curve
 from calibrant.calibrators.anchored.pieces import interpolate, simplified
-from calibrant.cells.tally import ScoreCounts
+from calibrant.cells.score_counts import ScoreCounts
 from calibrant.classifier.fitted_parts import Fitting
 from calibrant.classifier.responses import response_of
 from calibrant.sample.progress import watched

@@ -1,30 +1,37 @@
-"""Bets on rows that are given as counts: how many rows have each of the values that a sample can
-take.
+"""Draws in the form that the betting walk needs: sums over early blocks, then single draws.
 
-Given the counts of independent draws, all orders are equally likely. So an order that is drawn
-after counting has the same distribution as the order in which the rows came, and bets may follow
-it: early rows are dealt out as counts per block, late ones in order (`DealtBlocks`), so that the
-capital of late bets is exact. The bets, stakes and goal are those of `calibrant.limits.bet_walk`;
-all weights are 1.
+`Bets` holds them for any draws with weights (`calibrant.limits.goal_bets` makes them from single
+draws); all stakes, gains and limits are in `calibrant.limits.bet_walk`.
+
+*Rows that are given as counts*: how many rows have each of the values that a sample can take. Given
+the counts of independent draws, all orders are equally likely. So an order that is drawn after
+counting has the same distribution as the order in which the rows came, and bets may follow it:
+early rows are dealt out as counts per block, late ones in order (`DealtBlocks`), so that the
+capital of late bets is exact. All their weights are 1 (`BlockSamples`).
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Self
 
 import numpy as np
 
 from calibrant._typing import FloatArray, IndexArray, IntArray
-from calibrant.kernels import Implementation
-from calibrant.limits.bet_walk import (
-    GUESS_DRAWS,
-    STEPS,
-    Bets,
-    block_sizes,
-    late_sizes,
-    lower_limits,
-    powers_of,
-)
 
+SINGLE_DRAWS = 128
+"""The number of last draws that are blocks of their own."""
+BLOCKS = 64
+"""A block holds one over this of the draws left."""
+GUESS_DRAWS = 20.0
+"""Number of draws that the guess at the variance counts as."""
+POWERS = 4
+"""The powers of draws whose sums are kept: from 0 to this one."""
+MOMENTS = tuple((p, k) for p in range(POWERS + 1) for k in range(p + 1))
+"""Pairs (p, k) of the sums of w^p (z - low)^k, in the order in which they are stored."""
+
+PLACE = {pair: number for number, pair in enumerate(MOMENTS)}
+"""The place of each pair."""
 LATE_ROWS = 512
 """Approximate number of last rows of a sample that are dealt out in order. More would not narrow
 the limits.
@@ -37,6 +44,73 @@ _EARLY_BLOCKS = 16
 """These blocks hold one over this of the rows left. They are larger than elsewhere, which takes a
 fraction of the time and widens limits for 2 million rows by 0.35%.
 """
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bets:
+    """Draws of several samples in the order of the bets: sums over early blocks, then single draws.
+
+    Attributes
+    ----------
+    moments : float array of shape (15, n_blocks, n_samples), or (5, n_blocks, n_samples)
+        Sums over the draws of each block of w^p (z - low)^k, for the pairs of `MOMENTS`; if all
+        weights are 1, of (z - low)^k for k from 0 to 4. Blocks may be empty.
+    smallest : float array of shape (n_blocks, n_samples)
+        A lower bound on z - low in each block.
+    heaviest : float array of shape (n_blocks, n_samples)
+        An upper bound on the weights in each block.
+    draws, weights : float arrays of shape (n_draws, n_samples)
+        Later draws minus `low`, and their weights; 0 for no draw.
+    sizes : int array of shape (n_late_blocks,)
+        The number of later draws in each block, the same for all samples.
+    low, width : float arrays of shape (n_samples,)
+        The lower end of the range, and its width; fixed without looking at these draws.
+    variance : float array of shape (n_samples,)
+        A guess at the variance of w (z - mean), made without these draws. A good guess narrows the
+        limits; a bad one never invalidates them.
+    typical_weight : float array of shape (n_samples,)
+        A guess at the mean weight.
+    guess_draws : float array of shape (n_samples,)
+        Number of draws that the guess counts as.
+    """
+
+    moments: FloatArray
+    smallest: FloatArray
+    heaviest: FloatArray
+    draws: FloatArray
+    weights: FloatArray
+    sizes: IndexArray
+    low: FloatArray
+    width: FloatArray
+    variance: FloatArray
+    typical_weight: FloatArray
+    guess_draws: FloatArray
+
+    @classmethod
+    def joined(cls, samples: "Sequence[Bets]") -> "Bets":
+        """Concatenate samples that have the same late blocks.
+
+        Samples with fewer early blocks get empty ones.
+        """
+        n_blocks = max(bets.moments.shape[1] for bets in samples)
+        padded = [bets._padded(n_blocks) for bets in samples]
+        names = [entry.name for entry in fields(cls) if entry.name != "sizes"]
+        columns = {
+            name: np.concatenate([getattr(bets, name) for bets in padded], axis=-1)
+            for name in names
+        }
+        return cls(**columns, sizes=samples[0].sizes)
+
+    def _padded(self, n_blocks: int) -> "Bets":
+        more = (0, n_blocks - self.moments.shape[1])
+        if more == (0, 0):
+            return self
+        return replace(
+            self,
+            moments=np.pad(self.moments, ((0, 0), more, (0, 0))),
+            smallest=np.pad(self.smallest, (more, (0, 0)), constant_values=np.inf),
+            heaviest=np.pad(self.heaviest, (more, (0, 0))),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,19 +247,56 @@ class BlockSamples:
         )
 
 
-def block_limits(
-    samples: BlockSamples,
-    tail: FloatArray,
-    steps: int = STEPS,
-    *,
-    implementation: Implementation = None,
-) -> tuple[FloatArray, FloatArray]:
-    """Limits for the mean of each sample; each limit misses with probability at most the sample's
-    `tail`.
+def powers_of(weights: FloatArray, values: FloatArray) -> FloatArray:
+    """Powers of single draws from 0 to 4, for weights of 1; a weight of 0 means no draw."""
+    found = np.empty((POWERS + 1, *values.shape))
+    found[0] = weights
+    for k in range(POWERS):
+        np.multiply(found[k], values, out=found[k + 1])
+    return found
 
-    Without draws they are the ends of the range. `steps` is the number of candidates per standard
-    error. `implementation` forces "numpy" or "numba", for tests and benchmarks.
+
+def moments_of(weights: FloatArray, values: FloatArray) -> FloatArray:
+    """Moments of single draws, in the order of `MOMENTS`; a weight of 0 means no draw."""
+    found = np.empty((len(MOMENTS), *values.shape))
+    found[0] = weights > 0.0
+    for p in range(1, POWERS + 1):
+        previous = weights if p == 1 else found[PLACE[p - 1, 0]] * weights
+        for k in range(p + 1):
+            found[PLACE[p, k]] = previous
+            previous = previous * values
+    return found
+
+
+@lru_cache(maxsize=64)
+def late_sizes(most: int) -> tuple[int, ...]:
+    """The sizes of the blocks of the last draws, about `most` draws at most.
+
+    They are the same for all samples: 128 single draws at the end, and before them about a 64th of
+    the draws left.
+
+    >>> late_sizes(3), late_sizes(130)[:2], sum(late_sizes(2048))
+    ((1, 1, 1), (2, 1), 2053)
     """
-    both = Bets.joined([samples.bets, samples.mirrored.bets])
-    found = lower_limits(both, np.tile(tail, 2), steps, implementation=implementation)
-    return found[: tail.size], -found[tail.size :]
+    sizes = [1] * min(most, SINGLE_DRAWS)
+    total = len(sizes)
+    while total < most:
+        sizes.append(max(1, total // (BLOCKS - 1)))
+        total += sizes[-1]
+    return tuple(reversed(sizes))
+
+
+@lru_cache(maxsize=1024)  # many regions have the same size
+def block_sizes(n_draws: int, n_late: int = SINGLE_DRAWS) -> tuple[int, ...]:
+    """The sizes of the blocks before the last `n_late` draws: a 64th of the draws left.
+
+    >>> block_sizes(135), sum(block_sizes(10_000))
+    ((2, 2, 2, 1), 9872)
+    """
+    sizes = []
+    left = n_draws
+    while left > n_late:
+        size = min(max(1, left // BLOCKS), left - n_late)
+        sizes.append(size)
+        left -= size
+    return tuple(sizes)

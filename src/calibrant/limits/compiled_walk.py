@@ -176,7 +176,7 @@ def _early_gain(
         about_3 -= square * mean * m[b, 0]
         about_4 = m[b, 4] - 4.0 * mean * m[b, 3] + 6.0 * square * m[b, 2]
         about_4 += square * (square * m[b, 0] - 4.0 * mean * m[b, 1])
-    else:  # sums of w^p (z - low)^k are in the order of `bet_walk.MOMENTS`
+    else:  # sums of w^p (z - low)^k are in the order of `block_bets.MOMENTS`
         about_1 = m[b, 2] - mean * m[b, 1]
         about_2 = m[b, 5] - 2.0 * mean * m[b, 4] + square * m[b, 3]
         about_3 = m[b, 9] - 3.0 * mean * m[b, 8] + 3.0 * square * m[b, 7]
@@ -340,7 +340,7 @@ def lower_limits(
 ) -> FloatArray:
     """The lower limit of each sample that has draws, minus the lower end of its range.
 
-    The arrays are those of `bet_walk.Bets` and of its walk, with samples first: moments of shape
+    The arrays are those of `block_bets.Bets` and of their walk, with samples first: moments of shape
     (n_samples, n_blocks, 15) or (n_samples, n_blocks, 5), draws and weights of shape (n_samples,
     n_draws), pace of shape (n_samples, n_steps).
     """

@@ -9,14 +9,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from calibrant._typing import FloatArray
-from calibrant.limits.bet_walk import (
+from calibrant.limits.bet_walk import STEPS, lower_limits
+from calibrant.limits.block_bets import (
     GUESS_DRAWS,
     MOMENTS,
-    STEPS,
     Bets,
     block_sizes,
     late_sizes,
-    lower_limits,
     moments_of,
 )
 

@@ -41,7 +41,7 @@ def _jumping(values: Any, jump: float) -> Pieces:
 
 
 def _of_pieces(curve: Pieces) -> list[Any]:
-    grid = Grid(CELLS, ROWS, ROWS // 2)
+    grid = Grid(CELLS, Tally(ROWS, ROWS // 2))
     averages = Averages.over(curve, grid, REGIONS)
     mirrored = curve.mirrored(np.array([True]))
     return [
@@ -93,11 +93,11 @@ def grids_of_cells() -> Any:
     found: list[Any] = []
     for rows in ([0, 3, 0, 2, 1, 0, 0, 4, 0], [5, 0, 1, 0, 0, 2, 2, 0, 3], [0] * 9):
         counts = np.array(rows)
-        found += [_of_grid(Grid(cells, counts, counts // 2), REGIONS)]
+        found += [_of_grid(Grid(cells, Tally(counts, counts // 2)), REGIONS)]
     parts = SegmentedPartition({"north": cells, "south": cells, "east": cells})
     both = np.array([0, 3, 0, 2, 1, 0, 0, 4, 0] + [0] * 9 + [1] * 9)
     regions = SegmentedPartition({"north": REGIONS, "south": REGIONS, "east": REGIONS})
-    return [*found, _of_grid(Grid(parts, both, both // 2), regions)]
+    return [*found, _of_grid(Grid(parts, Tally(both, both // 2)), regions)]
 
 
 @question

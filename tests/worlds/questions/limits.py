@@ -7,7 +7,8 @@ import numpy as np
 from calibrant import Tally
 from calibrant.intervals import METHODS, get_method
 from calibrant.limits import binomial, bounded_mean, poisson_binomial
-from calibrant.limits.bet_walk import MOMENTS, block_gain, late_sizes, moments_of
+from calibrant.limits.bet_walk import block_gain
+from calibrant.limits.block_bets import MOMENTS, late_sizes, moments_of
 from calibrant.limits.goal_bets import BetUnits, goal_limits
 from calibrant.limits.interval import Interval
 from calibrant.tripod import (

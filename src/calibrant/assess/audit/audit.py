@@ -18,7 +18,7 @@ from calibrant.assess.audit.weighted_audit import audit_units
 from calibrant.assess.metrics.bin_sums import MOST_VALUES, read_forecasts
 from calibrant.assess.monotone.monotone_band import MonotoneBand
 from calibrant.assess.subgroups.read import checked_question, read_and_audit_subgroups
-from calibrant.cells.tally import ScoreCounts
+from calibrant.cells.score_counts import ScoreCounts
 from calibrant.errors import InvalidValueError
 from calibrant.params.labels import CODED
 from calibrant.params.rules import Flag, Integer, Number, Only, error_budget

@@ -9,9 +9,10 @@ import numpy as np
 from calibrant._typing import ArrayLike, IntArray
 from calibrant.assess.metrics.bin_sums import MOST_VALUES, few_values
 from calibrant.cells.partition import Partition
+from calibrant.cells.score_counts import ScoreCounts
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.segmented_partition import SegmentedPartition
-from calibrant.cells.tally import ScoreCounts, Tally
+from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidValueError
 from calibrant.sample.rows import Rows
 

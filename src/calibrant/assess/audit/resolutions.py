@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from calibrant._typing import IndexArray, IntArray
 from calibrant.assess.audit.cell_sums import finest_bins, is_finite
 from calibrant.assess.audit.findings import AuditTable
+from calibrant.cells.score_counts import ScoreCounts
 from calibrant.cells.score_partition import equal_mass
-from calibrant.cells.tally import ScoreCounts
 from calibrant.guarantee.relative import relative_limits
 from calibrant.limits.bounded_mean import lower_mean
 from calibrant.limits.error_budget import sidak_level

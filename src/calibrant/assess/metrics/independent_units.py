@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrant._typing import CodeArray, FloatArray, IndexArray
 from calibrant.calibrators.regions.weighted_rows import checked_bound
-from calibrant.cells.units import turns
+from calibrant.cells.units import RowUnits
 from calibrant.errors import InvalidTypeError
 from calibrant.limits.bounded_mean import weighted_means
 from calibrant.limits.goal_bets import BetUnits, goal_limits
@@ -167,7 +167,7 @@ class Units:
     @property
     def n_units(self) -> int:
         """The number of groups; 0 if each row is a unit."""
-        return 0 if self.unit is None else int(self.unit.max()) + 1
+        return 0 if self.unit is None else int(self.unit.max(initial=-1)) + 1
 
     def take(self, rows: IndexArray) -> "Units":
         """The units of some of the rows, which contain whole units."""
@@ -197,11 +197,9 @@ class Units:
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Weighted sums over the rows of each unit."""
-        weighted = values if self.row_weights is None else values * self.row_weights
-        sums: FloatArray = (
-            weighted if self.unit is None else np.bincount(self.unit, weighted).astype(np.float64)
-        )
-        return sums
+        if self.unit is not None:
+            return self._groups(self.unit).sums(values)
+        return values if self.row_weights is None else values * self.row_weights
 
     def limits(
         self,
@@ -250,10 +248,14 @@ class Units:
         """The rows in the order of bets on their units, with the rows of a unit contiguous."""
         # by the position of a unit among all units, not of a pair of unit and place: that would
         # depend on the scores of others
-        order = self._order(n_rows if self.unit is None else self.n_units)
         if self.unit is None:
-            return order
-        return np.argsort(turns(order)[self.unit], kind="stable")
+            return self._order(n_rows)
+        groups = self._groups(self.unit)
+        return groups.in_turn(self._order(groups.n_units))
+
+    def _groups(self, unit: IndexArray) -> RowUnits:
+        """The rows by the unit that each belongs to."""
+        return RowUnits(unit, self.n_units, self.weights(unit.size))
 
     def means(
         self, outcomes: FloatArray, place: IndexArray, n_places: int, delta: float

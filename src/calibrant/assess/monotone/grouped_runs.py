@@ -6,9 +6,9 @@ from typing import Self
 
 import numpy as np
 
-from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray, Seed
+from calibrant._typing import BoolArray, CodeArray, FloatArray, Seed
 from calibrant.calibrators.regions.grouped_rows import groups_set_aside, too_few_groups
-from calibrant.cells.units import turns
+from calibrant.cells.units import RowUnits, turns
 from calibrant.limits.bet_walk import FEW_STEPS
 from calibrant.limits.goal_bets import BetUnits, unit_limits
 from calibrant.limits.interval import Interval
@@ -29,18 +29,16 @@ class GroupScores:
         In increasing order.
     codes : int array of shape (n_rows,)
         Labels, 0 or 1.
-    weights : float array of shape (n_rows,)
-        The weight of each row; the weights of a group add up to at most 1.
-    turn : int array of shape (n_rows,)
-        The position of each row's group in a random order that does not depend on the groups' rows.
+    units : RowUnits
+        The groups, whose weights add up to at most 1 each. Their indices are their positions in a
+        random order that does not depend on their rows.
     n_groups : int
         The number of groups, including those whose rows all have weight 0.
     """
 
     scores: FloatArray
     codes: CodeArray
-    weights: FloatArray
-    turn: IndexArray
+    units: RowUnits
     n_groups: int
 
     @classmethod
@@ -61,36 +59,31 @@ class GroupScores:
         is_pilot = rows.chosen(rows.draw(groups_set_aside(n_groups, 1), seed))
         source = RandomSource.of(random_state, "order of bets", rows=rows.fingerprint())
         order = source.order(len(groups.keys))
-        turn = turns(order)[groups.codes]
         weights = rows.units.weights / (groups.sizes[groups.codes] * (bound or 1.0))
-        return cls._of(rows, weights, turn, is_pilot), cls._of(rows, weights, turn, ~is_pilot)
+        units = RowUnits(turns(order)[groups.codes], order.size, weights)
+        return cls._of(rows, units, is_pilot), cls._of(rows, units, ~is_pilot)
 
     @classmethod
-    def _of(
-        cls, rows: MemoryRows, weights: FloatArray, turn: IndexArray, chosen: BoolArray
-    ) -> Self:
+    def _of(cls, rows: MemoryRows, units: RowUnits, chosen: BoolArray) -> Self:
         scores = np.asarray(rows.scores, dtype=np.float64)
         # in an order that does not depend on how the rows came, so that sums are bit-identical
-        order = np.lexsort((weights, rows.codes, turn, scores))
+        order = np.lexsort((units.weights, rows.codes, units.unit, scores))
         order = order[chosen[order]]
-        n_groups = np.unique(turn[order]).size
-        order = order[weights[order] > 0.0]
-        return cls(scores[order], rows.codes[order], weights[order], turn[order], n_groups)
+        n_groups = np.unique(units.unit[order]).size
+        order = order[units.weights[order] > 0.0]
+        return cls(scores[order], rows.codes[order], units.part(order), n_groups)
 
     def inside(self, low: FloatArray, high: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
         """For each run from a lowest to a highest score: the weights and rates of the groups with
         rows in it, in random order.
         """
-        positive = self.weights * self.codes
         starts = np.searchsorted(self.scores, low, side="left")
         stops = np.searchsorted(self.scores, high, side="right")
         for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
-            turn = self.turn[start:stop]
-            total = np.bincount(turn, self.weights[start:stop])
-            of_positives = np.bincount(turn, positive[start:stop])
-            seen = np.flatnonzero(total)
-            rates = np.minimum(of_positives[seen] / total[seen], 1.0)
-            yield np.minimum(total[seen], 1.0), rates
+            run = slice(start, stop)
+            found = self.units.part(run).in_cells(np.zeros(stop - start, dtype=np.intp), 1)
+            rates = np.minimum(found.sums(self.codes[run]) / found.total, 1.0)
+            yield np.minimum(found.total, 1.0), rates
 
 
 def grouped_limits(

@@ -22,7 +22,7 @@ from calibrant.calibrators.regions.weighted_rows import (
 )
 from calibrant.calibrators.tables.steps import steps_everywhere
 from calibrant.calibrators.tables.table import Table, written_by
-from calibrant.cells.tally import ScoreCounts
+from calibrant.cells.score_counts import ScoreCounts
 from calibrant.cells.units import turns
 from calibrant.errors import InvalidTypeError, warn_caller
 from calibrant.params.arrays import as_scores

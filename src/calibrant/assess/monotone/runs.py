@@ -10,8 +10,8 @@ import numpy as np
 from calibrant._typing import CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.assess.monotone.grouped_runs import GroupScores, grouped_limits
 from calibrant.assess.monotone.weighted_runs import weighted_limits
+from calibrant.cells.score_counts import ScoreCounts
 from calibrant.cells.score_partition import equal_mass
-from calibrant.cells.tally import ScoreCounts
 from calibrant.limits.interval import Interval
 from calibrant.limits.non_identical import non_identical
 from calibrant.params.declared_state import Saved

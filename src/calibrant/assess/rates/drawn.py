@@ -9,6 +9,7 @@ from calibrant._typing import FloatArray, IntArray
 from calibrant.assess.rates.cells import MOST_VERDICTS, Scores
 from calibrant.assess.rates.hypergeometric import probabilities, upper_tails
 from calibrant.assess.rates.items import Items
+from calibrant.cells.units import RowUnits
 from calibrant.text.numbers import nearest, percent, upper
 from calibrant.text.result import Result
 
@@ -96,10 +97,11 @@ def _units(items: Items) -> tuple[FloatArray, IntArray]:
     """The score of each unit, and whether it is labelled."""
     if items.groups is None:
         return items.scores.values, items.labelled.astype(np.int64)
-    sizes = np.bincount(items.groups)
-    means = np.bincount(items.groups, weights=items.scores.values) / sizes
-    labelled = np.bincount(items.groups, weights=items.labelled) > 0
-    return means, labelled.astype(np.int64)
+    units = RowUnits(
+        items.groups, int(items.groups.max(initial=-1)) + 1, np.ones(items.groups.size)
+    )
+    labelled = units.sums(items.labelled) > 0.0
+    return units.sums(items.scores.values) / units.totals, labelled.astype(np.int64)
 
 
 def _parts(scores: Scores, values: FloatArray) -> list[tuple[str, IntArray]]:

@@ -14,7 +14,7 @@ from scipy.special import ndtri
 from scipy.stats import binom
 
 from calibrant._typing import BoolArray, CodeArray, FloatArray, IntArray
-from calibrant.cells.tally import ScoreCounts
+from calibrant.cells.score_counts import ScoreCounts
 from calibrant.cells.unit_sums import UnitSums
 from calibrant.limits.binomial import lower_limit
 from calibrant.limits.group_limits import proved_above

@@ -9,7 +9,7 @@ from calibrant.assess.metrics.independent_units import Units
 from calibrant.assess.monotone.runs import BandSteps
 from calibrant.assess.validation.isotonic import isotonic_rates
 from calibrant.assess.validation.result import MEASURED, PROVED_IF_MONOTONE, Measure
-from calibrant.cells.tally import ScoreCounts
+from calibrant.cells.score_counts import ScoreCounts
 
 _QUANTILES = {"E50": 0.5, "E90": 0.9}
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from calibrant._typing import CodeArray, FloatArray
 from calibrant.assess.metrics.independent_units import Units
-from calibrant.cells.tally import ScoreCounts
+from calibrant.cells.score_counts import ScoreCounts
 
 _ROUNDING = 1e-12
 

@@ -14,7 +14,7 @@ and h' any curve made from h. In region b
 
 (A) is the mean of independent draws from all rows of the region, because g0 is fixed; it has all
 the noise of the labels. (C_k) is a mean over half k, without labels, because g_k is fixed given the
-rows it was fitted to. Both are bounded by bets (`calibrant.limits.block_bets`), (A) by Sidak over
+rows it was fitted to. Both are bounded by bets (`calibrant.limits.bet_walk`), (A) by Sidak over
 regions, because different regions are independent given the regions of the rows. (D) is bounded for
 every h' simultaneously: with knots k_0 < ... < k_K of the region and F(i) the share of the
 population at knots up to k_i, E[f] minus the average of f over the rows is the sum over i of the

@@ -17,7 +17,7 @@ from calibrant.calibrators.platt import PlattCalibrator
 from calibrant.calibrators.regions.weakness import reported_by_caller
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.calibrators.venn_abers import VennAbersCalibrator
-from calibrant.cells.tally import ScoreCounts
+from calibrant.cells.score_counts import ScoreCounts
 from calibrant.errors import InvalidValueError
 from calibrant.params.random import RandomSource, fingerprint_of
 from calibrant.sample.taken_rows import COLLECT_LIMIT

@@ -11,8 +11,9 @@ from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.calibrators.anchored.pieces import ROUNDING, Pieces
 from calibrant.cells.bins import Bins, next_double
 from calibrant.cells.knots import first_inside
+from calibrant.cells.score_counts import ScoreCounts
 from calibrant.cells.score_partition import ScorePartition
-from calibrant.cells.tally import ScoreCounts
+from calibrant.cells.tally import Tally
 from calibrant.sample.rows import Rows
 
 _MOST_VALUES = 1024  # rows of a segment up to which every score has its own cell
@@ -31,13 +32,12 @@ class Grid:
     cells : Bins
         The cells. Neighbouring values are one cell each, and so is each sixteenth of the gap
         between them.
-    rows, positives : int arrays
+    tally : Tally
         The counts of each cell.
     """
 
     cells: Bins
-    rows: IntArray
-    positives: IntArray
+    tally: Tally
 
     @classmethod
     def count(
@@ -68,7 +68,12 @@ class Grid:
     def over(cls, data: Rows, cells: Bins) -> Self:
         """Count the rows over given cells."""
         tally, _ = data.tally(cells)
-        return cls(cells, tally.counts, tally.positives)
+        return cls(cells, tally)
+
+    @property
+    def rows(self) -> IntArray:
+        """The number of rows in each cell."""
+        return self.tally.counts
 
     @property
     def begin(self) -> FloatArray:
@@ -128,7 +133,7 @@ class Grid:
         chosen = chosen & (self.rows > 0)
         order = np.argsort(self.middle[chosen], kind="stable")
         scores, rows, positives = (
-            values[chosen][order] for values in (self.middle, self.rows, self.positives)
+            values[chosen][order] for values in (self.middle, self.rows, self.tally.positives)
         )
         new = np.diff(scores, prepend=-np.inf) > 0
         if scores.size > _MOST_VALUES:

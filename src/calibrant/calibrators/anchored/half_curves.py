@@ -23,7 +23,8 @@ from calibrant.calibrators.anchored.units import CurveUnits
 from calibrant.calibrators.regions.binned_rows import Binned, CutBins
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.cells.knots import Knots
-from calibrant.cells.tally import ScoreCounts, Tally
+from calibrant.cells.score_counts import ScoreCounts
+from calibrant.cells.tally import Tally
 from calibrant.cells.units import Counting
 from calibrant.errors import InvalidValueError
 from calibrant.limits.interval import Interval

@@ -14,8 +14,8 @@ from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.calibrators.anchored.curve_choice import Curve, first_curve, is_falling
 from calibrant.cells.bins import Bins
 from calibrant.cells.knots import Knots, RowHashes
+from calibrant.cells.score_counts import ScoreCounts
 from calibrant.cells.score_partition import ScorePartition
-from calibrant.cells.tally import ScoreCounts
 from calibrant.limits.error_budget import even_widths
 from calibrant.params.random import RandomSource
 from calibrant.sample.sources.memory import MemoryRows

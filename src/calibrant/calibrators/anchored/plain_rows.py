@@ -21,9 +21,9 @@ from calibrant.calibrators.anchored.curve_bounds import (
 from calibrant.calibrators.anchored.pilot_rows import Guess
 from calibrant.cells.knots import Knots, RowHashes
 from calibrant.kernels import in_threads
-from calibrant.limits.bet_walk import FEW_STEPS
+from calibrant.limits.bet_walk import FEW_STEPS, block_limits
 from calibrant.limits.binomial import lower_limit, upper_limit
-from calibrant.limits.block_bets import BlockSamples, DealtBlocks, block_limits
+from calibrant.limits.block_bets import BlockSamples, DealtBlocks
 from calibrant.limits.error_budget import sidak_levels
 from calibrant.limits.interval import Interval
 from calibrant.params.random import RandomSource
@@ -147,8 +147,11 @@ class PlainRows:
         n_regions = self.knots.regions.n_regions
         budget = Budget.of(alpha, shares, self.knots.n_knots - n_regions)
         some = np.array_split(np.arange(n_regions), range(_AT_ONCE, n_regions, _AT_ONCE))
-        limits = in_threads(lambda regions: self._bets(evidence, regions, budget), some)
-        lower, upper = np.concatenate(limits, axis=1)
+        if len(some) == 1:
+            lower, upper = self._bets(evidence, some[0], budget)
+        else:
+            limits = in_threads(lambda regions: self._bets(evidence, regions, budget), some)
+            lower, upper = np.concatenate(limits, axis=1)
         exact = self.is_exact(evidence.guess, evidence.first)
         if exact.any():
             known = self.positives[exact], self.labelled[exact], budget.of_rates[exact]
