@@ -125,6 +125,22 @@ def test_what_is_no_calibrator_is_refused(export, given):
     assert refused.value.got == type(given).__name__
 
 
+def test_the_calibrator_of_one_model_takes_its_score_and_that_of_several_does_not():
+    _, scores, y = worlds.data()
+    rows = scores[:, None]
+    one = CalibratedClassifier(LogisticRegression(), cv=None).fit(rows, y)
+    module = {}
+    exec(to_python(one.calibrator_), module)
+    score = one.estimator_.predict_proba(rows)[:, 1]
+    exported = [module["calibrate"](float(entry))["calibrated"] for entry in score]
+    np.testing.assert_array_equal(exported, one.predict_proba(rows)[:, 1])
+    several = CalibratedClassifier(LogisticRegression()).fit(rows, y)
+    mean = np.mean([each.predict_proba(rows)[:, 1] for each in several.estimators_], axis=0)
+    assert (
+        np.abs(several.calibrator_.predict(mean) - several.predict_proba(rows)[:, 1]).max() > 1e-4
+    )
+
+
 def test_other_things_are_refused():
     _, scores, y = worlds.data()
     with pytest.raises(NotFittedError):
@@ -132,8 +148,12 @@ def test_other_things_are_refused():
     model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(scores[:, None], y)
     with pytest.raises(NoTableError) as refused:
         export_table(model)
-    assert refused.value.advice == "export its calibrator_"
+    assert refused.value.advice.startswith("fit it with cv=None and export its calibrator_")
     assert export_table(model.calibrator_).calibrated.size > 1
+    one = CalibratedClassifier(LogisticRegression(), cv=None).fit(scores[:, None], y)
+    with pytest.raises(NoTableError) as refused:
+        export_table(one)
+    assert refused.value.advice == "export its calibrator_"
     with pytest.raises(InvalidValueError, match="coverage"):
         to_python(worlds.fixed_width(), coverage=1.0)
 

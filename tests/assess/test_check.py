@@ -480,3 +480,11 @@ def test_ranks_among_earlier_values_are_counted_with_ties_in_random_order(n_rows
     found = rank_p_values(values, np.random.default_rng(5)) * np.arange(1, n_rows + 1)
     smaller = (values < values[:, None]) | ((values == values[:, None]) & (ties < ties[:, None]))
     np.testing.assert_array_equal(np.floor(found + 1e-9), np.tril(smaller, -1).sum(axis=1))
+
+
+@pytest.mark.parametrize(("n_rows", "alarms"), [(5, False), (10, False), (20, True), (40, True)])
+def test_a_note_says_that_a_few_rows_cannot_show_drift(n_rows, alarms):
+    sorted_scores = np.linspace(0.0, 1.0, n_rows)
+    found = check(np.arange(n_rows) >= n_rows / 2, sorted_scores)
+    assert found.alarm is alarms
+    assert ("with so few rows, even clear drift may raise no alarm" in found.notes) is not alarms

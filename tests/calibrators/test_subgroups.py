@@ -229,6 +229,15 @@ def test_attributes_are_needed_where_they_were_given(fitted):
         SubgroupCalibrator().fit(scores * 3, y)
 
 
+def test_a_warning_of_small_subgroups_has_advice_on_subgroups(fitted):
+    _, attributes, scores, _, y = fitted
+    few = slice(0, 300)
+    read = {name: np.asarray(column)[few] for name, column in attributes.items()}
+    advice = r"subgroup .* holds \d+ rows. Use more rows, fewer attributes or a larger min_share"
+    with pytest.warns(WeakGuaranteeWarning, match=advice):
+        SubgroupCalibrator().fit(scores[few], y[few], attributes=read)
+
+
 def test_without_attributes_a_warning_says_that_there_are_no_subgroups(fitted):
     with_attributes, _, scores, _, y = fitted
     with pytest.warns(WeakGuaranteeWarning, match="without attributes there are no subgroups"):

@@ -123,6 +123,7 @@ def two_models(folder: Path) -> Path:
         "rate",
         "decide",
         "plan",
+        "plan-rate",
     ],
 )
 def test_the_keys_are_those_of_the_guide(command: str, model: Path, calibrant: Any) -> None:
@@ -140,6 +141,7 @@ def test_the_keys_are_those_of_the_guide(command: str, model: Path, calibrant: A
         "rate": ("scores.csv", *columns),
         "decide": ("model.json", "scores.csv", "--cost-false-alarm", "1", "--cost-miss", "2"),
         "plan": ("--epsilon", "0.1"),
+        "plan-rate": ("--at-least", "0.9"),
     }[command]
     found = calibrant(command, *arguments, "--json").json
     row = next(

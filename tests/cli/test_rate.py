@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from calibrant import rate
+from calibrant import plan_rate, rate
 from calibrant.cli.rate import command
 
 
@@ -81,6 +81,55 @@ def test_the_gate_is_shown_refuted_or_not_decided(calibrant, lines, expected):
     told = calibrant("rate", lines, *NAMED, "--at-least", middle).out
     assert "note: to add labels and look again, use --order" in " ".join(told.split())
     assert "look again" not in shown.out + refuted.out
+
+
+@pytest.mark.parametrize(
+    ("given", "options"),
+    [
+        (("--at-least", "0.95", "--items", "5000"), {"at_least": 0.95, "n_items": 5000}),
+        (("--at-most", "0.1", "--labels", "100"), {"at_most": 0.1, "n_labels": 100}),
+        (
+            ("--at-least", "0.9", "--expected-rate", "0.95", "--probability", "0.5"),
+            {"at_least": 0.9, "expected_rate": 0.95, "probability": 0.5},
+        ),
+        (
+            (
+                "--width",
+                "0.1",
+                "--sensitivity",
+                "0.9",
+                "--specificity",
+                "0.8",
+                "--confidence",
+                "0.9",
+            ),
+            {"width": 0.1, "sensitivity": 0.9, "specificity": 0.8, "confidence_level": 0.9},
+        ),
+    ],
+    ids=str,
+)
+def test_plan_rate_equals_the_library(calibrant, given, options):
+    expected = plan_rate(**options)
+    answer = calibrant("plan-rate", *given)
+    assert answer.code == 0
+    assert " ".join(answer.out.split()).startswith(" ".join(expected.sentence.split()))
+    found = calibrant("plan-rate", *given, "--json").json
+    assert (found["n_labels"], found["fewest_labels"]) == (
+        expected.n_labels,
+        expected.fewest_labels,
+    )
+
+
+def test_plan_rate_says_what_is_missing_and_plan_sends_rates_there(calibrant):
+    for given in ((), ("--at-least", "0.9", "--width", "0.1")):
+        answer = calibrant("plan-rate", *given)
+        assert answer.code == 2
+        assert "give one of --at-least, --at-most and --width" in answer.err
+    few = calibrant("plan-rate", "--at-least", "0.9", "--items", "10", "--labels", "20")
+    assert "--labels must be at most --items, 10; got 20" in few.err
+    elsewhere = calibrant("plan", "--at-least", "0.9")
+    assert elsewhere.code == 2
+    assert "there is no option --at-least; for a rate, use calibrant rate, or" in elsewhere.err
 
 
 def test_a_count_of_all_labels_is_not_called_an_estimate(calibrant, tmp_path):

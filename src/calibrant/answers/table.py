@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from calibrant.calibrators.tables.table import Table
 from calibrant.errors import no_table
@@ -46,6 +46,15 @@ def export_table(calibrator: Exportable, *, coverage: float = 0.95) -> Table:
     """
     coverage = OPEN_UNIT.check("coverage", coverage)
     if isinstance(calibrator, type) or not hasattr(calibrator, "_table"):
-        advice = "export its calibrator_" if hasattr(calibrator, "calibrator_") else None
-        raise no_table(type(calibrator).__name__, advice)
+        raise no_table(type(calibrator).__name__, _instead_of(calibrator))
     return calibrator._table(coverage)
+
+
+def _instead_of(classifier: Any) -> str | None:
+    """What to export instead of a classifier; None if nothing is known about the object."""
+    if hasattr(classifier, "estimators_"):
+        return (
+            "fit it with cv=None and export its calibrator_, which takes the score of the one model;"
+            " with several models, calibrator_ takes an average of values of curve_, not a score"
+        )
+    return "export its calibrator_" if hasattr(classifier, "calibrator_") else None

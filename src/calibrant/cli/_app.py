@@ -32,6 +32,7 @@ _COMMANDS = (
     "rate",
     "decide",
     "plan",
+    "plan-rate",
     "watch",
     "completion",
 )

@@ -27,11 +27,15 @@ _MEANT = {
     "target": "--label",
 }
 """Options that people try, and the options that do what they mean."""
+_RATES = "for a rate, use calibrant rate, or calibrant plan-rate before there are labels"
 _ELSEWHERE = {
     "attribute": (
         "attributes can be used with calibrant audit and, to calibrate subgroups, with"
         " SubgroupCalibrator in Python"
     ),
+    "at-least": _RATES,
+    "at-most": _RATES,
+    "width": _RATES,
 }
 """Options that people try, and where to find what they mean."""
 

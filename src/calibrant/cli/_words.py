@@ -18,6 +18,7 @@ _OPTIONS = {  # with the same name
     "coverage",
     "dialect",
     "epsilon",
+    "expected_rate",
     "format",
     "group",
     "group_size",
@@ -41,6 +42,7 @@ _OPTIONS = {  # with the same name
     "sampling_rates",
     "score",
     "segment",
+    "sensitivity",
     "simultaneous",
     "skip_missing",
     "pilot",
@@ -53,6 +55,7 @@ _OPTIONS = {  # with the same name
     "value",
     "weight",
     "weight_bound",
+    "width",
 }
 _OTHERS = {
     "calibrator": "the model",
@@ -63,7 +66,9 @@ _OTHERS = {
     "keep_segments": "--keep-segment",
     "n": "--rows",
     "n_bins": "--bins",
+    "n_items": "--items",
     "n_jobs": "--threads",
+    "n_labels": "--labels",
     "random_state": "--seed",
     "score_range": "--range",
     "target_prior": "--prior",

@@ -41,6 +41,7 @@ _MOVED = {
     "runs of scores": "scores depend on the scores of preceding rows",
     "runs of labels": "labels depend on the labels of preceding rows",
 }
+_FEW_ROWS = 20  # from here on, rows sorted by score raise an alarm
 _PAIRS = (("scores", "runs of scores"), ("labels", "runs of labels"))
 SORTED_FILE = "the file may be sorted by outcome; if so, its order tells you nothing"
 _SORTED_SCORES = "the file seems to be sorted by score; if so, its order tells you nothing"
@@ -357,6 +358,8 @@ class Exchangeability(Result):
         """
         found = [str(test) for test in self.tests if test.alarm]
         found.append(self.scale)
+        if self.n_rows < _FEW_ROWS and not self.alarm:
+            found.append("with so few rows, even clear drift may raise no alarm")
         found.extend(words(joined("what to do: ", text)) for text in self.advice)
         found.extend(
             words(joined("a sign that rows are grouped: ", sign.text)) for sign in self.signs

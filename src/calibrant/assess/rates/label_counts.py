@@ -294,7 +294,8 @@ def _check_labels(n_labels: int | None, n_items: int, goal: Goal | None) -> None
     if n_labels is None:
         return
     if n_labels > n_items:
-        raise InvalidValueError("n_labels", f"be at most n_items, {n_items:,}", got=f"{n_labels:,}")
+        most = ("be at most ", Setting("n_items"), f", {n_items:,}")
+        raise InvalidValueError("n_labels", most, got=f"{n_labels:,}")
     if goal is None:
         rule = ("be None without ", Setting("at_least"), " or ", Setting("at_most"))
         raise InvalidTypeError("n_labels", rule, got=f"{n_labels}")

@@ -398,6 +398,8 @@ def _seen(tested: Ladder, place: int, target: str) -> str:
     kind, side = SIDES[target]
     beyond = compared(float(tested.cuts[place]))[side]
     if target in ("precision", "npv"):
-        return f"of {rows_text(rows, n_groups)} with score {beyond}, {right:,} are {kind}"
+        are = "is" if right == 1 else "are"
+        return f"of {rows_text(rows, n_groups)} with score {beyond}, {right:,} {are} {kind}"
     in_groups = f" in {number_of(n_groups, 'group')}" if n_groups else ""
-    return f"of {number_of(rows, f'{kind} row')}{in_groups}, {right:,} have a score {beyond}"
+    have = "has" if right == 1 else "have"
+    return f"of {number_of(rows, f'{kind} row')}{in_groups}, {right:,} {have} a score {beyond}"

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from calibrant.calibrators.regions.parameters import NOTHING_STATED
 from calibrant.errors import GroupCapWarning, WeakGuaranteeWarning, warn_caller
 from calibrant.guarantee.guarantee import Guarantee
-from calibrant.guarantee.words import cap_matters, weakness
+from calibrant.guarantee.words import cap_matters
 from calibrant.text.numbers import upper
 from calibrant.text.sentences import Setting, words
 
@@ -28,10 +28,10 @@ def reported_by_caller() -> Iterator[None]:
 
 def warn_if_weak(guarantee: Guarantee, of: str = "") -> None:
     """Warn if little is proved, and say what to do."""
-    if not guarantee.is_weak or _is_reported.get():
+    little = guarantee.weakness
+    if little is None or _is_reported.get():
         return
     epsilon = upper(guarantee.stated.epsilon)
-    little = words(weakness(guarantee))
     warn_caller(f"the guarantee{of} says {little}; epsilon is {epsilon}", WeakGuaranteeWarning)
 
 
