@@ -337,7 +337,11 @@ def test_few_rows_and_one_class_are_answered_honestly() -> None:
             "scores of model 'b' must be probabilities in",
         ),
         ([0, 1], {"a": [0.1, 0.2], "b": [0.1, math.nan]}, "scores of model 'b' must"),
-        ([0, 0], {"a": [0.1, 0.2], "b": [0.1, 0.2]}, "y must hold two classes; got one class only"),
+        (
+            [0, 0],
+            {"a": [0.1, 0.2], "b": [0.1, 0.2]},
+            "y must contain two classes; got one class only",
+        ),
     ],
     ids=["one", "bare", "names", "rows", "range", "missing", "class"],
 )

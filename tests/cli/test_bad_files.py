@@ -132,11 +132,11 @@ CASES: dict[str, tuple[Callable[[Path], str], tuple[str, ...], tuple[str, ...]]]
     # which file: how it is made, further options, what the message must name
     "no file": (lambda folder: "nowhere.csv", (), ("there is no file", "nowhere.csv")),
     "glob without a match": (lambda folder: "days/*.csv", (), ("no file matches", "days/*.csv")),
-    "empty folder": (folder_of(), (), ("days", "must hold files of data")),
+    "empty folder": (folder_of(), (), ("days", "must contain files of data")),
     "folder of other files": (
         folder_of(readme_md="hello"),
         (),
-        ("days", "must hold files of data"),
+        ("days", "must contain files of data"),
     ),
     "folder of two formats": (two_formats, (), ("one format", "a.csv", "b.parquet")),
     "folder of different columns": (
@@ -269,14 +269,14 @@ CASES: dict[str, tuple[Callable[[Path], str], tuple[str, ...], tuple[str, ...]]]
     "three labels": (
         text(changed(7, "0.5,2,n,1.0")),
         (),
-        ("labels must hold two classes", "0, 1, 2"),
+        ("labels must contain two classes", "0, 1, 2"),
     ),
     "mixed labels": (text(changed(7, "0.5,yes,n,1.0")), (), ("labels", "two classes", "'yes'")),
     "one label": (text(GOOD.replace(",1,", ",0,")), (), ("one class only", "--classes 0,1")),
     "labels with many values": (
         parquet({"p": np.linspace(0, 1, 99), "y": np.linspace(0, 1, 99)}),
         ("--pilot", "none"),
-        ("labels must hold two classes", "the scores and the labels swapped?"),
+        ("labels must contain two classes", "the scores and the labels swapped?"),
     ),
     "text labels": (
         text(GOOD.replace(",1,", ",yes,").replace(",0,", ",no,")),
@@ -609,7 +609,7 @@ def test_a_model_file_is_not_data(calibrant: Any, tmp_path: Path, monkeypatch: A
     assert calibrant("fit", "x.csv", *named, "-o", "m.json").code == 0
     audited = calibrant("audit", "m.json")
     assert audited.code == 2
-    said = "error: 'm.json' must hold rows of data; got a model file of calibrant: give the data"
+    said = "error: 'm.json' must contain rows of data; got a model file of calibrant: give the data"
     assert audited.err.strip() == f"{said}, and --model m.json"
     assert calibrant("fit", "m.json", *named).err.strip() == said
     lines = "".join(json.dumps({"p": k / 200, "y": k % 2}) + "\n" for k in range(200))

@@ -416,7 +416,10 @@ def test_the_report_of_audit_marks_thresholds(folder: Path, calibrant: Any) -> N
     assert "precision 0.8: " in page
     assert "on the logit scale" in page
     answer = calibrant(*made, "m.json", "-o", "b.html")
-    assert (answer.code, "hold thresholds, from calibrant threshold -o" in answer.err) == (2, True)
+    assert (answer.code, "contain thresholds, from calibrant threshold -o" in answer.err) == (
+        2,
+        True,
+    )
     answer = calibrant(*made, "t.json")
     assert (answer.code, "--mark must be used with -o audit.html" in answer.err) == (2, True)
 

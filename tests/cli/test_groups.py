@@ -315,7 +315,7 @@ REFUSED = {
         ("--holdout", "last", "--calibration-size", "0"),
         "must be a fraction strictly between 0 and 1",
     ),
-    "fractions": (("--group", "f"), "group column 'f' must hold whole numbers"),
+    "fractions": (("--group", "f"), "group column 'f' must contain whole numbers"),
     "a missing group": (("--group", "m"), "group column 'm' must"),
 }
 
@@ -439,7 +439,7 @@ def test_groups_of_two_kinds_in_two_files_are_refused(visits: pd.DataFrame, cali
     answer = calibrant("fit", "visits.csv", "later.csv", *COLUMNS)
     assert answer.code == 2
     assert (
-        "group column 'patient' must hold one kind of entry in all files; got numbers and text"
+        "group column 'patient' must contain one kind of entry in all files; got numbers and text"
         in answer.err
     )
 

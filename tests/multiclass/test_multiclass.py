@@ -223,7 +223,7 @@ def test_frames_lists_and_clones(kind):
         (
             lambda s, y: (s, np.array(["a", "b", 3], dtype=object)[y]),
             TypeError,
-            "y must hold one kind of entry",
+            "y must contain one kind of entry",
         ),
     ],
 )
@@ -236,7 +236,7 @@ def test_bad_data_are_refused(kind, change, error, message):
 @pytest.mark.parametrize("kind", [TopLabelCalibrator, ClassWiseCalibrator])
 def test_unknown_label_and_wrong_width_are_refused(kind):
     scores, y = data(200)
-    with pytest.raises(ValueError, match="y must hold only labels of classes"):
+    with pytest.raises(ValueError, match="y must contain only labels of classes"):
         kind().fit(scores, y, classes=(0, 1, 5))
     with pytest.raises(ValueError, match="scores must have 3 columns; got 4"):
         kind().fit(scores, y).predict(np.ones((2, 4)))

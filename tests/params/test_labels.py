@@ -64,7 +64,7 @@ def test_two_spellings_of_one_class_are_not_two_classes(tmp_path) -> None:
     for fit in fits(labels, tmp_path, pos_label="bad"):
         with pytest.raises(
             ValueError,
-            match=r"hold two classes; got 'Bad' and 'bad'.*: did you mean 'bad'\? 5 rows have",
+            match=r"contain two classes; got 'Bad' and 'bad'.*: did you mean 'bad'\? 5 rows have",
         ):
             fit()
     named = BinningCalibrator(partition=BINS, pos_label="bad").fit(
@@ -144,7 +144,7 @@ def test_numbers_beyond_64_bits_are_refused(large: object) -> None:
     """numpy keeps them as objects, whatever they are turned into."""
     with pytest.raises(InvalidValueError) as caught:
         BinningCalibrator(2, pos_label=1).fit([0.1, 0.2, 0.7, 0.9], [large, 1, large, 1])
-    assert caught.value.rule == "hold numbers that fit 64 bits"
+    assert caught.value.rule == "contain numbers that fit 64 bits"
 
 
 @pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.int8, np.int64, np.float32, np.float64])

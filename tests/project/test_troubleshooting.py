@@ -24,8 +24,8 @@ Y = RNG.uniform(size=200) < SCORES
 CALIBRATOR = AnchoredCalibrator()
 
 ERRORS = {
-    "y must hold two classes; got one class only": lambda: CALIBRATOR.fit(SCORES, np.ones(200)),
-    "y must hold two classes; got 3": lambda: CALIBRATOR.fit(SCORES, np.arange(200) % 3),
+    "y must contain two classes; got one class only": lambda: CALIBRATOR.fit(SCORES, np.ones(200)),
+    "y must contain two classes; got 3": lambda: CALIBRATOR.fit(SCORES, np.arange(200) % 3),
     "labels between 0 and 1 are not outcomes; were scores and y swapped?": lambda: audit(SCORES, Y),
     "pos_label must name the positive class": lambda: CALIBRATOR.fit(
         SCORES, np.where(Y, "bad", "good")

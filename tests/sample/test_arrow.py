@@ -119,7 +119,7 @@ BAD = {
     "nan label": (
         None,
         pa.array([0, 1, np.nan, 1, np.nan, 0.0]),
-        "label column 'y' must hold no NaN; got 2 faulty rows, the first row index 2",
+        "label column 'y' must contain no NaN; got 2 faulty rows, the first row index 2",
     ),
     "three labels": (None, pa.array([0, 1, 2, 1, 1, 2]), "got 3: 0, 1, 2.*" + TOLD),
     "labels of text": (
@@ -179,7 +179,7 @@ def test_faults_of_several_columns_are_told_together_and_counted_over_all_batche
             match=(
                 r"label column 'y' must have no missing values; got 1 faulty row, row index 17;"
                 r" score column 'p' "
-                r"must hold no NaN; got 2 faulty rows, the first row index 400: fix or remove these"
+                r"must contain no NaN; got 2 faulty rows, the first row index 400: fix or remove these"
                 r" rows, or skip those"
             ),
         ):

@@ -43,7 +43,9 @@ def test_whole_numbers_have_the_same_keys_in_any_width(ids) -> None:
 def test_large_and_negative_ids_are_told_apart() -> None:
     assert len(set(keys([-1, 0, 1, 2**62, -(2**63)]))) == 5
     assert len(set(keys([0, 2**63, 2**64 - 1], pa.uint64()))) == 3
-    with pytest.raises(TypeError, match="id column 'id' must hold whole numbers that fit 64 bits"):
+    with pytest.raises(
+        TypeError, match="id column 'id' must contain whole numbers that fit 64 bits"
+    ):
         keys([2**100], pa.decimal128(38, 0))
 
 
@@ -98,7 +100,7 @@ def test_an_instant_has_the_same_key_in_any_unit(instants) -> None:
 
 def test_other_columns_are_no_ids() -> None:
     with pytest.raises(
-        TypeError, match="id column 'id' must hold whole numbers, dates or text; got double"
+        TypeError, match="id column 'id' must contain whole numbers, dates or text; got double"
     ):
         keys([0.5])
 

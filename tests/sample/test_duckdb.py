@@ -184,7 +184,7 @@ def test_after_a_failure_the_connection_can_be_used(connection, monkeypatch) -> 
     watched = scored(connection.table("held"), score="p", label="y", progress=stop)
     with pytest.raises(KeyboardInterrupt):
         rows_of(watched).tally(EDGES)
-    with pytest.raises(TypeError, match="score column 'g' must hold real numbers"):
+    with pytest.raises(TypeError, match="score column 'g' must contain real numbers"):
         rows_of(scored(connection.table("held"), score="g", label="y")).tally(EDGES)
     with pytest.raises(ValueError, match="two classes"):
         rows_of(data).tally(EDGES)
@@ -354,7 +354,7 @@ def test_a_name_that_is_taken_is_refused_in_any_case(connection) -> None:
     data = scored(connection.sql('SELECT p, 1 AS "Lower" FROM held'), score="p")
     with pytest.raises(ValueError, match="column 'lower' must not be in the data already"):
         fitted.apply(data)
-    with pytest.raises(TypeError, match="score column 'g' must hold real numbers"):
+    with pytest.raises(TypeError, match="score column 'g' must contain real numbers"):
         fitted.apply(scored(connection.table("held"), score="g"))
 
 

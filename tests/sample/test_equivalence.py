@@ -200,11 +200,11 @@ FAULTS = {
         pa.array([None], pa.float64()),
         "column 'p' must have no missing values; got 1 faulty row, row",
     ),
-    "nan score": ("p", pa.array([np.nan]), "column 'p' must hold no NaN; got 1 faulty row, row"),
+    "nan score": ("p", pa.array([np.nan]), "column 'p' must contain no NaN; got 1 faulty row, row"),
     "infinite score": (
         "p",
         pa.array([-np.inf]),
-        "column 'p' must hold no infinity; got 1 faulty row",
+        "column 'p' must contain no infinity; got 1 faulty row",
     ),
     "null label": (
         "y",
@@ -220,7 +220,7 @@ FAULTS = {
     "unknown segment": (
         "g",
         pa.array(["z"]),
-        "column 'g' must hold a segment that the bins were cut for, not 'z'; got 1",
+        "column 'g' must contain a segment that the bins were cut for, not 'z'; got 1",
     ),
     "negative weight": ("w", pa.array([-1.0]), "column 'w' must be finite, >= 0"),
 }

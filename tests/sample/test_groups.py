@@ -162,7 +162,7 @@ def test_groups_of_each_kind_of_entry() -> None:
 
 def test_dates_finer_than_nanoseconds_are_not_cut() -> None:
     moments = np.datetime64("1970-01-02T00:00:00", "ps") + np.arange(2).astype("timedelta64[ps]")
-    with pytest.raises(CalibrantError, match="groups must hold dates no finer than nanoseconds"):
+    with pytest.raises(CalibrantError, match="groups must contain dates no finer than nanoseconds"):
         read_rows([0.1, 0.2], [0, 1], groups=moments)
     later = moments[0] + 1000 * np.arange(2).astype("timedelta64[ps]")
     assert read_rows([0.1, 0.2], [0, 1], groups=later).n_groups() == 2
@@ -188,7 +188,7 @@ FAULTS = {
     "fractions": (
         TABLE.to_pandas().assign(f=NUMBER + 0.5),
         {"group": "f"},
-        "'f' must hold whole numbers",
+        "'f' must contain whole numbers",
     ),
     "no such column": (TABLE, {"group": "numbers"}, "group column 'numbers' must be in the data"),
     "the label": (
@@ -205,7 +205,7 @@ FAULTS = {
     "lists": (
         TABLE.append_column("l", pa.array([[1]] * N_ROWS)),
         {"group": "l"},
-        "'l' must hold whole numbers",
+        "'l' must contain whole numbers",
     ),
 }
 

@@ -205,5 +205,5 @@ def test_what_can_not_be_added_is_refused_before_anything_runs() -> None:
     fitted = BinningCalibrator(n_bins=3).fit(ROWS["p"].to_numpy(), ROWS["y"].to_numpy())
     with pytest.raises(ValueError, match="column 'lower' must not be in the data already"):
         fitted.apply(scored(ROWS.lazy().with_columns(lower=pl.lit(1)), score="p"))
-    with pytest.raises(TypeError, match="score column 'g' must hold real numbers"):
+    with pytest.raises(TypeError, match="score column 'g' must contain real numbers"):
         fitted.apply(scored(ROWS.lazy(), score="g"))

@@ -144,7 +144,7 @@ def test_labels_without_end_are_told_and_not_fetched(split_into) -> None:
 def test_text_for_scores_is_refused_with_the_words_of_the_kernel(split_into) -> None:
     with pytest.raises(
         InvalidTypeError,
-        match="score column 'key' must hold real numbers; got string, such as 'row",
+        match="score column 'key' must contain real numbers; got string, such as 'row",
     ):
         split_into(2)(made_rows(100), Columns("key", "y")).tally(EDGES)
 

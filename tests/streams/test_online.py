@@ -110,7 +110,7 @@ def test_stopping_rule_and_next_region() -> None:
 @pytest.mark.parametrize(
     ("scores", "labels", "message"),
     [
-        ([0.1], [2], "y must hold only the labels"),
+        ([0.1], [2], "y must contain only the labels"),
         ([np.nan], [1], "scores must be finite"),
         ([0.1, 0.2], [1], "same number of rows"),
     ],

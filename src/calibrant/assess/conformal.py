@@ -430,7 +430,7 @@ class ConformalSets(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # ty
     def _check_state(self, known: Known) -> None:
         negative, positive = self._ranked
         if not negative.size + positive.size:
-            raise InvalidValueError("oddness", "hold at least one row", got="none")
+            raise InvalidValueError("oddness", "contain at least one row", got="none")
         if self.conditional == "marginal" and not np.array_equal(negative, positive):
             rule = (
                 "be the same for both classes where ",

@@ -130,7 +130,7 @@ class AttributeLevels(Saved):
             kind = "numbers" if self.is_numeric else "text or truth values"
             got = "numbers" if column.is_numeric else "other values"
             raise InvalidTypeError(
-                "attributes", f"hold {kind} in {self.name!r}, as before", got=got
+                "attributes", f"contain {kind} in {self.name!r}, as before", got=got
             )
         found = (
             self._of_numbers(column.numbers)

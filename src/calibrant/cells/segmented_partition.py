@@ -195,7 +195,7 @@ def segment_kinds(segments: ArrayLike) -> tuple[list[Any], IndexArray]:
         order = sorted(range(len(kinds)), key=kinds.__getitem__)
     except TypeError:
         names = ", ".join(sorted({type(value).__name__ for value in values}))
-        raise InvalidTypeError("segments", "hold one kind of entry", got=names) from None
+        raise InvalidTypeError("segments", "contain one kind of entry", got=names) from None
     strange = next((kind for kind in kinds if not isinstance(kind, str | int | float)), None)
     if strange is not None:
         advice = "name them, for example with .astype(str)"

@@ -97,7 +97,7 @@ class Files:
         )
         if with_rows and _is_empty(data):
             what = repr(self.names[0]) if len(self.names) == 1 else "the files"
-            raise RefusedError(what, "hold at least one row of data", got="none")
+            raise RefusedError(what, "contain at least one row of data", got="none")
         return data
 
 
@@ -128,7 +128,7 @@ def _refuse_model(path: str, options: Mapping[str, Any]) -> None:
         takes_model = "model" in options and options["model"] is None
         advice = f"give the data, and --model {path}" if takes_model else "give the data"
         raise RefusedError(
-            repr(path), "hold rows of data", got="a model file of calibrant", advice=advice
+            repr(path), "contain rows of data", got="a model file of calibrant", advice=advice
         )
 
 
@@ -198,7 +198,7 @@ def _spool(folder: "Path", file_format: str | None) -> "Path":
     if packed:
         raw = raw.rename(folder / "standard-input.gz")
     if raw.stat().st_size == 0:
-        raise RefusedError("standard input", "hold rows of data", got="an empty input")
+        raise RefusedError("standard input", "contain rows of data", got="an empty input")
     kind = file_format or sniff(raw)
     if kind is None:
         raise RefusedError(

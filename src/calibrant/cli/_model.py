@@ -64,7 +64,7 @@ def read_threshold(path: str) -> Any:
     if not hasattr(found, "refer"):
         raise RefusedError(
             repr(path),
-            "hold thresholds, from calibrant threshold -o",
+            "contain thresholds, from calibrant threshold -o",
             got=f"a {type(found).__name__}",
         )
     return found

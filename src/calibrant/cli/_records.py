@@ -39,7 +39,7 @@ def read_columns(source: Files, wanted: Mapping[str, str | None]) -> dict[str, l
         for role, values in found.items():
             columns[role] += values
     if not columns["score"]:
-        raise RefusedError("the data", "hold at least one item", got="none")
+        raise RefusedError("the data", "contain at least one item", got="none")
     return columns
 
 
@@ -157,7 +157,7 @@ def _rows_in(document: Any, path: Path) -> list[Record]:
     if isinstance(document, Mapping) and "eval" in document and "status" in document:
         samples = document.get("samples")
         if not samples:
-            raise RefusedError(f"the Inspect log {path.name!r}", "hold samples", got="none")
+            raise RefusedError(f"the Inspect log {path.name!r}", "contain samples", got="none")
         return list(samples)
     if isinstance(document, Mapping) and "results" in document:
         results = document["results"]
@@ -166,7 +166,7 @@ def _rows_in(document: Any, path: Path) -> list[Record]:
             return [_promptfoo_row(row) for row in rows]
         raise RefusedError(
             f"the results of promptfoo in {path.name!r}",
-            "hold a list of results",
+            "contain a list of results",
             got="none",
         )
     if isinstance(document, list) and all(isinstance(row, Mapping) for row in document):

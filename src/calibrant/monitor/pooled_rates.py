@@ -203,7 +203,7 @@ class PooledRates(Resumed):
         if (self.waiting_hits > self.waiting_rows).any():
             raise InvalidValueError("waiting_hits", "be at most waiting_rows")
         if (self.pool_rows < self.watched.rows).any():
-            raise InvalidValueError("pool_rows", "hold the rows of calibration")
+            raise InvalidValueError("pool_rows", "contain the rows of calibration")
         first = self.mixture.first
         if len(self.first_hits) != len(first):
             raise InvalidValueError("first_hits", f"have {len(first)} starts")

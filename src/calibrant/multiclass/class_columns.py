@@ -144,7 +144,7 @@ class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type:
         place = np.clip(np.searchsorted(known[order], labels), 0, known.size - 1)
         strange = np.flatnonzero(known[order][place] != labels)
         if strange.size:
-            rule = f"hold only labels of classes {shown(known.tolist())}"
+            rule = f"contain only labels of classes {shown(known.tolist())}"
             raise InvalidValueError("y", rule, shown(labels[strange[0]]))
         return columns, order[place], known
 

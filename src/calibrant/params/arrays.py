@@ -73,7 +73,7 @@ def _check_sequence(values: list[Any] | tuple[Any, ...], name: str) -> None:
         for value in values
     }
     if len(kinds) > 1:  # numpy would convert every entry to text
-        raise InvalidTypeError(name, "hold one kind of entry", got="text and other kinds mixed")
+        raise InvalidTypeError(name, "contain one kind of entry", got="text and other kinds mixed")
     row = next((row for row, value in enumerate(values) if value is np.ma.masked), -1)
     if row >= 0:  # numpy would convert it to NaN
         raise missing_entry(

@@ -16,7 +16,7 @@ from calibrant.params.arrays import is_missing
 from calibrant.text.sentences import shown
 
 _FRAME = 'be a frame, or a mapping from names to columns, such as {"sex": sex, "age": age}'
-_KINDS = "hold numbers, text or truth values"
+_KINDS = "contain numbers, text or truth values"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -134,7 +134,7 @@ def of_one_kind(labels: NDArray[Any], name: str) -> NDArray[Any]:
         if missing.size:
             raise missing_entry(name, int(missing[0]), missing.size, "NaN")
     if labels.dtype.kind not in "biufOUST":
-        raise InvalidTypeError(name, "hold numbers, bools or text", f"dtype {labels.dtype}")
+        raise InvalidTypeError(name, "contain numbers, bools or text", f"dtype {labels.dtype}")
     if labels.dtype.kind not in "OT":
         return labels
     missing = np.flatnonzero([is_missing(entry) for entry in labels])
@@ -150,10 +150,12 @@ def of_one_kind(labels: NDArray[Any], name: str) -> NDArray[Any]:
         numbers = np.array([plain_number(entry) for entry in labels.tolist()])
         if numbers.dtype.kind == "O":
             got = shown(next(entry for entry in labels.tolist() if not _fits(entry)))
-            raise InvalidValueError(name, "hold numbers that fit 64 bits", got=got)
+            raise InvalidValueError(name, "contain numbers that fit 64 bits", got=got)
         return of_one_kind(numbers, name)
     names = sorted({type(entry).__name__ for entry in labels})
-    raise InvalidTypeError(name, "hold one kind of entry, numbers, bools or text", ", ".join(names))
+    raise InvalidTypeError(
+        name, "contain one kind of entry: numbers, bools or text", ", ".join(names)
+    )
 
 
 def _fits(entry: Any) -> bool:
@@ -188,7 +190,7 @@ def _too_many(
         if fractions
         else _spelling(rows) or several
     )
-    return UnexpectedLabelsError("y", "hold two classes", f"{len(kinds)}: {few}", advice)
+    return UnexpectedLabelsError("y", "contain two classes", f"{len(kinds)}: {few}", advice)
 
 
 def _spelling(rows: Mapping[Hashable, int]) -> str | None:
@@ -218,7 +220,7 @@ def _two_classes(
     if classes is None:
         if (spelling := _spelling(rows)) is not None:
             got = " and ".join(map(repr, seen.tolist()))
-            raise UnexpectedLabelsError("y", "hold two classes", got, spelling)
+            raise UnexpectedLabelsError("y", "contain two classes", got, spelling)
         if seen.size == 1:
             only = seen.tolist()[0]
             example = Setting("classes", (0, 1) if only in (0, 1) else (only, "other"))
@@ -228,13 +230,13 @@ def _two_classes(
                 "; the intervals are then one-sided",
             )
             raise UnexpectedLabelsError(
-                "y", "hold two classes", f"one class only, {only!r}", name_both
+                "y", "contain two classes", f"one class only, {only!r}", name_both
             )
         return seen
     known = _check_classes(classes)
     strange = [label for label in seen.tolist() if label not in known.tolist()]
     if strange:
-        rule = ("hold only the labels ", Setting("classes", known.tolist()))
+        rule = ("contain only the labels ", Setting("classes", known.tolist()))
         named = dict.fromkeys(
             known.tolist(), sum(rows.values())
         )  # a spelling that the user named is the intended one

@@ -65,7 +65,9 @@ def numbers(column: Any, name: str, part: str) -> NDArray[Any]:
     if pa.types.is_null(kind):
         return np.full(len(column), np.nan)
     text = next((value for value in column.to_pylist() if value is not None), None)
-    raise InvalidTypeError(part, "hold real numbers", got=f"{kind}, such as {text!r}", column=name)
+    raise InvalidTypeError(
+        part, "contain real numbers", got=f"{kind}, such as {text!r}", column=name
+    )
 
 
 def null_rows(column: Any) -> NDArray[np.bool_]:

@@ -277,7 +277,7 @@ def _missing_entries(read: dict[str, Any], columns: Columns) -> list[_Unfit]:
             unfit.append((Fault(part, name, "have no missing values"), null_rows(column)))
         nans = nan_rows(column) if part in ("label", "segment", "group") else None
         if nans is not None:
-            unfit.append((Fault(part, name, "hold no NaN"), nans))
+            unfit.append((Fault(part, name, "contain no NaN"), nans))
     return unfit
 
 
@@ -319,8 +319,8 @@ def _scores(column: Any, name: str) -> tuple[NDArray[Any], list[_Unfit]]:
         return scores, []
     nans = np.isnan(scores) & ~null_rows(column)
     return scores, [
-        (Fault("score", name, "hold no NaN"), nans),
-        (Fault("score", name, "hold no infinity"), np.isinf(scores)),
+        (Fault("score", name, "contain no NaN"), nans),
+        (Fault("score", name, "contain no infinity"), np.isinf(scores)),
     ]
 
 
@@ -358,7 +358,7 @@ def _encoded(column: Any, role: str, name: str) -> Coded:
     strange = next((kind for kind in kinds if not isinstance(kind, plain)), None)
     if strange is not None:
         got = f"{column.type}, such as {strange!r}"
-        raise InvalidTypeError(role, "hold numbers, bools or text", got=got, column=name)
+        raise InvalidTypeError(role, "contain numbers, bools or text", got=got, column=name)
     codes = np.zeros(rows.size, dtype=np.intp)
     codes[used] = [names[kind] for kind in kinds]
     return Coded(tuple(names), codes[number])

@@ -149,7 +149,7 @@ class Count(Work[Counted]):
                     "score", score, f"lie between {parts[name].low:g} and {parts[name].high:g}"
                 )
             else:
-                rule = f"hold a segment that the bins were cut for, not {name!r}"
+                rule = f"contain a segment that the bins were cut for, not {name!r}"
                 fault = Fault("segment", str(segment), rule)
             faults += Faults.of(fault, rows.in_batch(wrong), place)
         return rows.take(np.flatnonzero(good)), faults

@@ -16,7 +16,7 @@ from calibrant.params.random import RandomSource, mixed
 from calibrant.sample.row_keys import value_keys
 
 _FINER = ("ps", "fs", "as")  # than the units that engines support
-_KINDS = "hold whole numbers, dates or text, of one kind"
+_KINDS = "contain whole numbers, dates or text, of one kind"
 
 
 PILOT_SHARE = 0.1
@@ -135,7 +135,7 @@ def _distinct(values: NDArray[Any]) -> tuple[NDArray[Any], IndexArray]:
             whole = values.astype("datetime64[ns]")
             if (whole != values).any():
                 raise InvalidTypeError(
-                    "groups", "hold dates no finer than nanoseconds", got=str(values.dtype)
+                    "groups", "contain dates no finer than nanoseconds", got=str(values.dtype)
                 )
             values = whole
     if kind in "biu":

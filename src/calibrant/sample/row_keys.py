@@ -98,14 +98,14 @@ def id_keys(ids: Any, name: str, role: str = "id") -> Keys:
             _text_keys(texts.slice(start, _TEXT_ROWS)) for start in range(0, len(texts), _TEXT_ROWS)
         ]
         return np.concatenate([np.empty(0, np.uint64), *parts])
-    raise InvalidTypeError(role, "hold whole numbers, dates or text", got=str(kind), column=name)
+    raise InvalidTypeError(role, "contain whole numbers, dates or text", got=str(kind), column=name)
 
 
 def _whole_keys(ids: Any, name: str, role: str) -> Keys:
     try:
         return np.asarray(ids.cast(pa.int64()).to_numpy()).view("u8")
     except pa.ArrowInvalid:
-        rule = "hold whole numbers that fit 64 bits, dates or text"
+        rule = "contain whole numbers that fit 64 bits, dates or text"
         raise InvalidTypeError(role, rule, got=str(ids.type), column=name) from None
 
 

@@ -312,5 +312,5 @@ def sorted_segments(names: Iterable[Any], columns: Columns) -> list[Any]:
     except TypeError:
         got = ", ".join(sorted({type(name).__name__ for name in known}))
         raise InvalidTypeError(
-            "segment", "hold one kind of entry", got=got, column=columns.segment
+            "segment", "contain one kind of entry", got=got, column=columns.segment
         ) from None

@@ -13,7 +13,7 @@ from calibrant.params.labels import plain_number
 from calibrant.text.sentences import shown
 
 _MOST_PERIODS = 60
-_RULE = "hold numbers, dates, or text of ISO 8601 dates such as 2024-01-31"
+_RULE = "contain numbers, dates, or text of ISO 8601 dates such as 2024-01-31"
 
 
 def read_times(time: ArrayLike, n_rows: int) -> NDArray[Any]:

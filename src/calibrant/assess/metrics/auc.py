@@ -111,7 +111,7 @@ def delong(
     n_positive = int(np.count_nonzero(positive))
     n_negative = int(np.count_nonzero(~positive))
     if not n_positive or not n_negative:
-        rule = "hold rows of both classes, because AUC compares them"
+        rule = "contain rows of both classes, because AUC compares them"
         raise InvalidValueError(
             "y", rule, got=f"{n_positive:,} positive and {n_negative:,} negative rows"
         )

@@ -99,7 +99,7 @@ def read_items(
     if not present.any():
         raise InvalidValueError(
             "y",
-            "hold at least one label",
+            "contain at least one label",
             got="none",
             advice="label some items drawn at random",
         )

@@ -81,7 +81,7 @@ class Feature(Saved):
             kind = "numbers" if self.is_numeric else "text or truth values"
             got = "numbers" if column.is_numeric else "other values"
             raise InvalidTypeError(
-                "attributes", f"hold {kind} in {self.name!r}, as in fit", got=got
+                "attributes", f"contain {kind} in {self.name!r}, as in fit", got=got
             )
         if column.place is None:
             return np.full(len(column), last, dtype=np.intp)

@@ -161,11 +161,11 @@ def as_type(texts: Any, name: str, kind: Any, columns: Columns, place: Place) ->
     part = next((part for part, column in columns.named.items() if column == name), None)
     if part in ("score", "weight"):
         raise InvalidTypeError(
-            part, "hold real numbers", got=got, advice=_number_hint(text), column=name
+            part, "contain real numbers", got=got, advice=_number_hint(text), column=name
         )
     got += f", and only {kind} in other rows"
     raise InvalidTypeError(
-        part or f"column {name!r}", "hold one kind of entry", got, column=part and name
+        part or f"column {name!r}", "contain one kind of entry", got, column=part and name
     )
 
 
@@ -234,7 +234,7 @@ def _header(path: Path, delimiter: str) -> list[str] | None:
         text = start.decode("utf-8-sig", "surrogateescape").lstrip("\r\n")
         if not text.strip():
             raise InvalidValueError(
-                f"the file {path.name!r}", "hold a header line and rows", got="an empty file"
+                f"the file {path.name!r}", "contain a header line and rows", got="an empty file"
             )
         lines = io.StringIO(text, newline="")
         try:

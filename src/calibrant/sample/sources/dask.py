@@ -227,5 +227,5 @@ def _batch(frame: Any, number: int | None) -> Any:
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         where = "" if number is None else f" in partition {number}"
         raise InvalidTypeError(
-            "columns", f"hold one kind of entry each{where}", got=str(error)
+            "columns", f"contain one kind of entry each{where}", got=str(error)
         ) from None

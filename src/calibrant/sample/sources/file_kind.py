@@ -93,7 +93,7 @@ def check_kind(path: Path, format: str) -> None:
     """Raise an error for a file that is empty or clearly not of the given format."""
     start = beginning(path) if path.stat().st_size else b""
     if not start:
-        raise InvalidValueError(None, f"{path.name!r} is empty: it must hold rows of data")
+        raise InvalidValueError(None, f"{path.name!r} is empty: it must contain rows of data")
     check_foreign(path, start)
     reason = _strange(start, format)
     if reason is not None:
@@ -115,7 +115,7 @@ def _strange(start: bytes, format: str) -> Text | None:
     if format not in _BINARY and start.startswith(_COMPRESSED):
         return "is compressed; let its name end in .gz, .bz2, .zst or .lz4"
     if format == "json" and start.lstrip()[:1] == b"[":
-        return "must hold one JSON object on each line, not a JSON array"
+        return "must contain one JSON object on each line, not a JSON array"
     if format == "csv" and _WEB_PAGE.match(start):
         return "looks like a web page; save the data themselves as CSV"
     return None
@@ -162,7 +162,7 @@ def _bad_object(line: str, score: str) -> str | None:
         )
     value = entry.get(score)
     if isinstance(value, str | list | dict):
-        return f"score column {score!r} must hold real numbers; got {value!r}"
+        return f"score column {score!r} must contain real numbers; got {value!r}"
     return None
 
 

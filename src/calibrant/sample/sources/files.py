@@ -55,7 +55,7 @@ def _found(text: str) -> list[Path]:
             if entry.is_file() and _wanted(entry.relative_to(path))
         )
         if not found:
-            rule = f"hold files of data ({', '.join(file_kind.SUFFIXES)})"
+            rule = f"contain files of data ({', '.join(file_kind.SUFFIXES)})"
             raise InvalidValueError(f"the folder {text!r}", rule, got="none")
         return found
     found = sorted(
@@ -149,7 +149,7 @@ def _check_one_kind(schema: Any, first: Any, group: str | None) -> None:
             got = " and ".join(sorted(map(str, kinds)))
             advice = "write them in the same way in all files"
             raise InvalidTypeError(
-                "group", "hold one kind of entry in all files", got, advice, group
+                "group", "contain one kind of entry in all files", got, advice, group
             )
 
 
@@ -158,7 +158,9 @@ def _check_flat(schema: Any, columns: Columns) -> None:
     for role in ("label", "segment"):
         name = getattr(columns, role)
         if name is not None and pa.types.is_nested(kind := schema.field(name).type):
-            raise InvalidTypeError(role, "hold numbers, bools or text", got=str(kind), column=name)
+            raise InvalidTypeError(
+                role, "contain numbers, bools or text", got=str(kind), column=name
+            )
 
 
 def common_format(paths: Sequence[Path], format: str | None = None) -> str:
