@@ -201,11 +201,16 @@ class CurveUnits:
         spread = evidence.spreads[number] * guess.weight**2
         samples = []
         for b, every in enumerate(entries):
-            of = every[self.half[self.units.unit[every]] == number]
+            of = every[self._half_of_entry[every] == number]
             weight = self.units.weight[of]
             typical = guess.weight[b]
             samples.append(BetUnits(values[of], low[b], high[b], spread[b], weight, typical))
         return Interval(*unit_limits(samples, tail, FEW_STEPS))
+
+    @cached_property
+    def _half_of_entry(self) -> CodeArray:
+        """The half of the unit of each entry."""
+        return self.half[self.units.unit].astype(np.uint8)
 
     def _gaps(self, tail: float) -> FloatArray:
         """The largest distance between the share of rows at knots up to each one and that of the
@@ -281,7 +286,24 @@ def _in_order(rows: MemoryRows) -> MemoryRows:
     """Rows of groups in an order that does not depend on how they came."""
     if rows.groups is None:
         return rows
-    weights = rows.codes if rows.weights is None else rows.weights
-    segment = rows.codes if rows.segment is None else rows.segment
-    order = np.lexsort((weights, rows.codes, rows.scores, segment, rows.groups.codes))
+    if rows.weights is None and rows.segment is None:
+        order = _by_group(rows.groups.codes, rows.codes, rows.scores)
+    else:
+        weights = rows.codes if rows.weights is None else rows.weights
+        segment = rows.codes if rows.segment is None else rows.segment
+        order = np.lexsort((weights, rows.codes, rows.scores, segment, rows.groups.codes))
     return replace(rows.take(order), keys=None)
+
+
+def _by_group(group: IndexArray, codes: CodeArray, scores: FloatArray) -> IndexArray:
+    """The rows sorted by group, label and score.
+
+    Scores are sorted first, then groups and labels by stable sorts of 16 bits at a time, which take
+    half the time of `numpy.lexsort`. Rows that agree in all three are interchangeable.
+    """
+    order = np.argsort(scores)
+    owner = 2 * group.astype(np.int64) + codes
+    for shift in range(0, int(owner.max(initial=0)).bit_length(), 16):
+        digit = ((owner >> shift) & 0xFFFF).astype(np.uint16)
+        order = order[np.argsort(digit[order], kind="stable")]
+    return order
