@@ -38,7 +38,7 @@ from calibrant.calibrators.anchored.pilot_rows import Guess, RegionUnits
 from calibrant.calibrators.anchored.unit_rows import UnitRows, rounded_counts
 from calibrant.calibrators.regions.binned_rows import Binned
 from calibrant.cells.knots import Knots
-from calibrant.cells.units import Counting
+from calibrant.cells.units import Counting, sorted_by
 from calibrant.limits.bet_walk import FEW_STEPS
 from calibrant.limits.goal_bets import BetUnits, unit_limits
 from calibrant.limits.interval import Interval
@@ -287,23 +287,11 @@ def _in_order(rows: MemoryRows) -> MemoryRows:
     if rows.groups is None:
         return rows
     if rows.weights is None and rows.segment is None:
-        order = _by_group(rows.groups.codes, rows.codes, rows.scores)
+        # rows that agree in group, label and score are interchangeable
+        owner = 2 * rows.groups.codes.astype(np.int64) + rows.codes
+        order = sorted_by(owner, np.argsort(rows.scores))
     else:
         weights = rows.codes if rows.weights is None else rows.weights
         segment = rows.codes if rows.segment is None else rows.segment
         order = np.lexsort((weights, rows.codes, rows.scores, segment, rows.groups.codes))
     return replace(rows.take(order), keys=None)
-
-
-def _by_group(group: IndexArray, codes: CodeArray, scores: FloatArray) -> IndexArray:
-    """The rows sorted by group, label and score.
-
-    Scores are sorted first, then groups and labels by stable sorts of 16 bits at a time, which take
-    half the time of `numpy.lexsort`. Rows that agree in all three are interchangeable.
-    """
-    order = np.argsort(scores)
-    owner = 2 * group.astype(np.int64) + codes
-    for shift in range(0, int(owner.max(initial=0)).bit_length(), 16):
-        digit = ((owner >> shift) & 0xFFFF).astype(np.uint16)
-        order = order[np.argsort(digit[order], kind="stable")]
-    return order
