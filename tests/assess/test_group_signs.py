@@ -211,6 +211,16 @@ def test_a_stream_is_tested_in_its_one_pass_and_gives_no_signs() -> None:
     assert stream.n_rows == 1_000
 
 
+def test_a_sample_of_groups_is_told_by_its_rows() -> None:
+    rng = np.random.default_rng(7)
+    p = rng.uniform(size=5_000)
+    table = pa.table({"p": p, "y": rng.uniform(size=5_000) < p, "g": np.arange(5_000) // 5})
+    found = check(scored(table, score="p", label="y"), groups="g", most_rows=2_000)
+    drawn = found.n_rows + found.n_left_out
+    assert 1_800 < drawn < 2_200
+    assert f"{drawn:,} of 5,000 rows, drawn at random, were tested" in found.notes
+
+
 def test_of_more_rows_than_most_rows_a_random_sample_is_tested() -> None:
     rng = np.random.default_rng(6)
     p = rng.uniform(size=5_000)
@@ -218,6 +228,9 @@ def test_of_more_rows_than_most_rows_a_random_sample_is_tested() -> None:
     found = check(data, most_rows=1_000)
     assert 900 < found.n_rows < 1_100
     assert found.n_in_data == 5_000
+    note = f"{found.n_rows:,} of 5,000 rows, drawn at random, were tested"
+    assert note in found.notes
+    assert not any("drawn at random" in text for text in check(data).notes)
     assert (
         check(data, most_rows=5_000).n_rows == check(data).n_rows == check(data).n_in_data == 5_000
     )

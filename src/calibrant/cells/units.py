@@ -157,7 +157,24 @@ def _numbered(pair: IndexArray, n_pairs: int) -> tuple[IndexArray, IndexArray]:
         return np.unique(pair, return_inverse=True)
     seen = np.zeros(n_pairs, dtype=bool)
     seen[pair] = True
-    return np.flatnonzero(seen), (np.cumsum(seen, dtype=np.intp) - 1)[pair]
+    n_seen = np.cumsum(seen, dtype=np.int32 if pair.size < 2**31 else np.int64)
+    return np.flatnonzero(seen), n_seen[pair].astype(np.intp) - 1
+
+
+def sorted_by(numbers: IndexArray, order: IndexArray | None = None) -> IndexArray:
+    """The positions of nonnegative numbers in increasing order; equal numbers stay in the given
+    order.
+
+    Stable sorts of 16 bits at a time take less than half the time of one stable sort.
+
+    >>> sorted_by(np.array([3, 1, 3, 0]), np.array([3, 2, 1, 0]))
+    array([3, 1, 2, 0])
+    """
+    found = np.arange(numbers.size) if order is None else order
+    for shift in range(0, int(numbers.max(initial=0)).bit_length(), 16):
+        digit = ((numbers >> shift) & 0xFFFF).astype(np.uint16)
+        found = found[np.argsort(digit[found], kind="stable")]
+    return found
 
 
 def turns(order: IndexArray) -> IndexArray:

@@ -50,7 +50,7 @@ def check(
     time: ArrayLike | str | None = None,
     groups: ArrayLike | str | None = None,
     confidence_level: float = 0.95,
-    most_rows: int | None = None,
+    most_rows: int | None = 1_000_000,
     pos_label: Hashable = None,
     classes: ArrayLike | None = None,
     random_state: Seed = 0,
@@ -85,9 +85,11 @@ def check(
         unless rows of a group share their labels or scores. For `Sample`, the name of a column.
     confidence_level : float, default=0.95
         Probability that no alarm is false, over all tests.
-    most_rows : int or None, default=None
+    most_rows : int or None, default=1_000_000
         If a `Sample` has more rows than this, about this many are drawn at random and tested, in
-        their order. None tests all rows, which are read into memory.
+        their order. So the memory does not grow with the number of rows; but most neighbours of a
+        row are left out, and runs are harder to find. None tests all rows, which are read into
+        memory (about 200 bytes each), and so are those of a stream, which can be read only once.
     pos_label, classes
         As in `BinningCalibrator`.
     random_state : int, Generator, RandomState or None, default=0
@@ -230,7 +232,7 @@ def _drawn(
 
     Also the number of rows, if it was counted.
     """
-    if most_rows is None:
+    if most_rows is None or data.reads_once:
         return data, None
     most_rows = Integer(1).check("most_rows", most_rows)
     n_rows = sum(data.sizes().values())

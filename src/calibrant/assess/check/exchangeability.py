@@ -255,6 +255,11 @@ class Exchangeability(Result):
         return numbers.rows(self.n_rows)
 
     @property
+    def _is_sample(self) -> bool:
+        """Whether a random sample of the rows was tested."""
+        return self.n_rows + self.n_left_out < self.n_in_data
+
+    @property
     def advice(self) -> tuple[Text, ...]:
         """What to do about it."""
         of_order = self._advice_on_order()
@@ -364,6 +369,11 @@ class Exchangeability(Result):
         found.extend(
             words(joined("a sign that rows are grouped: ", sign.text)) for sign in self.signs
         )
+        if self._is_sample:
+            drawn = self.n_rows + self.n_left_out
+            found.append(
+                f"{drawn:,} of {numbers.rows(self.n_in_data)}, drawn at random, were tested"
+            )
         found.extend(RowFacts(skipped=self.n_skipped).notes)
         return tuple(found)
 

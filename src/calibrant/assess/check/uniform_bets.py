@@ -6,6 +6,7 @@ capitals. By Ville's inequality it ever reaches 1 / alpha with probability at mo
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from typing import TypeAlias
@@ -138,10 +139,10 @@ def runs_of_ranks(p_values: FloatArray) -> Iterator[Bet]:
             yield partial(_near, p_values, last, width, stake)
 
 
-def _alike(centred: FloatArray, recent: FloatArray, size: float, rows: slice) -> FloatArray:
+def _alike(centred: FloatArray, recent: "_Recent", size: float, rows: slice) -> FloatArray:
     """A bet that values are similar to recent ones."""
     stake = size * centred[rows]
-    stake *= recent[rows]
+    stake *= recent.before(rows)
     return np.log1p(stake, out=stake)
 
 
@@ -187,10 +188,10 @@ def runs_of_labels(p_values: FloatArray, rates: FloatArray, bins: IndexArray) ->
 
 
 def _tilted(
-    recent: FloatArray, rate: FloatArray, hit: BoolArray, size: float, rows: slice
+    recent: "_Recent", rate: FloatArray, hit: BoolArray, size: float, rows: slice
 ) -> FloatArray:
     """A bet that the odds of a positive label are multiplied by a factor."""
-    tilt = size * recent[rows]
+    tilt = size * recent.before(rows)
     expected = np.expm1(tilt)
     expected *= rate[rows]
     np.log1p(expected, out=expected)
@@ -199,25 +200,50 @@ def _tilted(
     return tilt
 
 
-def _recent(residuals: FloatArray, variances: FloatArray) -> Iterator[FloatArray]:
-    """Before each row, the sum of the last residuals in units of its standard deviation, clipped to
-    2.
-    """
+def _recent(residuals: FloatArray, variances: FloatArray) -> Iterator["_Recent"]:
+    """For each window, the sums of the last residuals."""
     sums, spread = (np.concatenate(([0.0], values.cumsum())) for values in (residuals, variances))
     for window in _WINDOWS:
-        deviation = _over(spread, window)
-        np.maximum(deviation, 1e-12, out=deviation)
-        np.sqrt(deviation, out=deviation)
-        recent = _over(sums, window)
-        recent /= deviation
-        yield np.clip(recent, -2.0, 2.0, out=recent)
+        yield _Recent(sums, spread, window)
 
 
-def _over(sums: FloatArray, window: int) -> FloatArray:
-    """From cumulative sums that begin with 0, the sum of the last `window` numbers before each
-    position.
+@dataclass(slots=True, eq=False)
+class _Recent:
+    """Before each row, the sum of the last residuals in units of its standard deviation, clipped to
+    2.
+
+    It is computed for some rows at a time; the last ones are kept, because many bets need the same.
+
+    Attributes
+    ----------
+    sums, spread : float arrays of shape (n + 1,)
+        Cumulative sums of residuals and of their variances, which begin with 0.
+    window : int
+        The number of residuals.
     """
-    found = np.empty(sums.size - 1)
-    found[:window] = sums[:-1][:window]
-    np.subtract(sums[window:-1], sums[: -1 - window], out=found[window:])
-    return found
+
+    sums: FloatArray
+    spread: FloatArray
+    window: int
+    _rows: slice | None = None
+    _found: FloatArray = field(default_factory=lambda: np.empty(0))
+
+    def before(self, rows: slice) -> FloatArray:
+        """The sums before these rows."""
+        if rows != self._rows:
+            deviation = self._over(self.spread, rows)
+            np.maximum(deviation, 1e-12, out=deviation)
+            np.sqrt(deviation, out=deviation)
+            found = self._over(self.sums, rows)
+            found /= deviation
+            self._found = np.clip(found, -2.0, 2.0, out=found)
+            self._rows = rows
+        return self._found
+
+    def _over(self, sums: FloatArray, rows: slice) -> FloatArray:
+        """From cumulative sums, the sum of the last numbers before each of these rows."""
+        begin, end, _ = rows.indices(sums.size - 1)
+        found = sums[begin:end].copy()
+        first = max(begin, self.window)
+        found[first - begin :] -= sums[first - self.window : max(end - self.window, 0)]
+        return found

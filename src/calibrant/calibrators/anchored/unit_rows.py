@@ -17,7 +17,7 @@ from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray, IntA
 from calibrant.calibrators.anchored.pilot_rows import RegionUnits
 from calibrant.calibrators.regions.weighted_rows import weights_of
 from calibrant.cells.knots import Knots
-from calibrant.cells.units import Counting, turns
+from calibrant.cells.units import Counting, sorted_by, turns
 from calibrant.params.random import RandomSource
 from calibrant.sample.row_keys import position_keys
 from calibrant.sample.sources.memory import MemoryRows
@@ -105,7 +105,7 @@ class UnitRows:
     def ordered(self, order: IndexArray, n_regions: int) -> list[IndexArray]:
         """The entries of each region, in an order of units."""
         place = self.region * self.n_units + turns(order)[self.unit]
-        by_turn = np.argsort(place, kind="stable")
+        by_turn = sorted_by(place)
         ends = np.cumsum(np.bincount(self.region, minlength=n_regions))[:-1]
         return np.split(by_turn, ends)
 

@@ -38,7 +38,7 @@ from calibrant.calibrators.anchored.pilot_rows import Guess, RegionUnits
 from calibrant.calibrators.anchored.unit_rows import UnitRows, rounded_counts
 from calibrant.calibrators.regions.binned_rows import Binned
 from calibrant.cells.knots import Knots
-from calibrant.cells.units import Counting
+from calibrant.cells.units import Counting, sorted_by
 from calibrant.limits.bet_walk import FEW_STEPS
 from calibrant.limits.goal_bets import BetUnits, unit_limits
 from calibrant.limits.interval import Interval
@@ -201,11 +201,16 @@ class CurveUnits:
         spread = evidence.spreads[number] * guess.weight**2
         samples = []
         for b, every in enumerate(entries):
-            of = every[self.half[self.units.unit[every]] == number]
+            of = every[self._half_of_entry[every] == number]
             weight = self.units.weight[of]
             typical = guess.weight[b]
             samples.append(BetUnits(values[of], low[b], high[b], spread[b], weight, typical))
         return Interval(*unit_limits(samples, tail, FEW_STEPS))
+
+    @cached_property
+    def _half_of_entry(self) -> CodeArray:
+        """The half of the unit of each entry."""
+        return self.half[self.units.unit].astype(np.uint8)
 
     def _gaps(self, tail: float) -> FloatArray:
         """The largest distance between the share of rows at knots up to each one and that of the
@@ -281,7 +286,12 @@ def _in_order(rows: MemoryRows) -> MemoryRows:
     """Rows of groups in an order that does not depend on how they came."""
     if rows.groups is None:
         return rows
-    weights = rows.codes if rows.weights is None else rows.weights
-    segment = rows.codes if rows.segment is None else rows.segment
-    order = np.lexsort((weights, rows.codes, rows.scores, segment, rows.groups.codes))
+    if rows.weights is None and rows.segment is None:
+        # rows that agree in group, label and score are interchangeable
+        owner = 2 * rows.groups.codes.astype(np.int64) + rows.codes
+        order = sorted_by(owner, np.argsort(rows.scores))
+    else:
+        weights = rows.codes if rows.weights is None else rows.weights
+        segment = rows.codes if rows.segment is None else rows.segment
+        order = np.lexsort((weights, rows.codes, rows.scores, segment, rows.groups.codes))
     return replace(rows.take(order), keys=None)
