@@ -16,7 +16,7 @@ import numpy as np
 from timing import render
 
 from calibrant.calibrators.anchored.half_curves import HalfCurves, RowsAtKnots, _plain_rows
-from calibrant.calibrators.anchored.pilot_rows import LabelledPilot
+from calibrant.calibrators.anchored.pilot_rows import MOST_PILOT, LabelledPilot
 from calibrant.calibrators.regions.binned_rows import split_size
 from calibrant.cells.knots import Knots
 from calibrant.cells.score_partition import ScorePartition
@@ -62,8 +62,9 @@ def main() -> None:
     rng = np.random.default_rng(0)
     n_regions = max(2, round(n_rows ** (1.0 / 3.0) / 2.0))
     n_pilot = split_size(n_rows, n_regions)
-    scores = rng.uniform(size=n_pilot).astype(np.float32)
-    rows = read_rows(scores, (rng.uniform(size=n_pilot) < rate(scores)).astype(np.uint8))
+    scores = np.sort(rng.uniform(size=n_pilot).astype(np.float32))  # a GPU sorts them
+    y = (rng.uniform(size=n_pilot) < rate(scores)).astype(np.uint8)
+    rows = read_rows(scores, y).thinned(MOST_PILOT)
     regions = ScorePartition.from_tied_scores(scores, n_regions, aside=n_pilot).as_bins()
     pilot = LabelledPilot.of(rows, regions)
     firsts = pilot.first_curves()
