@@ -60,7 +60,7 @@ def wrapper_figures(folder: Path) -> dict[str, str]:
         "wrapper_widest": f"{ratio.max():.1f}",
         "wrapper_fresh_sets": f"{fresh.set.nunique()}",
         "wrapper_fresh": (
-            f"{fresh[LOSS].median():+.2f}% in log loss, {fresh.AUC.median():+.4f} in AUC and"
-            f" {fresh[RATIO].median():.2f} in epsilon"
+            f"{fresh[LOSS].median():+.2f}% in log loss and {fresh.AUC.median():+.4f} in AUC,"
+            f" and the median ratio of epsilons is {fresh[RATIO].median():.2f}"
         ),
     }

@@ -215,6 +215,6 @@ def test_scored_data_with_weights_are_refused():
     rows = pd.DataFrame({"p": [0.2, 0.7], "y": [0, 1], "w": [1.0, 2.0]})
     for partition in (None, Partition.fixed_width(2)):
         with pytest.raises(
-            CalibrantError, match="importance_weight must be None: every row counts once"
+            CalibrantError, match="importance_weight must be None: this method counts every row"
         ):
             OnlineCalibrator(partition).fit(scored(rows, score="p", label="y", weight="w"))

@@ -169,7 +169,7 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         self
         """
         self._check_parameters()
-        check_no_weights(scores, "every row counts once")
+        check_no_weights(scores, "this method counts every row exactly once")
         stated = Stated(
             score_range=score_range,
             target_prior=target_prior,

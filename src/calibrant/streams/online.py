@@ -207,7 +207,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
     ) -> Self:
         """Add a batch to a stream that has begun, or to a new one."""
         self._check_parameters()
-        check_no_weights(scores, "every row counts once")
+        check_no_weights(scores, "this method counts every row exactly once")
         stream = begun or Stream(self, self.partition)
         stream.check_unchanged(self)
         named = (self.classes_, self._known().positive) if begun else (classes, self.pos_label)
@@ -272,7 +272,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
             ):
                 classes = _DEFAULT_CLASSES  # only zeros, or only ones, means labels 0 and 1
         if stream.partition is None:
-            reason = "unless you give a partition, bin edges are chosen from the scores alone"
+            reason = "without a partition, bin edges are chosen from the scores alone"
             refuse(scores, reason, "segment", advice="give a partition")
         if stream.partition is None and segments is not None:
             rule = "be None while bin edges are chosen from scores in the stream"

@@ -255,7 +255,8 @@ def sweep_bins(
     >>> sweep_bins(rng.uniform(size=10_000) < scores**2, scores)
     14
     """
-    refuse(y, "the rule counts rows", "weight", advice="give ece the number of bins")
+    reason = "the rule is based on unweighted row counts"
+    refuse(y, reason, "weight", advice="give ece the number of bins")
     return _sweep(read_forecasts(y, scores, pos_label, classes))
 
 
