@@ -32,3 +32,20 @@ def test_columns_are_added_apart() -> None:
     nothing = KeyedSums.of(keys[:0], np.empty((0, 2), dtype=np.int64))
     assert KeyedSums.joined([nothing, found]).sums.tolist() == found.sums.tolist()
     assert KeyedSums.joined([nothing, nothing]).key.size == 0
+
+
+@given(st.lists(st.lists(st.integers(0, 200), min_size=1, max_size=40), min_size=1, max_size=60))
+def test_parts_that_arrive_one_by_one_stay_few(lists) -> None:
+    """Their sums are those of all, and each has more keys than all after it."""
+    arrived: list[KeyedSums] = []
+    kept: tuple[KeyedSums, ...] = ()
+    for keys in lists:
+        part = KeyedSums.of(np.array(keys), np.ones(len(keys), dtype=np.int64))
+        arrived.append(part)
+        kept = KeyedSums.compacted((*kept, part))
+        sizes = [one.key.size for one in kept]
+        assert all(sizes[place] > sum(sizes[place + 1 :]) for place in range(len(sizes)))
+    whole = KeyedSums.joined(arrived)
+    found = KeyedSums.joined(kept)
+    assert found.key.tolist() == whole.key.tolist()
+    assert found.sums.tolist() == whole.sums.tolist()

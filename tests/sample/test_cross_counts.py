@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 
 from calibrant import scored
+from calibrant.cells.keyed_sums import KeyedSums
 from calibrant.cells.score_kinds import N_KINDS, kinds_of
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.sample.cross_counts import CountCross, TakeDrawn
+from calibrant.sample.cross_counts import CountCross, CrossCounts, TakeDrawn, joined_sums
 from calibrant.sample.cross_key import CrossKey, PlaceDraw, score_sums, whole_scores
 from calibrant.sample.reader import rows_of
 from calibrant.sample.rows import Rows
@@ -143,3 +144,20 @@ def test_too_many_combinations_are_refused_with_their_number():
         CrossKey(levels)
     assert error.value.parameter == "attributes"
     assert NAMES[0] not in str(error.value)
+
+
+def test_more_groups_than_fit_are_refused_while_batches_are_added(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def one(first: int) -> CrossCounts:
+        keys = np.arange(first, first + 40)
+        return CrossCounts({1: (KeyedSums.of(keys, np.ones((40, 4), dtype=np.int64)),)})
+
+    monkeypatch.setattr("calibrant.sample.cross_counts.MOST_GROUPS", 100)
+    total = one(0) + one(0) + one(40)
+    assert joined_sums(total.parts[1]).key.size == 80
+    total += one(80)
+    with pytest.raises(InvalidValueError, match="at most 100 groups with the kinds of scores"):
+        joined_sums(total.parts[1])
+    with pytest.raises(InvalidValueError, match="at most 100 groups with the kinds of scores"):
+        total += one(120)

@@ -48,6 +48,21 @@ class KeyedSums(NamedTuple):
         return cls._in_order(key, sums, np.argsort(key, kind="stable"))
 
     @classmethod
+    def compacted(cls, parts: Sequence["KeyedSums"]) -> tuple["KeyedSums", ...]:
+        """Merge a part and all after it if those after it have as many keys together.
+
+        For parts that arrive one by one. A long part is not sorted again for every short one, and
+        all parts together have less than twice as many keys as the first.
+        """
+        first = len(parts) - 1
+        n_after = 0
+        for place in reversed(range(len(parts))):
+            if parts[place].key.size <= n_after:
+                first = place
+            n_after += parts[place].key.size
+        return (*parts[:first], cls.joined(parts[first:]))
+
+    @classmethod
     def _in_order(cls, key: NDArray[Any], values: IntArray, order: IndexArray) -> "KeyedSums":
         if not order.size:
             return cls(key, values)

@@ -27,8 +27,6 @@ MOST_GROUPS = 10_000_000
 """The largest number of groups brought into memory, per label."""
 CROSS_SUMS = ("n", "high", "low", "variance")
 """The sums in each group: rows, steps of scores, steps of s (1 - s)."""
-_MOST_ENTRIES = 4_000_000  # in batches that have not been added up yet
-_MOST_PARTS = 64
 _MOST_LABELS = 20
 
 
@@ -37,7 +35,8 @@ class CrossCounts:
     """The groups for every label, from some batches.
 
     A group is rows with equal attributes, kind of score and half; its key is that of
-    `calibrant.sample.cross_key`, and its sums are `CROSS_SUMS`.
+    `calibrant.sample.cross_key`, and its sums are `CROSS_SUMS`. The parts of a label are merged by
+    `KeyedSums.compacted`.
     """
 
     parts: Mapping[Hashable, tuple[KeyedSums, ...]] = field(default_factory=dict)
@@ -48,10 +47,8 @@ class CrossCounts:
         for label, parts in other.parts.items():
             if label not in found and len(found) > _MOST_LABELS:
                 continue  # too many labels, which raises an error later
-            found[label] = (*found.get(label, ()), *parts)
-            n_entries = sum(part.key.size for part in found[label])
-            if n_entries > _MOST_ENTRIES or len(found[label]) > _MOST_PARTS:
-                found[label] = (joined_sums(found[label]),)
+            found[label] = KeyedSums.compacted((*found.get(label, ()), *parts))
+            check_n_groups(max(part.key.size for part in found[label]))
         return CrossCounts(found, self.faults + other.faults)
 
 

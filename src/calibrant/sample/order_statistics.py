@@ -67,8 +67,7 @@ Runs = Mapping[Hashable, tuple[Run, ...]]
 class BitCounts:
     """For each segment and run, the rows in each cell, or the values and their counts.
 
-    Counts with little overlap are kept side by side and merged once as many have arrived as there
-    are, so that a long list is not sorted again for every batch.
+    The pieces are those of some batches, merged by `KeyedSums.compacted`.
     """
 
     pieces: Mapping[tuple[Any, int], tuple[KeyedSums, ...]] = field(default_factory=dict)
@@ -97,22 +96,13 @@ class BitCounts:
     def __add__(self, other: "BitCounts") -> "BitCounts":
         pieces = dict(self.pieces)
         for key, more in other.pieces.items():
-            pieces[key] = _compact((*pieces.get(key, ()), *more))
+            pieces[key] = KeyedSums.compacted((*pieces.get(key, ()), *more))
         return BitCounts(pieces, self.faults + other.faults)
 
     @property
     def counts(self) -> dict[tuple[Any, int], KeyedSums]:
         """The rows in each nonempty cell, in increasing order of cells."""
         return {key: KeyedSums.joined(pieces) for key, pieces in self.pieces.items()}
-
-
-def _compact(pieces: tuple[KeyedSums, ...]) -> tuple[KeyedSums, ...]:
-    """Merge the last pieces as long as together they are at least as long as the one before them."""
-    done = list(pieces)
-    tail = [done.pop()]
-    while done and sum(piece.key.size for piece in tail) >= done[-1].key.size:
-        tail.append(done.pop())
-    return (*done, KeyedSums.joined(tail))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

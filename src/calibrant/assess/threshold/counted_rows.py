@@ -3,6 +3,7 @@
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -112,19 +113,41 @@ class GroupedRows:
         return Tally(*table.totals(n_sets), groups=table)
 
 
+@dataclass(frozen=True, eq=False)
 class CountedRows:
-    """Rows of one segment between increasing thresholds, and the confusion counts at each
-    threshold.
+    """Rows of one segment, counted between increasing thresholds.
+
+    Attributes
+    ----------
+    cuts : float array of shape (n_cuts,)
+        The thresholds.
+    tally : Tally
+        The rows below the first threshold, between two of them, and from the last one on.
+    rows : GroupedRows or None
+        The rows themselves, if they have groups.
     """
 
-    def __init__(self, cuts: FloatArray, counts: Any, positives: Any) -> None:
-        self.cuts = cuts
-        self.n = int(counts.sum())
-        self.n1 = int(positives.sum())
-        missed = np.cumsum(positives)[:-1]
-        rejected = np.cumsum(counts)[:-1] - missed
-        self.seen = Confusion(self.n1 - missed, self.n - self.n1 - rejected, missed, rejected)
-        self.rows: GroupedRows | None = None
+    cuts: FloatArray
+    tally: Tally
+    rows: GroupedRows | None = None
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return int(self.tally.counts.sum())
+
+    @property
+    def n_positive(self) -> int:
+        """The number of positive rows."""
+        return int(self.tally.positives.sum())
+
+    @cached_property
+    def seen(self) -> Confusion[IntArray]:
+        """The rows by decision and label, at each threshold."""
+        missed = np.cumsum(self.tally.positives)[:-1]
+        rejected = np.cumsum(self.tally.counts)[:-1] - missed
+        n_negative = self.n - self.n_positive
+        return Confusion(self.n_positive - missed, n_negative - rejected, missed, rejected)
 
     def tested(self, target: str, start: float) -> Ladder:
         """The thresholds from the start on, in the order of the tests."""

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Hashable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -188,7 +189,7 @@ class Search:
         }
         counted = self._count(others, tried)
         if self.grouped and in_memory(others):
-            self._with_groups(counted, drawn, others)
+            counted = self._with_groups(counted, drawn, others)
         cuts: list[Cut] = []
         for name, here in counted.items():
             tested = {}
@@ -218,14 +219,14 @@ class Search:
             for end, edges in zip(ends.tolist(), cuts.values(), strict=True)
         ]
         return {
-            name: CountedRows(edges, tally.counts[here], tally.positives[here])
+            name: CountedRows(edges, tally.part(here))
             for (name, edges), here in zip(cuts.items(), places, strict=True)
         }
 
     def _with_groups(
         self, counted: Mapping[Hashable, CountedRows], drawn: MemoryRows, others: MemoryRows
-    ) -> None:
-        """Let whole groups be tested.
+    ) -> dict[Hashable, CountedRows]:
+        """The counts with their groups, which are tested whole.
 
         The sizes of the counted groups do not bound the size of a new one.
         """
@@ -239,12 +240,15 @@ class Search:
             np.maximum(sizes - self.max_group_size, 0).sum() / max(sizes.sum(), 1)
         )
         block = block_of(others.groups.keys, self.data.block_source(self.seed))
+        found = dict(counted)
         for name, (scores, codes) in rows_by_segment(others, self.names).items():
             groups = others.groups
             if others.segment is not None:
                 groups = groups.take(others.segment == others.segment_names.index(name))
             units = RowUnits(groups.codes, block.size, np.ones(scores.size))
-            counted[name].rows = GroupedRows(scores, codes, units, block, counting)
+            rows = GroupedRows(scores, codes, units, block, counting)
+            found[name] = replace(counted[name], rows=rows)
+        return found
 
     def _decided(
         self,
@@ -365,7 +369,7 @@ class Search:
 
     def _at_rank(self, name: Any, counted: CountedRows, target: str, level: float) -> Cut:
         right, _ = counted.seen.shares[target]
-        of_class = counted.n1 if target == "recall" else counted.n - counted.n1
+        of_class = counted.n_positive if target == "recall" else counted.n - counted.n_positive
         allowed = misses_allowed(of_class, level, self.alpha)
         fit = np.flatnonzero(of_class - right <= allowed - 1)
         if allowed and fit.size:
