@@ -263,7 +263,7 @@ def count_knots(
     if compiled is None or not cuts.shape[0]:
         return None
     grid = build(cuts, scores)
-    if not compiled.fits(grid, cuts.shape[0] + 1):
+    if not compiled.fits(grid, cuts.shape[0] + 1, compiled.KNOT_DEPTH):
         return None
 
     def of_part(part: slice) -> IntArray:
