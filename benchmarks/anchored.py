@@ -23,7 +23,6 @@ ONE_ROW_CALLS = 200
 
 def time_fits(scores: np.ndarray, y: np.ndarray) -> None:
     """Print how long fits of these rows take, over an isotonic fit."""
-
     rows = kernels.NUMBA_ROWS
     draws = bet_walk.NUMBA_DRAWS
 

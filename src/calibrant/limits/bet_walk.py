@@ -164,7 +164,7 @@ def lower_limits(
     `steps` is the number of candidates per standard error. `implementation` forces "numpy" or
     "numba". Without draws, the limit is the lower end of the range.
     """
-    n_draws = int(bets.moments[0].sum()) + np.count_nonzero(bets.weights)
+    n_draws = int(bets.moments[0].sum()) + int(np.count_nonzero(bets.weights))
     n_draws //= 2  # each sample occurs twice, once per limit
     if uses_numba(n_draws, NUMBA_DRAWS, implementation):
         return _Walk.of(bets, tail, steps, compiled=True).compiled_limits()
