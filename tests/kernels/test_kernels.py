@@ -383,7 +383,7 @@ def test_counts_at_knots_are_those_of_numpy(shape: str) -> None:
     scores = SHAPES[shape](generator, n_rows)
     inner = np.concatenate([np.quantile(scores[:500], np.linspace(0.0, 1.0, 60)), scores[:20]])
     regions = ScorePartition(np.unique(np.quantile(scores[:500], [0.2, 0.4, 0.7])) + 0.0)
-    knots = Knots.between(regions, [inner.astype(np.float64)])
+    knots = Knots.between(regions, [doubled(doubled(inner.astype(np.float64)))])
     source = RandomSource(2**64 - 5)
     keys = generator.integers(0, 2**64, n_rows, dtype=np.uint64)
     codes = generator.integers(0, 3, n_rows)
@@ -411,7 +411,8 @@ def test_counts_at_knots_are_compiled_and_add_over_threads(monkeypatch: pytest.M
     monkeypatch.setattr(_numba, "count_knots", noted)
     scores = np.random.default_rng(17).random(5_000)
     codes = (scores < 0.3).astype(np.uint8)
-    knots = Knots.between(ScorePartition(np.array([0.5])), [np.linspace(0.0, 1.0, 30)])
+    inner = doubled(doubled(np.linspace(0.0, 1.0, 30)))  # three neighbouring doubles each
+    knots = Knots.between(ScorePartition(np.array([0.5])), [inner])
     hashes = RowHashes(RandomSource(3))
     found = knots.count(scores, codes, hashes, threads=2)
     assert parts == [2_500, 2_500]

@@ -27,6 +27,8 @@ BLOCK = 1024  # rows whose keys are computed together, so that the compiler can 
 LANES = 2
 ONE = np.uint64(1)
 FINITE = (-float(np.finfo(np.float64).max), float(np.finfo(np.float64).max))
+# cuts that may share a key if rows are counted at knots: they are compared one by one
+KNOT_DEPTH = 8
 # rows per call if nothing is copied: enough that the call overhead vanishes, few enough that counts
 # fit in 32 bits
 LARGEST_PIECE = 1 << 20
@@ -193,7 +195,8 @@ def _count_knots(
         for row in range(rows):
             score = block[row]
             cell = np.uint64(first[np.uint64(keys[row])])
-            cell += np.uint64(score >= padded[cell]) + np.uint64(score >= padded[cell + ONE])
+            while score >= padded[cell]:  # rarely: few scores share their key with a cut
+                cell += ONE
             share = (score - table[cell, 1]) * table[cell, 2]
             # the first 53 bits fit in a signed integer, which is faster to convert
             uniform = np.float64(np.int64(hashes[row] >> np.uint64(11))) * 2.0**-53
@@ -204,9 +207,12 @@ def _count_knots(
             totals[np.uint64(keys[row])] += 1
 
 
-def fits(grid: CutKeys | None, names: int) -> bool:
-    """Return whether the compiled kernels can work with this grid and this number of cells."""
-    return grid is not None and grid.depth <= 2 and names < 0xFFFF
+def fits(grid: CutKeys | None, names: int, depth: int = 2) -> bool:
+    """Return whether the compiled kernels can work with this grid and this number of cells.
+
+    At most `depth` cuts may share a key.
+    """
+    return grid is not None and grid.depth <= depth and names < 0xFFFF
 
 
 def _numbers(grid: CutKeys) -> tuple[Any, ...]:
