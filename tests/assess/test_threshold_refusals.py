@@ -76,6 +76,13 @@ def test_an_impossible_target_is_said_to_be_one():
     assert not found.predict(scores).any()
 
 
+def test_a_few_rows_do_not_show_that_more_would_not_help():
+    scores = np.linspace(0.1, 0.9, 5)
+    found = threshold([0, 0, 1, 0, 0], scores, precision=0.5)
+    assert found.labels_needed is None
+    assert found.reason.endswith("too few rows to tell whether more labels would help")
+
+
 def test_too_few_labels_are_told_how_many_would_do():
     rng = np.random.default_rng(0)
     scores = rng.uniform(size=60)

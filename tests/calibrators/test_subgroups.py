@@ -233,9 +233,11 @@ def test_a_warning_of_small_subgroups_has_advice_on_subgroups(fitted):
     _, attributes, scores, _, y = fitted
     few = slice(0, 300)
     read = {name: np.asarray(column)[few] for name, column in attributes.items()}
-    advice = r"subgroup .* holds \d+ rows. Use more rows, fewer attributes or a larger min_share"
+    advice = r"subgroup .* contains \d+ rows. Use more rows, fewer attributes or a larger min_share"
     with pytest.warns(WeakGuaranteeWarning, match=advice):
         SubgroupCalibrator().fit(scores[few], y[few], attributes=read)
+    with pytest.warns(WeakGuaranteeWarning, match="Use more rows; epsilon"):
+        SubgroupCalibrator().fit(scores[:16], y[:16], attributes={"sex": ["f"] * 16})
 
 
 def test_without_attributes_a_warning_says_that_there_are_no_subgroups(fitted):

@@ -48,6 +48,11 @@ def test_subgroups_are_audited_and_decide_the_exit_code(calibrant: Callable, off
     )
     assert found.code == 1
     assert "old = True (predicted" in " ".join(found.out.split())
+    heads = "subgroup direction rows mean score rate off by at least"
+    _, table = " ".join(found.out.split()).split(heads)
+    assert "old = True scores too low" in table
+    assert "old = False scores too high" in table
+    assert "subgroup" not in plain.out
 
 
 def test_the_json_has_findings_and_all_subgroups(calibrant: Callable, off: Path):

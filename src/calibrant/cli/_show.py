@@ -46,7 +46,7 @@ def show(
     if result.explanation:
         paragraph(render(result.explanation, words))
     if not brief:
-        _show_tables(result)
+        show_tables(result)
         assumed = result.assumptions
         if assumed and not is_quiet():
             for line in assumed_lines("Assumed:", [render(text, words) for text in assumed]):
@@ -56,7 +56,8 @@ def show(
         note(render(text, words))
 
 
-def _show_tables(result: Result) -> None:
+def show_tables(result: Result) -> None:
+    """Show the tables of a result that are for people."""
     shown = [one for one in result.tables() if is_shown(one)]
     for one in shown:
         say()

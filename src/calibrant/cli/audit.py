@@ -17,7 +17,7 @@ from calibrant.cli._model import (
 )
 from calibrant.cli._output import print_json, remark, saved, say, warn
 from calibrant.cli._report import check_report, shown_names, write_report
-from calibrant.cli._show import guarantee_json, result_json, show, show_guarantee
+from calibrant.cli._show import guarantee_json, result_json, show, show_guarantee, show_tables
 from calibrant.cli._signature import Declared, words_of
 from calibrant.cli._signs import show_signs, signs_of, texts_of
 from calibrant.cli._target import InputPath
@@ -236,6 +236,8 @@ def _json(found: _Found, model: Any, options: dict[str, Any]) -> dict[str, Any]:
 def _show(found: _Found, model: Any, options: dict[str, Any]) -> None:
     """Show the audit, then what else was requested, and which file was written."""
     show(found.audit)
+    if found.audit.by_attributes is not None:
+        show_tables(found.audit.by_attributes)
     show_signs(found.signs)
     if found.validation is not None:
         say()

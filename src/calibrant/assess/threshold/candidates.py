@@ -187,6 +187,11 @@ def labels_that_would_do(
     return int(math.ceil(needed / digits) * digits)
 
 
+def is_ruled_out(tested: Ladder, place: int, target: float, alpha: float) -> bool:
+    """Whether the rows at one threshold, taken alone, show that the target is missed there."""
+    return bool(binom.cdf(int(tested.k[place]), int(tested.n[place]), target) <= alpha)
+
+
 def misses_allowed(n: int, target: float, alpha: float) -> int:
     """The largest r with P(Bin(n, 1 - target) <= r - 1) <= alpha; 0 if no such r exists.
 

@@ -12,6 +12,7 @@ from calibrant._typing import BoolArray, FloatArray
 from calibrant.assess.threshold.candidates import (
     Ladder,
     confusion_at,
+    is_ruled_out,
     labels_that_would_do,
     misses_allowed,
     rows_needed,
@@ -73,6 +74,12 @@ _SMALLER_CAP = (
 
 Tested = tuple[Ladder, BoolArray]
 """Counts at some thresholds, in the order of the tests, and where the target is proved."""
+
+_ON_MORE_LABELS = {
+    True: "so more labels like these are unlikely to help",
+    False: "but these are too few rows to tell whether more labels would help",
+}
+"""Whether more labels may help, by whether the rows at the best threshold rule the target out."""
 
 
 class Search:
@@ -327,9 +334,8 @@ class Search:
             needed = None
             reason = f"{reason}; more labels may be enough"
         elif needed is None and not self.grouped:
-            reason += (
-                "; no threshold looks good enough, so more labels like these are unlikely to help"
-            )
+            hopeless = is_ruled_out(tested, place, level, self.alpha)
+            reason += f"; no threshold looks good enough, {_ON_MORE_LABELS[hopeless]}"
         return Cut(name, target, level, None, reason, needed, counted=n)
 
     def _too_little(self, tested: Ladder, place: int, level: float) -> Text:

@@ -182,6 +182,8 @@ class SubgroupGuarantee(Guarantee):
     @property
     def advice(self) -> str:
         """What to do about a subgroup with too few rows."""
+        if len(self.regions) == 1:  # all rows
+            return "Use more rows"
         return "Use more rows, fewer attributes or a larger min_share"
 
     @property
