@@ -211,7 +211,9 @@ def test_it_says_what_is_assumed_and_what_no_one_can_know() -> None:
     assert "no method can bound the error of a continuous score at every value" in text
     values = np.tile([0.2, 0.5, 0.8], 2_000)
     bounded = audit(rng.uniform(size=6_000) < values, values)
-    assert "values are that were never observed" in read(Report(bounded).html).text
+    assert (
+        "off the scores are at values that were never observed" in read(Report(bounded).html).text
+    )
 
 
 def test_it_says_how_it_was_computed() -> None:

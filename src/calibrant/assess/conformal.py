@@ -436,7 +436,7 @@ class ConformalSets(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # ty
                 "be the same for both classes where ",
                 Setting("conditional", "marginal"),
             )
-            raise InvalidValueError("oddness", rule, got="others")
+            raise InvalidValueError("oddness", rule, got="other values")
 
 
 def keyed_uniforms(keys: NDArray[Any], seed: int, rows: int) -> FloatArray:

@@ -40,7 +40,7 @@ def check_parts(proof: CurveProof, fitted: FittedCurve, limits: Interval) -> Non
         return
     if parts.shares is None and ((parts.lower != -1.0).any() or (parts.upper != 1.0).any()):
         raise InvalidValueError(
-            "lower and upper", "be -1 and 1 where no rows were left for bets", got="others"
+            "lower and upper", "be -1 and 1 where no rows were left for bets", got="other values"
         )
     counts = np.maximum(proof.tally.counts, 1)
     variation = fitted.curve.variation(proof.partition.as_bins())

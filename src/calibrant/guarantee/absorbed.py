@@ -56,7 +56,7 @@ def region_limits(
     bins = partition.as_bins()
     if tally.absorbed is None or tally.absorbed.n_regions != bins.absorbed_cells.size:
         raise InvalidValueError(
-            "tally", "contain the counts at the edges that the bins absorb", got="others"
+            "tally", "contain the counts at the edges that the bins absorb", got="other values"
         )
     region = bins.count_regions[bins.absorbed_cells]
     between = rows_between(partition, tally)

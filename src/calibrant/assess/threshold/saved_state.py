@@ -130,7 +130,7 @@ def _check_together(cuts: tuple[Cut, ...], n_counted: int) -> None:
     wanted = [(segment, target, level) for segment in segments for target, level in targets.items()]
     if [(cut.segment, cut.target, cut.level) for cut in cuts] != wanted:
         raise InvalidValueError(
-            "cuts", "have one level of each target in each segment, in order", got="others"
+            "cuts", "have one level of each target in each segment, in order", got="other values"
         )
     if None in segments and len(segments) > 1:
         raise InvalidValueError(
