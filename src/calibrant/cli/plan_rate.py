@@ -27,7 +27,7 @@ _PLAN = Declared("assess.rates.label_counts", "plan_rate")
 @_PLAN.option("n_items", "Number of items. Default: a very large number.", metavar="N")
 @_PLAN.option(
     "n_labels",
-    "With --at-least or --at-most: say how many of this many labels may fail.",
+    "With --at-least or --at-most: a number of labels, to see how many of them may fail.",
     metavar="N",
 )
 @_PLAN.option(
