@@ -268,8 +268,8 @@ def _audit(data: Any, rows: Any, labels: dict[str, Any], options: dict[str, Any]
             **labels,
         )
     except InvalidValueError as error:
-        if error.parameter in (None, "score") and "probabilities in [0, 1]" in str(error):
-            error.advice = reach_of(data).advice(CALIBRATE_FIRST)
+        if error.parameter in (None, "score") and not (reach := reach_of(data)).is_probability:
+            error.advice = reach.advice(CALIBRATE_FIRST)
         raise
 
 

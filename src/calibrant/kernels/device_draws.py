@@ -20,7 +20,7 @@ from calibrant.kernels.libraries import (
     to_host,
 )
 
-__all__ = ["drawn", "hashes", "in_order", "order_statistics", "smallest_drawn", "sums_of_rows"]
+__all__ = ["drawn", "hashes", "ascending", "order_statistics", "smallest_drawn", "sums_of_rows"]
 
 _DIGIT = 16
 _BASE = 1 << _DIGIT
@@ -150,11 +150,11 @@ def smallest_drawn(scores: DeviceArray, key: int, limit: int, most: int) -> tupl
     with device.working_on(scores):
         # with the first bit flipped, signed integers sort like unsigned ones
         turned = hashes(index, key) ^ _signed(1 << 63)
-        largest = in_order(turned)[min(most, index.shape[0]) - 1]
+        largest = ascending(turned)[min(most, index.shape[0]) - 1]
         return index[turned <= largest], (int(largest) ^ _signed(1 << 63)) % 2**64 + 1
 
 
-def in_order(values: DeviceArray) -> DeviceArray:
+def ascending(values: DeviceArray) -> DeviceArray:
     """The values, sorted."""
     ordered = library_of(values).sort(values)
     return ordered if library_name(values) == "cupy" else ordered[0]

@@ -101,7 +101,7 @@ class DeviceData(Rows):
         """The rows at these positions, sorted: a GPU sorts them much faster than the host would."""
         scores = self._source[self.columns.score]
         with device.working_on(scores):
-            ordered = libraries.to_host(device_draws.in_order(scores[index]))
+            ordered = libraries.to_host(device_draws.ascending(scores[index]))
         sizes = Sizes({None: self._rows})
         return Taken(self._rows, ((Place(0, 0), BatchRows(ordered)),), sizes, fixed=True)
 
