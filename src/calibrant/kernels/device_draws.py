@@ -20,7 +20,7 @@ from calibrant.kernels.libraries import (
     to_host,
 )
 
-__all__ = ["drawn", "hashes", "ascending", "order_statistics", "smallest_drawn", "sums_of_rows"]
+__all__ = ["ascending", "drawn", "hashes", "order_statistics", "smallest_drawn", "sums_of_rows"]
 
 _DIGIT = 16
 _BASE = 1 << _DIGIT
