@@ -27,6 +27,7 @@ COMMANDS = {
     "rate": ("rows.parquet", *COLUMNS, "--at-least", "0.2"),
     "decide": ("model.json", "rows.parquet", "--cost-false-alarm", "1", "--cost-miss", "7.5"),
     "plan": ("--epsilon", "0.1", "--bins", "4"),
+    "plan-rate": ("--at-least", "0.9", "--items", "2000", "--expected-rate", "0.95"),
     "watch": ("labels.jsonl", "--model", "model.json", "--store", "watch.db", "--once"),
 }
 NO_ANSWER = {"apply", "export", "completion", "verify", "demo"}
@@ -92,7 +93,9 @@ def test_each_report_names_inputs_options_and_the_command(
     assert "<b>north" not in (folder / f"{name}.html").read_text("utf-8")
     if name != "plan":
         assert [node for node in root.all("a") if "download" in node.attributes]
-        assert root.all("svg", "chart") or root.all("svg", "forest") or name in ("check",)
+        assert (
+            root.all("svg", "chart") or root.all("svg", "forest") or name in ("check", "plan-rate")
+        )
 
 
 @pytest.mark.broad

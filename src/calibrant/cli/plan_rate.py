@@ -5,7 +5,8 @@ from typing import Any
 import click
 
 from calibrant.cli import _options as option
-from calibrant.cli._output import print_json
+from calibrant.cli._output import print_json, saved
+from calibrant.cli._report import check_report, write_report
 from calibrant.cli._show import result_json, show
 from calibrant.cli._signature import Declared
 
@@ -48,6 +49,8 @@ _PLAN = Declared("assess.rates.label_counts", "plan_rate")
     "With --at-least or --at-most: the probability that the labels show it.",
     metavar="P",
 )
+@option.output("Write a report: a single HTML file that needs nothing else.")
+@option.overwrite
 @option.common
 @click.pass_context
 def command(ctx: click.Context, /, as_json: bool, **options: Any) -> None:
@@ -59,7 +62,7 @@ def command(ctx: click.Context, /, as_json: bool, **options: Any) -> None:
 
     Examples
     --------
-    calibrant plan-rate --at-least 0.95 --items 5000
+    calibrant plan-rate --at-least 0.95 --items 5000 -o plan.html
     calibrant plan-rate --at-least 0.9 --items 5000 --expected-rate 0.94
     calibrant plan-rate --at-most 0.1 --items 5000 --labels 100
     calibrant plan-rate --width 0.05 --expected-rate 0.92 --sensitivity 0.97 --specificity 0.85
@@ -68,8 +71,14 @@ def command(ctx: click.Context, /, as_json: bool, **options: Any) -> None:
         raise click.UsageError("give one of --at-least, --at-most and --width", ctx)
     from calibrant import plan_rate
 
+    check_report(options)
     found = plan_rate(**_PLAN.arguments(options))
+    output = options["output"]
+    if output is not None:
+        write_report(output, found, {}, overwrite=options["overwrite"])
     if as_json:
-        print_json({"command": "plan-rate", **result_json(found)})
+        print_json({"command": "plan-rate", **result_json(found), "report": output})
         return
     show(found, always=True)
+    if output is not None:
+        saved(output)
