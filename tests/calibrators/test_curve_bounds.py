@@ -10,10 +10,10 @@ from scipy import stats
 
 from calibrant import AnchoredCalibrator
 from calibrant.calibrators.anchored import half_curves
-from calibrant.calibrators.anchored.curve_bounds import CurveBounds, CurveEvidence
+from calibrant.calibrators.anchored.curve_bounds import CurveBounds, CurveEvidence, Mix
 from calibrant.calibrators.anchored.half_curves import HalfCurves, RowsAtKnots
 from calibrant.calibrators.anchored.pilot_rows import Guess, RegionUnits
-from calibrant.calibrators.anchored.plain_rows import Budget, PlainRows
+from calibrant.calibrators.anchored.plain_rows import Budget, PlainRows, lower_averages
 from calibrant.calibrators.regions import binned_rows
 from calibrant.calibrators.regions.binned_rows import cut_and_count
 from calibrant.cells.knots import Knots
@@ -31,11 +31,13 @@ def test_the_budget_is_shared_as_it_is_said():
     found = Budget.of(0.08, shares, 40)
     of_labels = 1.0 - np.prod(1.0 - 2.0 * found.of_labels)
     of_curves = 4.0 * found.of_curves.sum()
+    of_first = 2.0 * found.of_first.sum()
     of_steps = 2.0 * 40 * found.of_steps
-    assert of_steps == pytest.approx(0.02 * 0.08)
+    assert of_steps == pytest.approx(0.01 * 0.08)
+    assert of_first == pytest.approx(0.01 * 0.08)
     assert of_curves == pytest.approx(0.05 * 0.98 * 0.08)
     assert of_labels == pytest.approx(0.95 * 0.98 * 0.08)
-    assert of_labels + of_curves + of_steps == pytest.approx(0.08)
+    assert of_labels + of_curves + of_first + of_steps == pytest.approx(0.08)
     np.testing.assert_allclose(found.of_rates, found.of_labels + 2.0 * found.of_curves)
 
 
@@ -79,6 +81,20 @@ def evidence(rng, rate, n_rows, *, exact=False):
     return CurveEvidence(rows, first, halves, fitted_to), share, true_rate
 
 
+WEIGHTS = [
+    (np.array(of_first), np.array(of_mean))
+    for of_first in ([0.0, 0.0], [0.8, 0.3], [-0.5, 2.0])
+    for of_mean in ([0.0, 0.2], [1.5, 0.7])
+]
+
+
+def mixed(found, mix):
+    """The mix of the first and the mean curve, shifted to the middle of all probabilities."""
+    region = found.knots.region
+    curve = mix.of_first[region] * found.first + mix.of_mean[region] * found.mean_curve
+    return curve - curve.mean() + 0.5
+
+
 def truth(values, share):
     """The true mean of a function of the knots in each region."""
     starts = KNOTS.starts[:-1]
@@ -89,8 +105,8 @@ def truth(values, share):
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("name", RATES)
 def test_every_curve_has_its_true_error_within_limits(name, exact):
-    """Three curves at once: the mean of both, one that was moved to the observed rates, and a rough
-    one.
+    """Many curves at once: the mean of both, one that was moved to the observed rates, a rough one,
+    and mixes that were chosen for their errors.
     """
     draws = 60
     alpha = 0.3
@@ -101,9 +117,13 @@ def test_every_curve_has_its_true_error_within_limits(name, exact):
         bounds = CurveBounds.of(found, alpha, np.array([0.4, 0.6]))
         moved = bounds.shifted(found.mean_curve)
         rough = np.clip(found.mean_curve + 0.05 * (-1.0) ** np.arange(KNOTS.n_knots), 0.0, 1.0)
+        curves = [(curve, None) for curve in (found.mean_curve, moved, rough)]
+        curves += [(found.mean_curve, Mix(*weights)) for weights in WEIGHTS]
+        curves += [(mixed(found, Mix(*weights)), Mix(*weights)) for weights in WEIGHTS]
+        curves.append(HalfCurves("any", found).moved(bounds))
         broken = False
-        for curve in (found.mean_curve, moved, rough):
-            errors = bounds.errors(curve)
+        for curve, mix in curves:
+            errors = bounds.errors(curve, mix)
             rates = bounds.rates(curve, errors)
             error = truth(rate - curve, share)
             broken |= bool(((error < errors.lower) | (error > errors.upper)).any())
@@ -166,70 +186,66 @@ def test_half_k_has_no_part_in_its_own_curve(monkeypatch):
     assert kept == [halves[1] + n_pilot, halves[0] + n_pilot]
 
 
-FIRST = 0.1 + 0.8 * KNOTS.score
-COUNTS = np.tile([30, 20], (KNOTS.n_knots, 1))
-SHAPES = {
-    "steeper": 0.05 + 0.9 * KNOTS.score,
-    "bent": KNOTS.score**2 * 0.8 + 0.1,
-    "steps": 0.2 + 0.3 * np.floor(3.0 * KNOTS.score) / 3.0 + 0.2 * KNOTS.score,
-    "falling": 0.9 - 0.8 * KNOTS.score**2,
-}
+def test_a_mix_narrows_the_limits_of_the_curve_that_it_makes():
+    """With the first curve's own shape, only the noise of labels is left."""
+    found, _, _ = evidence(np.random.default_rng(3), RATES["smooth"], 2_000)
+    bounds = CurveBounds.of(found, 0.1, np.array([0.5, 0.5]))
+    labels = bounds.proved.labels.upper - bounds.proved.labels.lower
+    curves = bounds.proved.curves.upper - bounds.proved.curves.lower
+    for share in (0.0, 0.3, 1.0):
+        of_mean = np.full(2, share)
+        curve = found.first + share * (found.mean_curve - found.first)
+        errors = bounds.errors(curve, Mix(1.0 - of_mean, of_mean))
+        width = errors.upper - errors.lower
+        np.testing.assert_allclose(width, labels + share * curves, atol=1e-9)
 
 
-def spread_in_regions(values):
-    """The standard deviation of a function of the knots in each region."""
-    return np.array([np.std(values[KNOTS.region == region]) for region in range(2)])
+def test_steeper_or_flatter_than_the_first_curve_costs_what_is_unknown_of_its_average():
+    found, _, _ = evidence(np.random.default_rng(4), RATES["smooth"], 2_000)
+    bounds = CurveBounds.of(found, 0.1, np.array([0.5, 0.5]))
+    labels = bounds.proved.labels.upper - bounds.proved.labels.lower
+    first = bounds.terms[1]
+    for slope in (0.4, 1.1):
+        curve = slope * found.first
+        errors = bounds.errors(curve, Mix(np.full(2, slope), np.zeros(2)))
+        unknown = abs(1.0 - slope) * (first.upper - first.lower)
+        np.testing.assert_allclose(errors.upper - errors.lower, labels + unknown, atol=1e-9)
 
 
-def expected_loss(rates, values):
-    return -float((50.0 * (rates * np.log(values) + (1.0 - rates) * np.log1p(-values))).sum())
+@pytest.mark.parametrize("label", [0, 1])
+def test_labels_of_one_class_do_not_rule_out_that_the_other_is_absent(label):
+    """The average prediction is known better than up to the ends of the region, all the same."""
+    region = 1 - label
+    found, _, _ = evidence(np.random.default_rng(5), lambda s: (s > 0.4 - 0.2 * label) * 1.0, 3_000)
+    bounds = CurveBounds.of(found, 0.1, np.array([0.5, 0.5]))
+    curve = found.mean_curve
+    errors = bounds.errors(curve)
+    average = found.averages(curve)[1 - region]
+    low, high = (ends[1 - region] for ends in found.ends(curve))
+    if label:
+        assert 1.0 - average <= errors.upper[1] < 1.0 - low
+    else:
+        assert -high < errors.lower[0] <= -average
 
 
-@pytest.mark.parametrize("name", SHAPES)
-def test_a_shape_is_drawn_to_the_first_one_as_far_as_the_log_loss_allows(name):
-    curve = SHAPES[name]
-    found = half_curves.near_first(KNOTS, FIRST, curve, COUNTS)
-    before = spread_in_regions(curve - FIRST)
-    after = spread_in_regions(found - FIRST)
-    assert (after < before).all()
-    cost = expected_loss(curve, found) - expected_loss(curve, curve)
-    allowed = 0.0002 * expected_loss(curve, curve) + 0.03
-    assert 0.7 * allowed < cost < 1.2 * allowed  # rows that knots count for are not in it
-    steps = np.diff(curve)
-    moves = np.abs(steps) > 1e-9
-    assert (np.diff(found)[moves] / steps[moves] > 0.19).all()  # the least slope is a fifth
-
-
-def test_many_rows_leave_a_curve_about_its_own_shape():
-    curve = SHAPES["bent"]
-    found = [half_curves.near_first(KNOTS, FIRST, curve, COUNTS * rows) for rows in (1, 10**6)]
-    far = [np.abs(values - curve).max() for values in found]
-    assert 0.0 < far[1] < 0.9 * far[0] < 0.02
-
-
-def test_a_constant_added_to_the_first_curve_changes_nothing():
-    found = half_curves.near_first(KNOTS, FIRST, FIRST + 0.05, COUNTS)
-    np.testing.assert_allclose(found, FIRST + 0.05, rtol=0.0, atol=1e-15)
-
-
-def test_shapes_of_exchanged_labels_are_mirrored():
-    curve = SHAPES["bent"]
-    found = half_curves.near_first(KNOTS, FIRST, curve, COUNTS)
-    other = half_curves.near_first(KNOTS, 1.0 - FIRST, 1.0 - curve, COUNTS)
-    np.testing.assert_allclose(other, 1.0 - found, rtol=0.0, atol=1e-12)
-
-
-@pytest.mark.parametrize("curve", [0.5 + 0.3 * np.sin(9.0 * KNOTS.score), 0.2 + 0.1 * KNOTS.score])
-def test_a_curve_that_rises_and_falls_or_hardly_moves_keeps_its_shape(curve):
-    assert half_curves.near_first(KNOTS, FIRST, curve, COUNTS) is curve
-
-
-def test_a_shape_never_comes_nearer_to_0_and_1_than_half_way():
-    curve = np.linspace(1e-5, 0.02, KNOTS.n_knots)
-    found = half_curves.near_first(KNOTS, FIRST, curve, COUNTS)
-    assert (found >= curve / 2.0).all()
-    other = half_curves.near_first(KNOTS, FIRST, 1.0 - curve[::-1], COUNTS)
-    assert (1.0 - other >= curve[::-1] / 2.0 * (1.0 - 1e-9)).all()
+def test_averages_of_the_first_curve_miss_as_rarely_as_they_say():
+    """With a good guess at the variance and a bad one, and a rare value far from all others."""
+    rng = np.random.default_rng(9)
+    values = np.array([0.1, 0.2, 0.4, 0.05, 0.06, 0.9])
+    shares = [np.array([0.3, 0.3, 0.4]), np.array([0.5, 0.49, 0.01])]
+    starts = np.array([0, 3])
+    truth = [float(shares[0] @ values[:3]), float(shares[1] @ values[3:])]
+    tail = np.array([0.1, 0.2])
+    draws = 2_000
+    for variance in (np.array([0.015, 0.007]), np.array([1e-6, 1e-6]), np.array([0.3, 0.3])):
+        missed = np.zeros(2, dtype=int)
+        for _ in range(draws):
+            counts = np.concatenate([rng.multinomial(150, share) for share in shares])
+            missed += lower_averages(values, counts, starts, variance, tail) > truth
+        for count, level in zip(missed.tolist(), tail.tolist(), strict=True):
+            assert stats.binomtest(count, draws, level, alternative="greater").pvalue > LEVEL
+    found = lower_averages(values, counts * 100, starts, np.array([0.015, 0.007]), tail)
+    assert (found > np.array(truth) - 0.01).all()
 
 
 def test_the_curve_does_not_depend_on_the_confidence_level():

@@ -141,13 +141,14 @@ def test_all_that_units_may_miss_adds_up_to_alpha(monkeypatch):
     monkeypatch.setattr(units, "_lower_share", noted_share)
     scores, y, group = grouped(np.random.default_rng(10), 300)
     model = AnchoredCalibrator(n_bins=3).fit(scores, y, groups=group)
-    labels, first, second = tails
+    labels, first, _, of_g0 = tails
     n_knots, of_step = of_steps[0]
     n_steps = n_knots - model.partition_.n_regions
-    spent = 2.0 * (labels.sum() + first.sum() + second.sum()) + len(of_steps) * n_steps * of_step
+    spent = 2.0 * sum(tail.sum() for tail in tails) + len(of_steps) * n_steps * of_step
     assert spent == pytest.approx(0.1, rel=1e-9)
     assert labels.sum() / first.sum() == pytest.approx(38.0)
-    assert 2.0 * n_steps * of_step == pytest.approx(0.002)
+    assert 2.0 * n_steps * of_step == pytest.approx(0.001)
+    assert 2.0 * of_g0.sum() == pytest.approx(0.001)
 
 
 @pytest.fixture

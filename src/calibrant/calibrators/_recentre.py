@@ -199,7 +199,7 @@ class RisingRegions:
         wide = np.tile(np.where(is_flat, 1.0, width), 2)
         share = np.clip((limits - np.tile(self.low, 2)) / wide, 0.0, 1.0)
         both = (np.tile(left, 2), 1.0 - share), (np.tile(right, 2), share)
-        conditions = _Conditions()
+        conditions = Conditions()
         # upper limits minus the shift are at most epsilon, and lower limits at least - epsilon
         for sign, of_errors in ((-1.0, -self.errors.upper), (1.0, self.errors.lower)):
             shift = [(column, sign * value) for column, value in both]
@@ -216,7 +216,7 @@ class RisingRegions:
         return _Programme(conditions.matrix(epsilon + 1), np.concatenate(conditions.limits), free)
 
 
-class _Conditions:
+class Conditions:
     """Rows of a sparse matrix, with upper bounds on their products with the variables."""
 
     def __init__(self) -> None:

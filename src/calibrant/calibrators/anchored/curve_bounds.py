@@ -22,12 +22,26 @@ steps f(k_{i+1}) - f(k_i) times F_N(i) - F(i), and the number of rows at knots u
 binomial. The union bound combines them. All curves are linear between the same knots, and rows are
 counted at knots (`calibrant.cells.knots`).
 
-If pilot rows suggest that the rate is near 0 or 1 and the first curve is flat, exact binomial
-limits on the rate are narrower than bets. In that case they get the whole share of the region, and
-(D) bounds the average of h' itself.
+*Mixes.* In each region write h' = s g0 + t h + r, with any s, any t >= 0, and a rest r. Let C be
+the mean of (C_1) and (C_2), and G = E[g0 | b], for which there are limits too, because g0 is fixed.
+Then
 
-The error budget: 2% for (D); of the rest, 95% for (A) and 5% for (C), by shares of regions that
-pilot rows chose.
+    E[Y - h' | b] = A - t C + (1 - s - t) G - E[r | b],
+
+and (D) bounds the last term, also for every r at once. The limits on A, C, G and the shares of rows
+hold simultaneously, so this holds for all s and t at once, even if they are chosen after looking at
+all rows. (s = 0 and t = 1 is the identity above.) So h' may have the shape of g0 in part, t < 1,
+wherever that makes epsilon smaller: `calibrant.calibrators.anchored.least_epsilon` chooses.
+
+If pilot rows suggest that the rate is near 0 or 1 and the first curve is flat, exact binomial
+limits on the rate are narrower than bets. In that case they get the shares of (A) and (C) in the
+region, and E[Y - h' | b] = E[Y | b] - t C - (s + t) G - E[r | b], with a limit on C as on (D).
+
+Without positive rows in a region, the lower limit on its rate is taken to be 0, and without
+negative ones the upper limit 1.
+
+The error budget: 1% for (D) and 1% for G; of the rest, 95% for (A) and 5% for (C), by shares of
+regions that pilot rows chose.
 """
 
 from dataclasses import dataclass
@@ -38,6 +52,7 @@ import numpy as np
 
 from calibrant._typing import BoolArray, FloatArray, IntArray
 from calibrant.calibrators.anchored.fitted_curve import ProvedCurve
+from calibrant.calibrators.anchored.least_epsilon import Side
 from calibrant.calibrators.anchored.pieces import Pieces
 from calibrant.calibrators.anchored.pilot_rows import Guess
 from calibrant.cells.knots import Knots
@@ -46,9 +61,13 @@ from calibrant.guarantee.absorbed import absorbed_shares
 from calibrant.limits.interval import Interval
 
 MOVED_SHARE = 0.02
-"""Share of the error budget for (D), the distribution of rows over knots."""
+"""Share of the error budget for (D), the distribution of rows over knots, and for the averages of the
+first curve.
+"""
 CURVE_SHARE = 0.05
 """Share of the rest for (C), the averages of the curves of both halves minus the first one."""
+FIRST_SHARE = 0.5
+"""Share of that which goes to the averages of the first curve."""
 ROUNDING = 1e-12
 """Added to averages, which are sums over knots."""
 PRIOR_ROWS = 2.0
@@ -103,8 +122,11 @@ class CurveLimits:
     Attributes
     ----------
     labels : Interval
-        (A) minus half of (C_1) and (C_2): the rate minus the average of h; in exact regions, limits
-        on the rate.
+        (A): the rate minus the average of the first curve; in exact regions, the rate.
+    curves : Interval
+        Half of (C_1) and (C_2): the average of h minus that of the first curve.
+    first : Interval
+        The average of the first curve.
     gaps : float array of shape (n_knots,)
         The largest distance between the share of rows at knots up to each one and that of the
         population; 0 at the last knot of a region.
@@ -113,8 +135,24 @@ class CurveLimits:
     """
 
     labels: Interval
+    curves: Interval
+    first: Interval
     gaps: FloatArray
     is_exact: BoolArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mix:
+    """A curve that is a constant plus s g0 + t h in each region.
+
+    Attributes
+    ----------
+    of_first, of_mean : float arrays of shape (n_regions,)
+        The coefficients s of the first curve g0 and t of the mean curve h; t is not negative.
+    """
+
+    of_first: FloatArray
+    of_mean: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,31 +256,79 @@ class CurveBounds:
         far = np.add.reduceat(steps, self.evidence.knots.starts[:-1])
         return np.where(far > 0.0, far + ROUNDING, 0.0)
 
-    def errors(self, curve: FloatArray) -> Interval:
-        """Limits on the rate minus the average of a curve, in each region."""
+    @cached_property
+    def terms(self) -> tuple[Interval, Interval]:
+        """Limits on the averages of h - g0 and of g0 in each region.
+
+        In exact regions, (C) has no share of the budget, and gaps bound the first.
+        """
         evidence = self.evidence
         exact = self.proved.is_exact
-        moved = curve - evidence.mean_curve
-        average = np.where(exact, evidence.averages(curve), evidence.averages(moved))
-        off = np.where(exact, self.off(curve), self.off(moved)) + ROUNDING
-        low, high = evidence.ends(curve)
-        lower = np.maximum(self.proved.labels.lower - average - off, -high)
-        upper = np.minimum(self.proved.labels.upper - average + off, 1.0 - low)
-        # labels of one class alone do not rule out that the other class is absent
-        no_positive = evidence.rows.positives == 0
-        no_negative = ~evidence.rows.has_negatives
-        return Interval(
-            np.where(no_positive, -high, lower), np.where(no_negative, 1.0 - low, upper)
+        by_steps = self._average(evidence.mean_curve - evidence.first)
+        apart = Interval(
+            np.where(exact, by_steps.lower, self.proved.curves.lower),
+            np.where(exact, by_steps.upper, self.proved.curves.upper),
+        )
+        return apart, _both(self._average(evidence.first), self.proved.first)
+
+    @cached_property
+    def sides(self) -> tuple[Side, Side]:
+        """Lower and upper limits on labels.
+
+        Labels of one class alone do not rule out that the other class is absent.
+        """
+        known = np.where(self.proved.is_exact, 0.0, 1.0)
+        rows = self.evidence.rows
+        no_positive = rows.positives == 0
+        no_negative = ~rows.has_negatives
+        below = np.where(no_positive, 0.0, self.proved.labels.lower)
+        above = np.where(no_negative, 1.0, self.proved.labels.upper)
+        return (
+            Side(below, np.where(no_positive, 0.0, known)),
+            Side(above, np.where(no_negative, 0.0, known)),
         )
 
-    def refuted(self, curve: FloatArray) -> BoolArray:
+    def _average(self, curve: FloatArray) -> Interval:
+        """Limits on the average of a curve, from those on the shares of rows at knots."""
+        average = self.evidence.averages(curve)
+        off = self.off(curve)
+        return Interval(average - off, average + off)
+
+    def errors(self, curve: FloatArray, mix: Mix | None = None) -> Interval:
+        """Limits on the rate minus the average of a curve, in each region.
+
+        They hold whatever the mix is and depends on; a mix of which the curve is made gives the
+        narrowest. Without one, it is h, or none of both in exact regions.
+        """
+        exact = self.proved.is_exact
+        found = self._errors(curve, Mix(np.zeros(exact.size), np.where(exact, 0.0, 1.0)))
+        return found if mix is None else _both(found, self._errors(curve, mix))
+
+    def _errors(self, curve: FloatArray, mix: Mix) -> Interval:
+        """Limits from those on (A), (C), the average of g0, and what the mix leaves of the curve."""
+        region = self.evidence.knots.region
+        rest = curve - mix.of_first[region] * self.evidence.first
+        rest = rest - mix.of_mean[region] * self.evidence.mean_curve
+        of_rest = self._average(rest)
+        apart, of_first = self.terms
+        ends = (of_first.lower, of_first.upper)
+        below, above = self.sides
+        whole = mix.of_first + mix.of_mean
+        lower = np.minimum(*((below.known - whole) * average for average in ends))
+        upper = np.maximum(*((above.known - whole) * average for average in ends))
+        lower = below.limit + lower - mix.of_mean * apart.upper - of_rest.upper - ROUNDING
+        upper = above.limit + upper - mix.of_mean * apart.lower - of_rest.lower + ROUNDING
+        low, high = self.evidence.ends(curve)
+        return Interval(np.maximum(lower, -high), np.minimum(upper, 1.0 - low))
+
+    def refuted(self, curve: FloatArray, mix: Mix | None = None) -> BoolArray:
         """The regions in which the data refute a curve: its average error is not 0."""
-        errors = self.errors(curve)
+        errors = self.errors(curve, mix)
         return np.asarray((errors.lower > 0.0) | (errors.upper < 0.0))
 
-    def shifted(self, curve: FloatArray) -> FloatArray:
+    def shifted(self, curve: FloatArray, mix: Mix | None = None) -> FloatArray:
         """The curve, shifted in each region where it is refuted until it is not."""
-        errors = self.errors(curve)
+        errors = self.errors(curve, mix)
         shift = np.maximum(errors.lower, 0.0) + np.minimum(errors.upper, 0.0)
         low, high = self.evidence.ends(curve)
         shift = np.clip(shift, -_INWARD * low, _INWARD * (1.0 - high))
@@ -264,15 +350,17 @@ class CurveBounds:
             np.where(no_negative, 1.0, np.clip(upper, 0.0, 1.0)),
         )
 
-    def proved_for(self, curve: FloatArray, partition: Partition, alpha: float) -> ProvedCurve:
-        """The limits that follow for a curve at knots.
+    def proved_for(
+        self, curve: FloatArray, mix: Mix | None, partition: Partition, alpha: float
+    ) -> ProvedCurve:
+        """The limits that follow for a curve at knots, made of a mix.
 
         The bounds are about the rows strictly between edges. If a bin absorbs a tied edge v, at
         most the share q of the bin lies at v, at a cost that `alpha` includes. With limits [l1, u1]
         between and [l2, u2] at v, the bin's limits are [min(l1, (1 - q) l1 + q l2), max(u1, (1 - q)
         u1 + q u2)]. The rate at v may be anything.
         """
-        errors = self.errors(curve)
+        errors = self.errors(curve, mix)
         rates = self.rates(curve, errors)
         off = self.off(curve)
         low, high = self.evidence.ends(curve)
@@ -284,6 +372,11 @@ class CurveBounds:
             rates = _mixed(rates, Interval(np.zeros(share.size), np.ones(share.size)), share)
             margin = margin + share * (high - low)
         return ProvedCurve(errors, rates, np.minimum(margin, 1.0))
+
+
+def _both(one: Interval, other: Interval) -> Interval:
+    """What two intervals have in common."""
+    return Interval(np.maximum(one.lower, other.lower), np.minimum(one.upper, other.upper))
 
 
 def _spread(knots: Knots, values: FloatArray, counts: IntArray) -> FloatArray:

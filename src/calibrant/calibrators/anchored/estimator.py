@@ -133,17 +133,17 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
 
     Notes
     -----
-    Pilot rows are drawn at random and not counted. They fit a first curve g0. The other rows are
-    split at random into two halves. For half k, a curve g_k is fitted to the pilot rows and the
-    other half, and its shape in each region is pulled a little towards that of g0. The mean of g_1
-    and g_2 is h. The curve used for prediction is h', which is moved from h so that epsilon is
-    small. In every region E[Y - h'] = E[Y - g0] - (E[g_1 - g0] + E[g_2 - g0]) / 2 - E[h' - h].
-    Given the rows they were fitted to, g0 and g_k are fixed, so bets bound the first three terms
-    (`calibrant.calibrators.anchored.curve_bounds`). The last term is small, and the shares of rows
-    bound it. So epsilon is about that of bins with the same regions. Where the data refute an
-    increasing h', it is shifted until they no longer do; the ranking changes only there. Curves are
-    stored as a table of knots, linear in between, and rows are counted at knots in a way that
-    preserves averages exactly (`calibrant.cells.knots`).
+    Pilot rows are drawn at random and not counted. They fit a first curve g0. The other rows are split
+    at random into two halves. For half k, a curve g_k is fitted to the pilot rows and the other
+    half. The mean of g_1 and g_2 is h. The curve used for prediction is h' = a + b g0 + c h, with
+    a, b and c for each region such that epsilon is small and the log loss hardly grows. In every
+    region E[Y - h'] = E[Y - g0] - c (E[g_1 - g0] + E[g_2 - g0]) / 2 + (1 - b - c) E[g0] - a. Given
+    the rows they were fitted to, g0 and g_k are fixed, so bets bound all terms, for all a, b and c
+    at once (`calibrant.calibrators.anchored.curve_bounds`). Limits on the shares of rows at knots
+    bound what else h' differs by. So epsilon is about that of bins with the same regions. Where the
+    data refute an increasing h', it is shifted until they no longer do; the ranking changes only
+    there. Curves are stored as a table of knots, linear in between, and rows are counted at knots
+    in a way that preserves averages exactly (`calibrant.cells.knots`).
 
     With `groups` or `importance_weight`, the bets are on whole groups, or on rows by their weight
     (`calibrant.calibrators.anchored.units`). All statements are then about rows of new groups, or
@@ -162,9 +162,9 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     U_b], the data refute the curve, and it is shifted there on the logit scale until h_b lies
     inside.
 
-    The error budget: 5% is for limits on mass. Of the rest, 2% is for E[h' - h]; of what remains,
-    95% is for E[Y - g0] and 5% for E[g_k - g0]. Without bets, a tenth is for the distances and the
-    remainder for the rates.
+    The error budget: 5% is for limits on mass. Of the rest, 1% is for the shares of rows at knots and
+    1% for E[g0]; of what remains, 95% is for E[Y - g0] and 5% for E[g_k - g0]. Without bets, a
+    tenth is for the distances and the remainder for the rates.
 
     This calibrator cannot be updated from a stream, because the curve is fitted to all rows at
     once. See `OnlineCalibrator`.
@@ -327,10 +327,13 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
             usual = bounds
             if proof.confidence_level != USUAL_LEVEL:
                 usual = halves.bounds(replace(proof, confidence_level=USUAL_LEVEL).for_bets)
-            values = halves.moved(usual) if self._is_increasing() else evidence.mean_curve
-            n_refuted = int(bounds.refuted(values).sum())
-            values = bounds.shifted(values)
-            proved = bounds.proved_for(values, proof.partition, proof.for_limits)
+            values = evidence.mean_curve
+            mix = None
+            if self._is_increasing():
+                values, mix = halves.moved(usual)
+            n_refuted = int(bounds.refuted(values, mix).sum())
+            values = bounds.shifted(values, mix)
+            proved = bounds.proved_for(values, mix, proof.partition, proof.for_limits)
         average = np.clip(evidence.averages(values), 0.0, 1.0)
         unknown = np.full(average.size, ROUNDING)
         pieces = evidence.pieces(values)

@@ -30,12 +30,14 @@ THEOREM_OF_UNITS = (
     "Ville's inequality for bets on labels minus a first curve, and on what the curves of two halves "
     "add to it, each bet on a whole group or a row with its weight, by Bonferroni over regions"
 )
-RULE = 4
+RULE = 5
 """Version of the rule by which limits are currently found.
 
-Rule 3 spent 10% of the budget on the curves of halves, and their shapes were not pulled towards
-that of the first curve. Rule 2 used bounds in place of exact capital for all but the last 128 rows
-of a region. Files without a number have limits without bets.
+Rule 4 had no limits on the averages of the first curve, and pulled the shapes of the curves of
+halves towards that of the first curve before betting. Rule 3 spent 10% of the budget on the curves
+of halves, and their shapes were not pulled towards that of the first curve. Rule 2 used bounds in
+place of exact capital for all but the last 128 rows of a region. Files without a number have limits
+without bets.
 """
 _EARLIER_RULE = 2
 _ROUNDING = 1e-9  # how much limits may differ on another machine

@@ -6,17 +6,17 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from scipy.special import logit
 
 from calibrant._typing import BoolArray, FloatArray, IntArray, Seed
-from calibrant.calibrators._recentre import RisingRegions
 from calibrant.calibrators.anchored.curve_bounds import (
     PRIOR_ROWS,
     CurveBounds,
     CurveEvidence,
     CurveRows,
+    Mix,
 )
 from calibrant.calibrators.anchored.curve_choice import Curve, fit_curve
+from calibrant.calibrators.anchored.least_epsilon import CurveMoves, Side
 from calibrant.calibrators.anchored.pilot_rows import MOST_PILOT, LabelledPilot, has_pilot
 from calibrant.calibrators.anchored.plain_rows import PlainRows
 from calibrant.calibrators.anchored.units import CurveUnits
@@ -37,15 +37,12 @@ _MORE_SLACK = 1.1  # the same, with few rows of a class: over their number to th
 _SLACK_POWER = 0.72
 _FEW_OF_A_CLASS = 400
 _FIRST = "first curve"  # the name of a curve without rows to fit
-_BEYOND = 0.5  # of the distance to 0 or 1: how far the curve moves at its ends
-# what the shape of the first curve may cost, in place of a curve's own: of the log loss of the rows
-# that the curve was fitted to, and in nats over all of them
-_SHAPE_COST = 0.0002
-_SHAPE_NATS = 0.03
-_SHAPE_NEARER = 0.5  # of the distance to 0 or 1: how far it moves a curve
-_SHAPE_SLOPE = 0.2  # of the curve's own slope: what is left of it at least, so that none is tied
-_SHAPE_RISE = 1.0  # on the logit scale, in all: a curve that moves less says the score says little
-_SHAPE_BISECTIONS = 12
+# how much the log loss, as if the mean curve were right, may grow when the curve is moved: by this
+# share, and in addition by what it costs to shift each region's average to where it is needed, up
+# to this share
+_MOVE_COST = 0.0005
+_SHIFT_COST = 0.02
+_NEAREST = 1e-9  # to 0 and 1, where log losses are computed
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,13 +190,7 @@ class HalfCurves:
             halves.append(values if tame is None else tame.of(values))
         unseen = ~np.isin(knots.segment, knots.segment[knots.starts[:-1]][rows.labelled > 0])
         first = np.where(unseen, 0.5, first)  # nothing is known about a segment without rows
-        halves = [np.where(unseen, 0.5, values) for values in halves]
-        fitted = np.array(
-            [
-                near_first(knots, first, values, counts)
-                for values, counts in zip(halves, fitted_to, strict=True)
-            ]
-        )
+        fitted = np.array([np.where(unseen, 0.5, values) for values in halves])
         name = names[0] if names[0] == names[1] else f"{names[0]} and {names[1]}"
         return cls(name, CurveEvidence(rows, first, fitted, fitted_to))
 
@@ -208,47 +199,64 @@ class HalfCurves:
         shares = self.evidence.guess.shares(self.evidence.rows.expected, alpha)
         return CurveBounds.of(self.evidence, alpha, shares)
 
-    def moved(self, bounds: CurveBounds) -> FloatArray:
-        """A curve near the mean that keeps the ranking and has about the smallest possible epsilon.
+    def moved(self, bounds: CurveBounds) -> tuple[FloatArray, Mix]:
+        """A curve that keeps the ranking and has about the smallest epsilon at little cost, and
+        what it is made of.
 
-        Regions in which no such curve escapes refutation do not affect the others.
+        Regions without rows, and those in which no such curve escapes refutation, do not affect the
+        others.
         """
         falls = _falling(self.evidence.knots, self.evidence.mean_curve)
-        start = np.where(falls, 1.0 - self.evidence.mean_curve, self.evidence.mean_curve)
-        start = _rising(self.evidence.knots, start)
-        refuted = np.zeros(self.evidence.knots.regions.n_regions, dtype=bool)
-        found = self._least_moved(bounds, start, falls, refuted)
-        refuted = bounds.refuted(np.where(falls, 1.0 - found, found))
+        errors = bounds.errors(self.evidence.mean_curve)
+        unknown = errors.upper - errors.lower >= 1.0
+        curve, mix = self._moved(bounds, falls, unknown)
+        refuted = bounds.refuted(curve, mix)
         if refuted.any():
-            found = self._least_moved(bounds, start, falls, refuted)
-        return np.where(falls, 1.0 - found, found)
+            curve, mix = self._moved(bounds, falls, unknown | refuted)
+        return curve, mix
 
-    def _least_moved(
-        self, bounds: CurveBounds, rising: FloatArray, falls: BoolArray, ignored: BoolArray
-    ) -> FloatArray:
-        """A curve that never decreases, moved.
+    def _moved(
+        self, bounds: CurveBounds, falls: BoolArray, ignored: BoolArray
+    ) -> tuple[FloatArray, Mix]:
+        """The curve, moved.
 
-        `falls` marks the knots at which it stands for one minus itself.
+        `falls` marks the knots of segments in which it decreases: there, one minus the curve is
+        moved.
         """
-        knots = self.evidence.knots
-        of_region = falls[knots.starts[:-1]]
-        actual = np.where(falls, 1.0 - rising, rising)
-        errors = _mirrored(bounds.errors(actual), of_region, 0.0)
-        errors = Interval(
-            np.where(ignored, 0.0, errors.lower), np.where(ignored, 0.0, errors.upper)
+        evidence = self.evidence
+        knots = evidence.knots
+        starts = knots.starts[:-1]
+        of_region = falls[starts]
+        below, above = bounds.sides
+        apart, of_first = bounds.terms
+        mean = _rising(knots, np.where(falls, 1.0 - evidence.mean_curve, evidence.mean_curve))
+        moves = CurveMoves(
+            knots,
+            np.where(falls, 1.0 - evidence.first, evidence.first),
+            np.clip(mean, _NEAREST, 1.0 - _NEAREST),
+            evidence.rows.at_knots + (PRIOR_ROWS / np.diff(knots.starts))[knots.region],
+            _chosen(of_region, above.mirrored(), below),
+            _chosen(of_region, below.mirrored(), above),
+            _mirrored(apart, of_region, 0.0),
+            _mirrored(of_first, of_region, 1.0),
+            ignored,
         )
-        average = self.evidence.averages(actual)
-        off = bounds.off(actual)
-        averages = _mirrored(Interval(average - off, average + off), of_region, 1.0)
-        segment = knots.segment[knots.starts[:-1]]
-        regions = RisingRegions(
-            rising[knots.starts[:-1]],
-            rising[knots.starts[1:] - 1],
-            errors,
-            averages,
-            np.diff(segment, prepend=-1) == 0,
-        )
-        return _moved(regions, knots, rising, self._slack(), self.evidence.rows.expected)
+        found = moves.least(self._allowed(bounds, moves, of_region))
+        curve = _rising(knots, np.clip(moves.values(found), 0.0, 1.0))
+        return np.where(falls, 1.0 - curve, curve), Mix(found[1], found[2])
+
+    def _allowed(self, bounds: CurveBounds, moves: CurveMoves, falls: BoolArray) -> float:
+        """How much the log loss may grow, in nats over all rows."""
+        p = moves.mean
+        loss = -float((moves.rows * (p * np.log(p) + (1.0 - p) * np.log1p(-p))).sum())
+        errors = _mirrored(bounds.errors(self.evidence.mean_curve), falls, 0.0)
+        widths = np.where(moves.ignored, 0.0, errors.upper - errors.lower) / 2.0
+        most = (1.0 + self._slack()) * float(widths.max())
+        shift = np.maximum(errors.upper - most, 0.0) - np.maximum(-errors.lower - most, 0.0)
+        shifted = moves.unmoved
+        shifted[0] = np.where(moves.ignored, 0.0, shift)
+        of_shift = float(moves.divergence(shifted).sum())
+        return _MOVE_COST * loss + min(of_shift, _SHIFT_COST * loss)
 
     def _slack(self) -> float:
         rows = self.evidence.rows
@@ -257,62 +265,6 @@ class HalfCurves:
         positives = n_units * float(rows.positives.sum()) / labelled
         rarer = min(positives, n_units - positives)
         return _SLACK if rarer >= _FEW_OF_A_CLASS else _MORE_SLACK / (rarer + 1.0) ** _SLACK_POWER
-
-
-def near_first(knots: Knots, first: FloatArray, curve: FloatArray, counts: IntArray) -> FloatArray:
-    """A curve g_k whose shape in each region is nearer to that of the first curve, g0.
-
-    Only the spread of g_k - g0 within a region widens the limits on (C_k); its average there costs
-    nothing. So g_k is replaced by g_k - t (g_k - g0 - its average in the region). This narrows the
-    part of the limits due to (C_k) by a fraction t, while the log loss grows only like t^2. t is the
-    largest value for which the log loss, as if g_k were right, grows by at most what is allowed. It
-    depends only on pilot rows and on the rows that g_k was fitted to (`counts`), so the result is
-    still a curve fitted to them, and the proof is unchanged.
-
-    The result rises wherever g_k rises and falls wherever it falls. A curve that does both, or hardly
-    varies, is left unchanged.
-    """
-    direction = _directions(knots, curve)
-    if direction is None or np.ptp(logit(curve)) < _SHAPE_RISE:
-        return curve
-    starts = knots.starts[:-1]
-    size = np.diff(knots.starts)
-    weight = counts.sum(axis=1) + (PRIOR_ROWS / size)[knots.region]
-    apart = curve - first
-    average = np.add.reduceat(weight * apart, starts) / np.add.reduceat(weight, starts)
-    spread = apart - average[knots.region]
-    room = np.where(spread > 0.0, curve, 1.0 - curve) * _SHAPE_NEARER
-    widest = np.maximum(np.abs(spread), 1e-300)
-    most = np.minimum(np.minimum.reduceat(room / widest, starts), 1.0)[knots.region]
-
-    def shaped(share: float) -> FloatArray:
-        steepness = direction * (curve - np.minimum(share, most) * spread - _SHAPE_SLOPE * curve)
-        return direction * _rising(knots, steepness) + _SHAPE_SLOPE * curve
-
-    def loss(values: FloatArray) -> float:
-        expected = curve * np.log(values) + (1.0 - curve) * np.log1p(-values)
-        return -float((weight * expected).sum())
-
-    allowed = (1.0 + _SHAPE_COST) * loss(curve) + _SHAPE_NATS
-    if loss(shaped(1.0)) <= allowed:
-        return shaped(1.0)
-    share = 0.0
-    beyond = 1.0
-    for _ in range(_SHAPE_BISECTIONS):
-        middle = (share + beyond) / 2.0
-        if loss(shaped(middle)) <= allowed:
-            share = middle
-        else:
-            beyond = middle
-    return shaped(share)
-
-
-def _directions(knots: Knots, curve: FloatArray) -> FloatArray | None:
-    """For each knot 1 if the curve rises in its segment, and -1 if it falls; None if it does both."""
-    found = np.where(_falling(knots, curve), -1.0, 1.0)
-    within = np.diff(knots.segment) == 0
-    steps = np.diff(curve) * found[1:]
-    return None if (steps[within] < 0.0).any() else found
 
 
 def _at_knots(knots: Knots, curves: list[Curve]) -> FloatArray:
@@ -373,28 +325,7 @@ def _mirrored(limits: Interval, here: BoolArray, total: float) -> Interval:
     return Interval(lower, upper)
 
 
-def _moved(
-    regions: RisingRegions,
-    knots: Knots,
-    curve: FloatArray,
-    slack: float,
-    rows: FloatArray | IntArray,
-) -> FloatArray:
-    """The curve, moved in each region as a linear function of its values."""
-    n_regions = rows.size
-    ends = np.clip(regions.ends, 1e-6, 1.0 - 1e-6)
-    cost = np.tile(rows + 1.0, 2) / (ends * (1.0 - ends))
-    begins = np.flatnonzero(~regions.follows)
-    bounds: list[tuple[float | None, float | None]] = [(None, None)] * (2 * n_regions)
-    for number in begins.tolist():
-        bounds[number] = (-_BEYOND * float(regions.low[number]), None)
-    for number in np.append(begins[1:] - 1, n_regions - 1).tolist():
-        bounds[n_regions + number] = (None, _BEYOND * float(1.0 - regions.high[number]))
-    moved = regions.moved_least(cost, bounds, slack)
-    if moved is None:
-        return curve
-    left, right = moved
-    low = regions.low[knots.region]
-    width = regions.high[knots.region] - low
-    share = np.where(width > 0.0, (curve - low) / np.where(width > 0.0, width, 1.0), 0.0)
-    return np.asarray(left[knots.region] + (right - left)[knots.region] * np.clip(share, 0.0, 1.0))
+def _chosen(here: BoolArray, one: Side, other: Side) -> Side:
+    """One of two, region by region."""
+    limit = np.where(here, one.limit, other.limit)
+    return Side(limit, np.where(here, one.known, other.known))

@@ -13,6 +13,7 @@ import numpy as np
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.calibrators.anchored.curve_bounds import (
     CURVE_SHARE,
+    FIRST_SHARE,
     MOVED_SHARE,
     PRIOR_ROWS,
     CurveEvidence,
@@ -35,6 +36,9 @@ _RATE_ERRORS = 3.0  # the same, for a rate
 _SKEWED = 0.08
 # approximate gain of exact limits over bets, per skewness over the root of the rows
 _SKEW_COST = 1.0
+_MOST_LOST = 0.9  # largest share of the capital that one bet on the first curve can lose
+_BISECTIONS = 24
+_ROUNDING = 1e-9  # of log capital, which is a sum of many terms
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,12 +51,15 @@ class Budget:
         (A), on each side.
     of_curves : float array of shape (n_regions,)
         (C), for each half and on each side.
+    of_first : float array of shape (n_regions,)
+        The average of the first curve, on each side.
     of_steps : float
         (D), for each step between knots and on each side.
     """
 
     of_labels: FloatArray
     of_curves: FloatArray
+    of_first: FloatArray
     of_steps: float
 
     @classmethod
@@ -64,13 +71,14 @@ class Budget:
         >>> found.of_labels.round(4), found.of_curves, round(found.of_steps, 6)
         (array([0.0238, 0.0238]), array([0.0006125, 0.0006125]), 0.0001)
         """
-        of_steps = MOVED_SHARE * alpha
-        of_curves = CURVE_SHARE * (alpha - of_steps)
-        of_labels = alpha - of_steps - of_curves
+        of_moves = MOVED_SHARE * alpha
+        of_curves = CURVE_SHARE * (alpha - of_moves)
+        of_labels = alpha - of_moves - of_curves
         return cls(
             sidak_levels(of_labels, shares) / 2.0,
             of_curves * shares / 4.0,
-            of_steps / (2.0 * max(n_steps, 1)),
+            FIRST_SHARE * of_moves * shares / 2.0,
+            (1.0 - FIRST_SHARE) * of_moves / (2.0 * max(n_steps, 1)),
         )
 
     @property
@@ -148,20 +156,20 @@ class PlainRows:
         budget = Budget.of(alpha, shares, self.knots.n_knots - n_regions)
         some = np.array_split(np.arange(n_regions), range(_AT_ONCE, n_regions, _AT_ONCE))
         if len(some) == 1:
-            lower, upper = self._bets(evidence, some[0], budget)
+            labels, curves = self._bets(evidence, some[0], budget)
         else:
             limits = in_threads(lambda regions: self._bets(evidence, regions, budget), some)
-            lower, upper = np.concatenate(limits, axis=1)
+            labels, curves = np.concatenate(limits, axis=2)
         exact = self.is_exact(evidence.guess, evidence.first)
         if exact.any():
             known = self.positives[exact], self.labelled[exact], budget.of_rates[exact]
-            lower[exact] = lower_limit(*known)
-            upper[exact] = upper_limit(*known)
-        return CurveLimits(Interval(lower, upper), self._gaps(budget.of_steps), exact)
+            labels[0, exact] = lower_limit(*known)
+            labels[1, exact] = upper_limit(*known)
+        first = self._first_limits(evidence, budget.of_first)
+        gaps = self._gaps(budget.of_steps)
+        return CurveLimits(Interval(*labels), Interval(*curves), first, gaps, exact)
 
-    def _bets(
-        self, evidence: CurveEvidence, some: IndexArray, budget: Budget
-    ) -> tuple[FloatArray, FloatArray]:
+    def _bets(self, evidence: CurveEvidence, some: IndexArray, budget: Budget) -> FloatArray:
         """Limits for some regions, by bets in an order of their own."""
         first = int(some[0])
         purpose = f"order of bets from region {first}" if first else "order of bets"
@@ -197,6 +205,12 @@ class PlainRows:
         is_narrower = of_exact < _SKEW_COST * skewness * half_width
         return np.asarray(((skewness > _SKEWED) & is_narrower) | (n_knots == 1))
 
+    def _first_limits(self, evidence: CurveEvidence, tail: FloatArray) -> Interval:
+        """Limits on the average of the first curve in each region."""
+        rest = (self.at_knots, self.knots.starts[:-1], evidence.guess.of_scores, tail)
+        lower = lower_averages(evidence.first, *rest)
+        return Interval(lower, -lower_averages(-evidence.first, *rest))
+
     def _gaps(self, tail: float) -> FloatArray:
         """Exact binomial limits on the share of rows at knots up to each one."""
         knots = self.knots
@@ -218,8 +232,8 @@ def _bets(
     some: IndexArray,
     budget: Budget,
     generator: np.random.Generator,
-) -> tuple[FloatArray, FloatArray]:
-    """Limits on the rate minus the average of h in some regions, by (A), and (C) for both halves."""
+) -> FloatArray:
+    """Limits on (A), and on the mean of (C) for both halves, in some regions."""
     place, inside = _knots_of(evidence.knots, some)
     counts = np.where(inside[:, :, None, None], rows.counts[place], 0)
     n_regions, n_knots = place.shape
@@ -245,12 +259,12 @@ def _bets(
     )
     lower, upper = block_limits(labels, budget.of_labels[some])
     if rows.unlabelled.any():
-        low, high = _curve_limits_with(rows, evidence, some, counts, budget, generator)
+        curves = _curve_limits_with(rows, evidence, some, counts, budget, generator)
     else:
         by_knot = dealt.blocks.reshape(n_regions, -1, n_knots, 2, 2)
         late = _LateRows(np.where(is_row, half, -1), knot, dealt.sizes)
-        low, high = _curve_limits(evidence, some, by_knot, late, budget)
-    return lower - high, upper - low
+        curves = _curve_limits(evidence, some, by_knot, late, budget)
+    return np.stack([np.stack([lower, upper]), np.stack(curves)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -330,6 +344,47 @@ def _curve_limits(
     return np.asarray(lower.reshape(2, -1).mean(axis=0)), np.asarray(
         upper.reshape(2, -1).mean(axis=0)
     )
+
+
+def lower_averages(
+    values: FloatArray,
+    counts: IntArray,
+    starts: IndexArray,
+    variance: FloatArray,
+    tail: FloatArray,
+) -> FloatArray:
+    """A lower limit on the mean of each region's draws; it exceeds the mean with probability at
+    most the region's `tail`.
+
+    One stake is fixed for all draws z of a region. If m is their mean, the product over draws of 1
+    + stake (z - m) has mean 1, so it reaches 1 / tail with probability at most `tail` (Markov). It
+    decreases in m, so a mean that is ruled out rules out all smaller ones.
+
+    Parameters
+    ----------
+    values, counts : arrays of shape (n_values,)
+        The values that draws can take, and how many draws took each of them.
+    starts : int array of shape (n_regions,)
+        Where the values of each region begin.
+    variance, tail : float arrays of shape (n_regions,)
+        A guess at the variance, made without these draws, and the error probability.
+    """
+    region = np.repeat(np.arange(starts.size), np.diff(starts, append=values.size))
+    low = np.minimum.reduceat(values, starts)
+    high = np.maximum.reduceat(values, starts)
+    goal = -np.log(tail) + _ROUNDING
+    n_draws = np.maximum(np.add.reduceat(counts, starts), 1)
+    stake = np.sqrt(2.0 * goal / (n_draws * np.maximum(variance, 1e-300)))
+    stake = np.minimum(stake, _MOST_LOST / np.maximum(high - low, 1e-300))
+    ruled_out = low
+    kept = high
+    for _ in range(_BISECTIONS):
+        mean = (ruled_out + kept) / 2.0
+        gains = counts * np.log1p(stake[region] * (values - mean[region]))
+        is_out = np.add.reduceat(gains, starts) >= goal
+        ruled_out = np.where(is_out, mean, ruled_out)
+        kept = np.where(is_out, kept, mean)
+    return ruled_out
 
 
 def _knots_of(knots: Knots, some: IndexArray) -> tuple[IndexArray, BoolArray]:

@@ -30,6 +30,7 @@ import numpy as np
 from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.calibrators.anchored.curve_bounds import (
     CURVE_SHARE,
+    FIRST_SHARE,
     MOVED_SHARE,
     CurveEvidence,
     CurveLimits,
@@ -158,22 +159,28 @@ class CurveUnits:
     def prove(self, evidence: CurveEvidence, alpha: float, shares: FloatArray) -> CurveLimits:
         """Limits by bets on units; see `CurveRows.prove`."""
         n_regions = self.knots.regions.n_regions
-        of_steps = MOVED_SHARE * alpha
-        of_curves = CURVE_SHARE * (alpha - of_steps)
-        of_labels = alpha - of_steps - of_curves
+        of_moves = MOVED_SHARE * alpha
+        of_curves = CURVE_SHARE * (alpha - of_moves)
+        of_labels = alpha - of_moves - of_curves
+        of_first = FIRST_SHARE * of_moves
         order = self.source.for_purpose("order of bets").order(self.units.n_units)
         entries = self.units.ordered(order, n_regions)
         labels = self._bets(entries, evidence, of_labels * shares / 2.0)
         of_half = of_curves * shares / 4.0
         curves = [self._curve_bets(entries, evidence, number, of_half) for number in range(2)]
-        lower = labels.lower - (curves[0].upper + curves[1].upper) / 2.0
-        upper = labels.upper - (curves[0].lower + curves[1].lower) / 2.0
+        first = self._first_bets(entries, evidence, of_first * shares / 2.0)
         n_steps = max(self.knots.n_knots - n_regions, 1)
-        gaps = self._gaps(of_steps / (2.0 * n_steps))
+        gaps = self._gaps((of_moves - of_first) / (2.0 * n_steps))
         nothing = np.isin(np.arange(n_regions), self.unproved)
-        limits = Interval(np.where(nothing, -2.0, lower), np.where(nothing, 2.0, upper))
-        gaps = np.where(nothing[self.knots.region], 1.0, gaps)
-        return CurveLimits(limits, gaps, np.zeros(n_regions, dtype=bool))
+        return CurveLimits(
+            Interval(np.where(nothing, -2.0, labels.lower), np.where(nothing, 2.0, labels.upper)),
+            Interval(
+                (curves[0].lower + curves[1].lower) / 2.0, (curves[0].upper + curves[1].upper) / 2.0
+            ),
+            Interval(np.where(nothing, 0.0, first.lower), np.where(nothing, 1.0, first.upper)),
+            np.where(nothing[self.knots.region], 1.0, gaps),
+            np.zeros(n_regions, dtype=bool),
+        )
 
     def _bets(
         self, entries: list[IndexArray], evidence: CurveEvidence, tail: FloatArray
@@ -211,6 +218,20 @@ class CurveUnits:
     def _half_of_entry(self) -> CodeArray:
         """The half of the unit of each entry."""
         return self.half[self.units.unit].astype(np.uint8)
+
+    def _first_bets(
+        self, entries: list[IndexArray], evidence: CurveEvidence, tail: FloatArray
+    ) -> Interval:
+        """Limits on the average of the first curve, in each region."""
+        low, high = evidence.ends(evidence.first)
+        values = self.units.means(self.units.at_rows(evidence.first))
+        guess = evidence.guess
+        samples = []
+        for b, of in enumerate(entries):
+            spread = guess.of_scores[b]
+            weight = self.units.weight[of]
+            samples.append(BetUnits(values[of], low[b], high[b], spread, weight, guess.weight[b]))
+        return Interval(*unit_limits(samples, tail, FEW_STEPS))
 
     def _gaps(self, tail: float) -> FloatArray:
         """The largest distance between the share of rows at knots up to each one and that of the
