@@ -327,7 +327,7 @@ def test_regions_of_tied_edges_are_those_of_a_count_of_their_own(n_tied, monkeyp
 def test_files_with_limits_of_another_rule_are_refused():
     scores, y, model = fitted()
     state = model.fit(scores, y).to_dict()
-    for rule in (1, 5):
+    for rule in (1, 6):
         state["state"]["curve"]["proved"]["rule"] = rule
         with pytest.raises(ValueError, match=r"curve\.proved\.rule must be"):
             AnchoredCalibrator.from_dict(state)
