@@ -16,15 +16,13 @@ was right.
 """
 
 from dataclasses import dataclass
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 
-from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
+from calibrant._typing import BoolArray, FloatArray, IntArray
+from calibrant.calibrators.anchored.least_epsilon import Bounds, Conditions
 from calibrant.limits.interval import Interval
-
-Bounds: TypeAlias = list[tuple[float | None, float | None]]
-"""Limits on each variable of a linear programme; None for no limit."""
 
 _NEAR = 1.0  # how much epsilon may exceed the smallest one, so that probabilities move less
 _NEAR_OF_MANY = 0.35  # the same, with so many rows that their noise costs little
@@ -137,18 +135,6 @@ class RisingRegions:
         """Values at the starts of regions, then at their ends."""
         return np.concatenate([self.low, self.high])
 
-    def moved_least(
-        self, cost: FloatArray, bounds: Bounds, slack: float
-    ) -> tuple[FloatArray, FloatArray] | None:
-        """Values at the ends of regions that differ least, with an epsilon of at most 1 + slack
-        times the smallest one.
-
-        `cost` is the cost of moving each end, `bounds` are limits on each move. None if there is
-        nothing to gain.
-        """
-        smallest = self.smallest(bounds)
-        return None if smallest is None else self.within(cost, bounds, (1.0 + slack) * smallest)
-
     def smallest(self, bounds: Bounds) -> float | None:
         """The smallest possible epsilon; None if the solver finds none."""
         found = self._programme(bounds).least(np.append(np.zeros(4 * self.low.size), 1.0))
@@ -214,33 +200,6 @@ class RisingRegions:
         conditions.add(np.zeros(2 * n_regions), (ends, -1.0), (sizes, -1.0))
         free = [*bounds, *[(0.0, None)] * (2 * n_regions + 1)]
         return _Programme(conditions.matrix(epsilon + 1), np.concatenate(conditions.limits), free)
-
-
-class Conditions:
-    """Rows of a sparse matrix, with upper bounds on their products with the variables."""
-
-    def __init__(self) -> None:
-        self.limits: list[FloatArray] = []
-        self._entries: list[tuple[IndexArray, IndexArray, FloatArray]] = []
-        self._n_rows = 0
-
-    def add(self, limits: FloatArray, *columns: tuple[Any, Any]) -> None:
-        """Add one row per limit; `columns` are pairs of the columns and the entries in these rows."""
-        row = np.arange(limits.size) + self._n_rows
-        for column, value in columns:
-            at = np.broadcast_to(column, limits.shape)
-            self._entries.append((row, at, np.broadcast_to(value, limits.shape)))
-        self.limits.append(limits)
-        self._n_rows += limits.size
-
-    def matrix(self, n_variables: int) -> Any:
-        """All rows, without zeros."""
-        from scipy.sparse import csr_matrix
-
-        row, column, value = (np.concatenate(parts) for parts in zip(*self._entries, strict=True))
-        there = value != 0.0
-        entries = (value[there], (row[there], column[there]))
-        return csr_matrix(entries, shape=(self._n_rows, n_variables))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

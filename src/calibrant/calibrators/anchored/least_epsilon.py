@@ -20,14 +20,16 @@ tangents at its solution are added until the solution is good enough (Kelley's c
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from calibrant._typing import BoolArray, FloatArray
-from calibrant.calibrators._recentre import Bounds, Conditions
+from calibrant._typing import BoolArray, FloatArray, IndexArray
 from calibrant.cells.knots import Knots
 from calibrant.limits.interval import Interval
+
+Bounds: TypeAlias = list[tuple[float | None, float | None]]
+"""Limits on each variable of a linear programme; None for no limit."""
 
 _LEAST_SLOPE = 0.2  # of h: the smallest c, so that no scores are tied
 _BEYOND = 0.5  # of the distance to 0 or 1: how far the curve moves at its ends
@@ -37,6 +39,33 @@ _PROGRAMMES = 6
 _GOOD_ENOUGH = 0.005  # how much epsilon may exceed the smallest one
 _MOST_OFF = 10.0  # times what is allowed: tangents further away are of little use
 _BISECTIONS = 20
+
+
+class Conditions:
+    """Rows of a sparse matrix, with upper bounds on their products with the variables."""
+
+    def __init__(self) -> None:
+        self.limits: list[FloatArray] = []
+        self._entries: list[tuple[IndexArray, IndexArray, FloatArray]] = []
+        self._n_rows = 0
+
+    def add(self, limits: FloatArray, *columns: tuple[Any, Any]) -> None:
+        """Add one row per limit; `columns` are pairs of the columns and the entries in these rows."""
+        row = np.arange(limits.size) + self._n_rows
+        for column, value in columns:
+            at = np.broadcast_to(column, limits.shape)
+            self._entries.append((row, at, np.broadcast_to(value, limits.shape)))
+        self.limits.append(limits)
+        self._n_rows += limits.size
+
+    def matrix(self, n_variables: int) -> Any:
+        """All rows, without zeros."""
+        from scipy.sparse import csr_matrix
+
+        row, column, value = (np.concatenate(parts) for parts in zip(*self._entries, strict=True))
+        there = value != 0.0
+        entries = (value[there], (row[there], column[there]))
+        return csr_matrix(entries, shape=(self._n_rows, n_variables))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
