@@ -49,6 +49,7 @@ class DeviceData(Rows):
             raise InvalidValueError("columns", "have the same number of rows", str(lengths))
         self._rows = next(iter(lengths.values()))
         self._known_extremes: dict[str, tuple[Any, Any]] = {}
+        self._known_fingerprints: dict[tuple[str, str | None], int] = {}
 
     def names_in(self, source: Any) -> list[str]:
         """The names of the columns."""
@@ -118,13 +119,16 @@ class DeviceData(Rows):
         return self._split(self._taken(index), Draw(key, limits={None: limit}))
 
     def fingerprint(self) -> int:
-        """Return an order-independent fingerprint of the rows, computed on the device."""
+        """Return an order-independent fingerprint of the rows, computed once, on the device."""
         kinds = self._kinds()
         if kinds is None:
             return super().fingerprint()
-        codes = self._source[str(self.columns.label)] == kinds[1]
-        found = device_draws.sums_of_rows(self._source[self.columns.score], codes)
-        return RowSums(dict(enumerate(found))).fingerprint
+        columns = (self.columns.score, self.columns.label)
+        if columns not in self._known_fingerprints:
+            codes = self._source[str(self.columns.label)] == kinds[1]
+            found = device_draws.sums_of_rows(self._source[self.columns.score], codes)
+            self._known_fingerprints[columns] = RowSums(dict(enumerate(found))).fingerprint
+        return self._known_fingerprints[columns]
 
     def hash_limit(self, key: int, rows: int) -> int:
         """Return the limit that draws exactly `rows` rows."""
