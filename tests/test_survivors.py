@@ -75,12 +75,12 @@ def test_a_stream_says_so_if_one_row_of_each_group_counts() -> None:
         scores, y, groups=[1, 1, 2, 2, 3, 3, 4, 4]
     )
     assert stream.tally_.n_rows == 4
-    assert "one row counts" in stream.guarantee_.details
+    assert "one row of each was drawn" in stream.guarantee_.details
     stream.partial_fit(scores, y)
     assert stream.tally_.n_rows == 12
-    assert "one row counts" in stream.guarantee_.details
+    assert "one row of each was drawn" in stream.guarantee_.details
     assert (
-        "one row counts"
+        "one row of each was drawn"
         not in OnlineCalibrator(Partition.fixed_width(2)).fit(scores, y).guarantee_.details
     )
 

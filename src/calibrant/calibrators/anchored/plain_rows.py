@@ -69,7 +69,7 @@ class Budget:
 
         >>> found = Budget.of(0.1, np.array([0.5, 0.5]), 10)
         >>> found.of_labels.round(4), found.of_curves, round(found.of_steps, 6)
-        (array([0.0238, 0.0238]), array([0.0006125, 0.0006125]), 0.0001)
+        (array([0.0238, 0.0238]), array([0.0006125, 0.0006125]), 5e-05)
         """
         of_moves = MOVED_SHARE * alpha
         of_curves = CURVE_SHARE * (alpha - of_moves)
