@@ -157,7 +157,11 @@ def test_more_groups_than_fit_are_refused_while_batches_are_added(
     total = one(0) + one(0) + one(40)
     assert joined_sums(total.parts[1]).key.size == 80
     total += one(80)
-    with pytest.raises(InvalidValueError, match="at most 100 combinations with the distinct scores"):
+    with pytest.raises(
+        InvalidValueError, match="at most 100 combinations with the distinct scores"
+    ):
         joined_sums(total.parts[1])
-    with pytest.raises(InvalidValueError, match="at most 100 combinations with the distinct scores"):
+    with pytest.raises(
+        InvalidValueError, match="at most 100 combinations with the distinct scores"
+    ):
         total += one(120)
