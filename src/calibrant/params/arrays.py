@@ -368,6 +368,19 @@ def check_same_length(scores: Sized, y: Sized) -> None:
         )
 
 
+def is_number(text: str) -> bool:
+    """Whether a text can be read as a number.
+
+    >>> is_number("0.5"), is_number("high")
+    (True, False)
+    """
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def is_missing(entry: Any) -> bool:
     """Whether a Python object is a missing value: None, NaN, pandas' NA or NaT."""
     if entry is None or type(entry).__name__ in {"NAType", "NaTType"}:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IntArray
 from calibrant.errors import InvalidValueError
-from calibrant.params.arrays import as_column, as_scores, at_row, missing_entry
+from calibrant.params.arrays import as_column, as_scores, at_row, is_number, missing_entry
 from calibrant.params.labels import of_one_kind
 from calibrant.text.numbers import counted
 
@@ -110,19 +110,11 @@ def _of_words(array: NDArray[Any]) -> Scores:
 
 def _what_is_no_number(array: NDArray[Any], n_words: int) -> str:
     """Among texts that were meant to be numbers, the first that is none; else their number."""
-    wrong = np.array([not _is_number(text) for text in array.tolist()])
+    wrong = np.array([not is_number(text) for text in array.tolist()])
     if not wrong.any() or wrong.all():
         return f"{counted(n_words, 'word')}, such as {array.tolist()[0]!r}"
     first = int(wrong.argmax())
     return at_row(repr(array.tolist()[first]), first, int(wrong.sum()))
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def cells_of(scores: Scores, n_labels: int) -> ScoreCells:

@@ -11,6 +11,7 @@ from typing import Any
 
 from calibrant._optional import Lazy, pa, pc
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
+from calibrant.params.arrays import is_number
 from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.batch import Columns
 from calibrant.sample.faults import Place
@@ -267,7 +268,7 @@ def delimiter_of(path: Path, columns: Columns) -> str:
         _DELIMITERS, key=lambda mark: (len(wanted & set(held[mark])), len(held[mark]), mark == ",")
     )
     if not wanted & set(held[best]):
-        if any(map(_is_number, held[best])):
+        if any(map(is_number, held[best])):
             rule = "begin with a header line that names the columns"
             raise InvalidValueError(
                 f"the file {path.name!r}", rule, got=f"numbers: {best.join(held[best])[:60]!r}"
@@ -277,11 +278,3 @@ def delimiter_of(path: Path, columns: Columns) -> str:
             got = f"a header without any: {held[best][0][:60]!r}"
             raise InvalidValueError(f"fields of the file {path.name!r}", rule, got=got)
     return best
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
