@@ -45,7 +45,8 @@ SLOW = 60  # seconds, of a test that was not traced
 OPTIONS = ["-q", "-p", "no:cacheprovider", "--hypothesis-profile=quick"]
 DOCTESTS = ["-x", "-q", "-p", "no:cacheprovider"]  # which do not know the profile
 NO_TESTS = 5  # what pytest returns where no test was chosen
-EVERYWHERE = ["tests/test_answers.py", "tests/test_survivors.py"]  # belong to everything
+ANSWERS = "tests/test_answers.py"
+EVERYWHERE = [ANSWERS, "tests/test_survivors.py"]  # belong to everything
 STAGES = FIRST, OTHERS, SIMULATIONS = range(3)
 NEAR, UNKNOWN, FAR = range(3)
 Reached = dict[str, tuple[float, dict[str, list[Any]]]]
