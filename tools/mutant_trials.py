@@ -97,6 +97,12 @@ def stage_of(item: pytest.Item) -> int:
     return FIRST if _belongs(item.nodeid, EVERYWHERE) else OTHERS
 
 
+def measures_memory(item: pytest.Item) -> bool:
+    """Whether a test measures memory, of which tracing its lines takes some too."""
+    code = getattr(getattr(item, "function", None), "__code__", None)
+    return "tracemalloc" in getattr(code, "co_names", ())
+
+
 def limit_time(seconds: float) -> None:
     """End this process if a test takes far longer than without the change."""
     signal.setitimer(signal.ITIMER_PROF, SPARE + PATIENCE * seconds)
@@ -196,7 +202,7 @@ class Session:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Try each mutant in a fork; note first what the tests run that belong to it."""
-        items = {item.nodeid: item for item in session.items}
+        items = {item.nodeid: item for item in session.items if not measures_memory(item)}
         for mutant, tests in self.trials.mutants:
             patch = patch_of(mutant)
             own = [item for item in items.values() if _belongs(item.nodeid, tests)]
