@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit, logit
-from scipy.stats import binomtest
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import make_classification
@@ -23,6 +22,7 @@ from calibrant.calibrators.hold_out import HoldOutCalibrator
 from calibrant.classifier.bag import mean_probability
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.no_guarantee import NoGuarantee
+from worlds.guarantees import assert_rare
 
 X, Y = make_classification(
     n_samples=1_000, n_features=6, n_informative=4, flip_y=0.2, random_state=1
@@ -292,7 +292,7 @@ def test_the_guarantee_is_broken_at_most_as_often_as_stated(kind, level):
         limits = model.guarantee_.errors
         missed = (error < limits.lower - 0.01) | (error > limits.upper + 0.01)
         broken += bool(missed[rows > 200].any())
-    assert binomtest(broken, draws, 1.0 - level, alternative="greater").pvalue > 1e-3
+    assert_rare(broken, draws, 1.0 - level)
 
 
 def test_the_confidence_level_is_that_of_the_guarantee():
