@@ -7,10 +7,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE  # compiled once, and not in each process that a test starts
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test proofs services portable oldest lint docs look paper study mutants bench dist clean
+.PHONY: help demo quick test proofs services portable oldest lint docs look paper study mutants differential bench dist clean
 
 help: ## Show what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.ready-demo ## Train, audit, calibrate and judge a model of flight delays; writes out/report.html
 	@$(BIN)/calibrant demo
@@ -73,6 +73,9 @@ study: $(VENV)-study/.ready ## Run the validation study on real data, or some of
 
 mutants: $(VENV)/.ready-test ## Change the statistical core at random, and see whether its tests notice; half an hour
 	@PYTHONPATH=src $(BIN)/python tools/mutants.py --seed $(or $(SEED),1)
+
+differential: $(VENV)/.ready-test ## Compare all answers with those of another commit on random data: BASE=main; COUNT=60 data sets
+	@$(BIN)/python tools/differential.py --base $(or $(BASE),main) --count $(or $(COUNT),60)
 
 bench: $(VENV)/.ready-bench ## Time the kernels, fits and streams against textbook numpy and against peers that are installed
 	@$(BIN)/python benchmarks/kernels.py
