@@ -19,7 +19,7 @@ INSTEAD = {
 
 PERMITTED = {
     "src/calibrant/answers/model_file.py": {"promise"},  # a key of older files
-    "docs/reference/model-files.md": {"promise"},
+    "docs/reference/files.md": {"promise"},
     "docs/assets/iframe-worker.js": {"Promise"},  # of JavaScript
     "tools/searches.py": {"Promise"},  # of JavaScript
 }
