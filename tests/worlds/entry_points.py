@@ -197,9 +197,9 @@ def page() -> str:
         "# Which functions take weights, groups and segments",
         "",
         "The table shows which columns of [`scored(...)`](../../guides/big-data.md) data"
-        " each calibrator and function accepts: weights (`weight=`), groups (`group=`) and segments (`segment=`). It also"
-        " applies to the arrays `importance_weight=`, `groups=` and `segments=`. We generate the table"
-        " by calling each function.",
+        " each calibrator and function accepts: weights (`weight=`), groups (`group=`) and"
+        " segments (`segment=`). It also applies to the arrays `importance_weight=`, `groups=` and"
+        " `segments=`. We generate the table by calling each function.",
         "",
         "| | " + " | ".join(heads) + " |",
         "| --- |" + " --- |" * len(heads),
