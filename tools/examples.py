@@ -1,6 +1,6 @@
 """Run the examples of the documentation: the code of its pages, and the scripts of its gallery.
 
-    python tools/examples.py out/docs docs/tutorials/credit.md docs/gallery/two_models.py
+    python tools/examples.py out/docs docs/cases/credit.md docs/gallery/two_models.py
 
 Each example runs in a folder of its own below out/docs, where it leaves its pictures: a page by
 `savefig`, a script by `plt.show()`; and of each picture a second one, for the dark site. A script
