@@ -18,7 +18,7 @@ PAGES = [
     for path in (ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")))
     if "```py" in path.read_text()
 ]
-SLOW = (ROOT / "docs" / "tutorials", ROOT / "docs" / "learn")
+SLOW = tuple(ROOT / "docs" / name for name in ("start", "learn", "cases"))
 
 spec = importlib.util.spec_from_file_location("examples", ROOT / "tools" / "examples.py")
 examples = importlib.util.module_from_spec(spec)
