@@ -96,12 +96,21 @@ class ApiPage:
 
     def markdown(self) -> str:
         """The page; mkdocstrings puts docstrings in it."""
-        options = "\n    options:\n      inherited_members: true" if self.inherited else ""
-        shown = "\n\n".join(f"::: {name}{options}" for name in self.names)
+        shown = "\n\n".join(f"::: {name}{self.options(name)}" for name in self.names)
         if self.about in MODULES:
             return f"# {self.title}\n\n{self.summary}\n\n{elsewhere(self)}{shown}\n"
-        module, _, name = self.about.rpartition(".")
-        return f"# {self.title}\n\n`from {module} import {name}`\n\n{shown}\n"
+        return f"{shown}\n"
+
+    def options(self, name: str) -> str:
+        """How mkdocstrings shows a name."""
+        chosen = []
+        if name == self.about:
+            chosen += ["heading_level: 1", "show_root_full_path: true"]
+        if self.inherited:
+            chosen.append("inherited_members: true")
+        if not callable(pkgutil.resolve_name(name)):  # a constant, of private things
+            chosen.append("show_attribute_values: false")
+        return "".join(["\n    options:" if chosen else "", *(f"\n      {one}" for one in chosen)])
 
 
 def summary_of(found: Any) -> str:
