@@ -1,5 +1,5 @@
-"""For mkdocs: pictures are made by the code beside them, and every script of the gallery becomes a
-page.
+"""For mkdocs: pictures are made by the code beside them, and every script of the gallery is a
+section of its page.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import sys
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 from mkdocs.structure.files import File, InclusionLevel
@@ -18,14 +19,14 @@ from mkdocs.structure.files import File, InclusionLevel
 sys.path.append(str(Path(__file__).parents[1] / "tools"))
 import notebooks
 from dark import dark_name
-from examples import ROOT, pictures_of, pictures_of_script, place_of
+from examples import FENCE, ROOT, pictures_of, pictures_of_script, place_of
 
 DOCS, MADE, TOOLS = ROOT / "docs", ROOT / "out" / "docs", ROOT / "tools"
 DATA_IN_REPOSITORY = "](../../tools/realdata.py)"
-DATA_ON_SITE = "](../tutorials/realdata.py)"
+DATA_ON_SITE = "](../assets/realdata.py)"
 CARDS = re.compile(r"<!-- cards: ([\w ]+) -->")
 CARD = (
-    '<a href="{name}.html"><img src="{name}-small.png#only-light" alt="{picture}" loading="lazy">'
+    '<a href="#{name}"><img src="{name}-small.png#only-light" alt="{picture}" loading="lazy">'
     '<img src="{name}-small-dark.png#only-dark" alt="{picture}" loading="lazy">'
     "<span>{title}</span></a>"
 )
@@ -59,20 +60,19 @@ class Script:
         title, explanation, picture = (" ".join(part.split()) for part in docstring.split("\n\n"))
         return cls(path, text, title.rstrip("."), explanation, picture.removeprefix("Picture: "))
 
-    def page(self) -> str:
-        """The page of the script: its picture, and the code without the docstring."""
-        name, code = self.path.stem, self.text.split('"""', 2)[2].lstrip("\n")
-        head = f"# {self.title}\n\n{self.explanation}\n\n![{self.picture}]({name}.png)\n\n"
-        note = f"To run this example, save [{name}.py]({name}.py) or the [notebook]({name}.ipynb)"
+    def section(self) -> str:
+        """The picture with its explanation, and the code without the docstring, to unfold."""
+        name, code = self.path.stem, self.text.split('"""', 2)[2].strip("\n")
+        picture = two_pictures(f"![{self.picture}]({name}.png)", self.path)
+        note = f"To run it, save [{name}.py]({name}.py) or the [notebook]({name}.ipynb)"
         if "realdata" in code:
-            note += (
-                " and [realdata.py](../tutorials/realdata.py), which downloads the data, in the same"
-                " folder"
-            )
-        return f"{head}```python\n{code}```\n\n{note}. [All examples](index.md)\n"
+            note += f" and [realdata.py{DATA_ON_SITE}, which downloads the data, in the same folder"
+        folded = indent(f"```python\n{code}\n```\n\n{note}.", "    ")
+        head = f"### {self.title} {{ #{name} }}\n\n{self.explanation}\n\n{picture}"
+        return f'{head}\n\n??? example "Code"\n{folded}\n'
 
     def card(self) -> str:
-        """The picture and the title, as a link to the page."""
+        """The picture and the title, as a link to the section."""
         return CARD.format(
             name=self.path.stem, picture=escape(self.picture), title=escape(self.title)
         )
@@ -90,24 +90,10 @@ def chapters() -> list[Path]:
     ]
 
 
-def on_config(config: Any) -> None:
-    """List the pages of the gallery, in the order of its index."""
-    named = CARDS.findall((DOCS / "gallery" / "index.md").read_text(encoding="utf-8"))
-    pages = [f"gallery/{name}.md" for names in named for name in names.split()]
-    for entries in (
-        entries for door in config.nav for entries in door.values() if isinstance(entries, list)
-    ):
-        for entry in entries:
-            if isinstance(entry, dict) and entry.get("Gallery") == "gallery/index.md":
-                entry["Gallery"] = ["gallery/index.md", *pages]
-
-
 def on_files(files: Any, config: Any) -> None:
-    """Run the examples that changed, and add their pictures, the pages of the gallery and files to
-    download.
-    """
+    """Run the examples that changed, and add their pictures and files to download."""
     pages = {DOCS / file.src_uri: file for file in files.documentation_pages()}
-    examples = {page: names for page in pages if (names := pictures_of(page))}
+    examples = {page: pictures_of(page) for page in pages if FENCE.search(page.read_text())}
     examples |= {script.path: pictures_of_script(script.path) for script in scripts().values()}
     subprocess.run(
         [sys.executable, str(TOOLS / "examples.py"), str(MADE), *map(str, examples)], check=True
@@ -125,13 +111,12 @@ def on_files(files: Any, config: Any) -> None:
             made = MADE / place_of(example) / name
             add((example.parent.relative_to(DOCS) / name).as_posix(), abs_src_path=str(made))
     for name, script in scripts().items():
-        add(f"gallery/{name}.md", content=script.page())
         add(f"gallery/{name}.py", content=script.text)
         add(f"gallery/{name}.ipynb", content=notebooks.of_script(script.text))
     for page in chapters():
         text = page.read_text(encoding="utf-8")
         add(f"learn/{page.stem}.ipynb", content=notebooks.of_page(text))
-    add("tutorials/realdata.py", abs_src_path=str(TOOLS / "realdata.py"))
+    add("assets/realdata.py", abs_src_path=str(TOOLS / "realdata.py"))
 
 
 def with_dark(example: Path, names: list[str]) -> list[str]:
@@ -141,11 +126,8 @@ def with_dark(example: Path, names: list[str]) -> list[str]:
     return [*names, *(name for name in dark if (folder / name).exists())]
 
 
-def two_pictures(markdown: str, uri: str) -> str:
-    """Show each picture that code makes as it is for the scheme of the site."""
-    example = DOCS / uri
-    if uri.startswith("gallery/"):
-        example = example.with_suffix(".py")
+def two_pictures(markdown: str, example: Path) -> str:
+    """Show each picture that an example makes as it is for the scheme of the site."""
     folder = MADE / place_of(example)
 
     def both(found: re.Match[str]) -> str:
@@ -158,24 +140,22 @@ def two_pictures(markdown: str, uri: str) -> str:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Put cards with thumbnails on the index of the gallery, and notebooks under chapters.
+    """Put cards and sections on the page of the gallery, and notebooks under chapters.
 
     Links to `tools/realdata.py`, which is not part of the site, lead to the copy that is.
     """
-    markdown = two_pictures(markdown, page.file.src_uri)
-    markdown = markdown.replace(DATA_IN_REPOSITORY, DATA_ON_SITE)
-    if DOCS / page.file.src_uri in chapters():
-        name = Path(page.file.src_uri).stem
-        return f"{markdown}\n\n*Download this chapter as a [notebook]({name}.ipynb).*\n"
+    source = DOCS / page.file.src_uri
+    markdown = two_pictures(markdown, source).replace(DATA_IN_REPOSITORY, DATA_ON_SITE)
+    if source in chapters():
+        return f"{markdown}\n\n*Download this chapter as a [notebook]({source.stem}.ipynb).*\n"
     if page.file.src_uri != "gallery/index.md":
         return markdown
     found = scripts()
 
-    def cards(names: re.Match[str]) -> str:
-        return (
-            '<div class="cards">\n'
-            + "\n".join(found[name].card() for name in names[1].split())
-            + "\n</div>"
-        )
+    def shown(names: re.Match[str]) -> str:
+        here = [found[name] for name in names[1].split()]
+        cards = "\n".join(script.card() for script in here)
+        sections = "\n".join(script.section() for script in here)
+        return f'<div class="cards">\n{cards}\n</div>\n\n{sections}'
 
-    return f"{CARDS.sub(cards, markdown)}\n{STYLE}\n"
+    return f"{CARDS.sub(shown, markdown)}\n{STYLE}\n"

@@ -125,7 +125,7 @@ def criteria(folder: Path) -> str:
         for seen in (True, False):
             header.append(
                 f"{'default' if method == 'calibrant' else 'binning'},"
-                f" {'seen' if seen else 'unseen'} sets"
+                f" {'first' if seen else 'later'} sets"
             )
             columns.append(cells[(cells.method == method) & (cells.seen == seen)])
     lines = []

@@ -23,7 +23,7 @@ from by_rows import (
 from coverages import coverage_bands, coverage_claims, coverage_rates
 from label_rates import loose_end, rate_groups, rate_misses
 from quoting import RESULTS, at_least, markdown, read, share
-from ranking import paired
+from ranking import losses, p_values, paired
 from wrappers import wrapper, wrapper_figures
 
 __all__ = ["PAGES", "RESULTS", "TABLES", "filled", "share", "write_page"]
@@ -32,13 +32,12 @@ ROOT = RESULTS.parents[1]
 PAGES = (
     RESULTS / "index.md",
     ROOT / "README.md",
-    ROOT / "docs" / "explanation" / "comparison.md",
-    ROOT / "docs" / "how-to" / "few-rows.md",
-    ROOT / "docs" / "how-to" / "from-others.md",
+    ROOT / "docs" / "guides" / "other-calibrators.md",
+    ROOT / "docs" / "guides" / "small-samples.md",
     RESULTS / "coverage.md",
     RESULTS / "rate.md",
     RESULTS / "wrapper.md",
-    ROOT / "docs" / "how-to" / "thresholds.md",
+    ROOT / "docs" / "guides" / "decisions.md",
 )
 
 
@@ -194,6 +193,8 @@ def figures(folder: Path) -> dict[str, str]:
     few = ours[ours.rows < 300]
     lost = ours[ours.auc_change < -0.002]
     worst = real.loc[real.distance.idxmax()]
+    fine = real[real.distance <= 0]
+    nearest = p_values(losses(folder))[frozenset(("calibrant", "probcal VennAbers"))]
     return {
         "cells": f"{len(ours)}",
         "sets": f"{ours.set.nunique()}",
@@ -211,6 +212,8 @@ def figures(folder: Path) -> dict[str, str]:
         ),
         "farthest": at_least(worst.distance),
         "farthest_where": f"*{worst.set}* by {worst.by}, {worst.model}",
+        "monitor_others": f"{fine.monitor.sum()} of the {len(fine)}",
+        "nearest_p": f"{np.ceil(1e3 * nearest) / 1e3:.3f}",
         "quiet_gap": f"{np.ceil(1000 * real[~real.check].gap.max()) / 1000:.3f}",
         **wrapper_figures(folder),
         "false_alarms": f"{mixed.check.sum() + mixed.monitor.sum()} of {2 * len(mixed)}",

@@ -60,7 +60,7 @@ class RealSet:
     site: str | None = None  # column of the place
     group: str | None = None  # column of what grouped rows share
     rows: int = 6_000  # at most so many, drawn at random
-    seen: bool = True  # whether it was looked at while the default was developed
+    seen: bool = True  # whether it was looked at while the first default was developed
 
     @property
     def models(self) -> tuple[str, ...]:

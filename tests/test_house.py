@@ -475,7 +475,7 @@ def test_modules_are_named_by_nouns(sources: dict[Path, list[ast.AST]]) -> None:
 
 
 def test_the_tree_of_the_design_page_is_that_of_the_package() -> None:
-    page = (ROOT / "docs" / "explanation" / "design.md").read_text("utf-8")
+    page = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
     tree = page.partition("src/calibrant/\n")[2].partition("```")[0]
     lines = [line for line in tree.splitlines() if not line.startswith("   ")]  # a line goes on so
     told = {line.split()[0].rstrip("/") for line in lines}

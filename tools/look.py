@@ -2,7 +2,7 @@
 
     make look                                                # builds the site, and looks at it
     python tools/look.py site --pictures out/look            # keeps screenshots, and a printed page
-    python tools/look.py site how-to/audit.html index.html   # these pages only
+    python tools/look.py site guides/audit.html index.html   # these pages only
 
 Every page is opened from disk in Chromium, 375 pixels wide and dark, and 1400 pixels wide and
 light; a page of each kind in all four ways. A page must load nothing from the network, must not be
@@ -28,15 +28,14 @@ WIDE = 1400
 SCREENS = ((375, "dark"), (WIDE, "light"), (375, "light"), (WIDE, "dark"))
 KINDS = (
     "index.html",
-    "tutorials/credit.html",
+    "cases/credit.html",
     "gallery/index.html",
-    "gallery/reliability.html",
-    "how-to/audit.html",
-    "how-to/report.html",
-    "explanation/edges-and-ties.html",
+    "guides/audit.html",
+    "use/report.html",
+    "why/curve.html",
     "study/index.html",
     "reference/command-line.html",
-    "reference/api/calibrators.html",
+    "reference/api/calibrant.AnchoredCalibrator.html",
 )
 """A page of each kind, which is looked at on all screens.
 
@@ -128,7 +127,7 @@ def search(browser: Any, site: Path, pictures: Path | None) -> list[str]:
     page.wait_for_selector(".md-search-result__link", timeout=60_000)
     unfound = wrong_with_searches(browser.new_page(), site)
     if pictures:
-        page.goto((site / "explanation" / "shift.html").resolve().as_uri())
+        page.goto((site / "why" / "shift-and-streams.html").resolve().as_uri())
         page.pdf(path=pictures / "printed.pdf", format="A4")
     return unfound
 
@@ -149,7 +148,6 @@ def main() -> None:
         name
         for name in built
         if name != "404.html"  # which is for servers, not for disks
-        and 'http-equiv="refresh"' not in (options.site / name).read_text(encoding="utf-8")
     ]
     if options.pictures:
         options.pictures.mkdir(parents=True, exist_ok=True)

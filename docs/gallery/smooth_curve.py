@@ -1,6 +1,6 @@
-"""A smooth curve with a guarantee
+"""A curve with a guarantee
 
-The default calibrator fits a smooth curve that keeps the ranking of the scores. The guarantee is
+The default calibrator fits a curve that keeps the ranking of the scores. The guarantee is
 about the average in each region: with 90% confidence, if rows are i.i.d., every band contains the
 true rate in its region.
 

@@ -300,7 +300,7 @@ def test_advice_for_several_classes_names_what_gives_sets() -> None:
     with pytest.raises(ValueError, match="CalibratedClassifier for sets of labels") as refused:
         ConformalSets().fit(X[:, 0], Y)
     assert "how-to guide: Multiclass calibration" in str(refused.value)
-    page = Path(__file__).parents[2] / "docs" / "how-to" / "several-classes.md"
+    page = Path(__file__).parents[2] / "docs" / "guides" / "multiclass.md"
     text = page.read_text(encoding="utf-8")
     assert text.startswith("# Multiclass calibration")
     assert "CalibratedClassifier(as_given)" in text

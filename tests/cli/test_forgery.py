@@ -399,7 +399,7 @@ def test_a_band_is_refused_in_words(folder: Path, table: pa.Table, calibrant: An
 )
 def test_the_guide_shows_how_to_sign(model: Path, folder: Path) -> None:
     """The commands of the guide, as they stand there, accept the file and refuse a changed one."""
-    guide = (Path(__file__).parents[2] / "docs" / "reference" / "model-files.md").read_text()
+    guide = (Path(__file__).parents[2] / "docs" / "reference" / "files.md").read_text()
     section = guide.partition("## Signatures")[2].partition("\n## ")[0]
     commands = [line[2:] for line in section.splitlines() if line.startswith("$ ")]
     assert len(commands) == 4

@@ -198,7 +198,7 @@ def test_a_growing_file_is_followed_until_ctrl_c_and_nothing_is_lost(folder: Pat
 @pytest.mark.service
 @pytest.mark.skipif(os.name == "nt", reason="a shell of Unix")
 def test_the_recipe_for_cron_mails_after_an_alarm_and_not_before(folder: Path) -> None:
-    page = Path(__file__).parents[2] / "docs" / "how-to" / "watch.md"
+    page = Path(__file__).parents[2] / "docs" / "guides" / "monitoring.md"
     (script,) = re.findall(r"^```bash\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M)
     programs = folder / "bin"
     programs.mkdir()

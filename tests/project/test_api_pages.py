@@ -1,8 +1,9 @@
-"""Pages of the API show the types and defaults of the code."""
+"""Every public name is on a page of the API, with the types and defaults of the code."""
 
 import importlib
 import importlib.util
 import inspect
+import pkgutil
 import re
 import sys
 from functools import cache
@@ -11,12 +12,16 @@ from typing import Any
 
 import pytest
 
+import calibrant
+
 griffe = pytest.importorskip("griffe")  # comes with what `make docs` needs
 
 ROOT = Path(__file__).parents[2]
-SHOWN = re.compile(r"^::: (\S+)", re.MULTILINE)
-PAGES = sorted((ROOT / "docs" / "reference" / "api").glob("*.md"))
-NAMES = sorted({name for page in PAGES for name in SHOWN.findall(page.read_text("utf-8"))})
+spec = importlib.util.spec_from_file_location("api", ROOT / "docs" / "api.py")
+api = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(api)
+NAMES = sorted(name for page in api.pages() for name in page.names)
+NOT_FOR_USERS = {"calibrant.cli", "calibrant.kernels"}
 DEFAULT = re.compile(r"^(\w+(?:, \w+)*) : .*, default=(.+)$", re.MULTILINE)
 
 
@@ -34,22 +39,40 @@ def package() -> Any:
 
 
 def named() -> list[tuple[str, Any, Any]]:
-    """What pages name: functions and classes, and those of modules."""
-    found = []
-    for name in NAMES:
-        module, _, last = name.rpartition(".")
-        code = getattr(importlib.import_module(module), last, None)
-        if code is not None and not inspect.ismodule(code):
-            found.append((name, package()[name.removeprefix("calibrant.")], code))
-            continue
-        module = importlib.import_module(name)
-        page = package()[name.removeprefix("calibrant.")]
-        for member in page.members.values():
-            if member.is_alias or member.name.startswith("_"):
-                continue
-            if member.is_function or member.is_class:
-                found.append((f"{name}.{member.name}", member, getattr(module, member.name)))
-    return found
+    """Functions and classes that pages name: the name, what griffe and what Python has."""
+    return [
+        (name, package()[name.removeprefix("calibrant.")], code)
+        for name, code in zip(NAMES, map(pkgutil.resolve_name, NAMES), strict=True)
+        if inspect.isclass(code) or inspect.isfunction(code)
+    ]
+
+
+def test_every_public_name_is_on_one_page_and_every_class_has_its_own() -> None:
+    assert len(NAMES) == len(set(NAMES))
+    places = {id(pkgutil.resolve_name(name)): name for name in NAMES}
+    for path in api.MODULES:
+        module = importlib.import_module(path)
+        for name in api.public_names(module):
+            found = getattr(module, name)
+            assert id(found) in places, f"{path}.{name}"
+            if inspect.isclass(found) and path != "calibrant.errors":
+                assert [page.about for page in api.pages()].count(places[id(found)]) == 1, name
+    assert {*calibrant.__all__} <= {name.rpartition(".")[2] for name in NAMES}
+
+
+def test_every_module_that_says_what_is_public_has_a_page() -> None:
+    public = {
+        f"calibrant.{found.name}"
+        for found in pkgutil.iter_modules(calibrant.__path__)
+        if not found.name.startswith("_")
+        and hasattr(importlib.import_module(f"calibrant.{found.name}"), "__all__")
+    }
+    assert public - NOT_FOR_USERS == {*api.MODULES} - {"calibrant", "calibrant.errors"}
+    assert {page.about for page in api.pages()} >= {*api.MODULES}
+
+
+def test_parts_belong_to_pages_that_exist() -> None:
+    assert {*api.PARTS} <= {page.about for page in api.pages()}
 
 
 @cache
@@ -113,7 +136,7 @@ def same_value(text: str, default: Any) -> bool:
 
 def test_parameters_that_share_a_line_have_each_their_own_type(parameters):
     known = {name: one for name, one, _ in parameters}
-    for cls in ("calibrant.AnchoredCalibrator", "calibrant.shift.ShiftCalibrator"):
+    for cls in ("calibrant.AnchoredCalibrator", "calibrant.ShiftCalibrator"):
         assert str(known[f"{cls}.fit(score_range)"].annotation) == "tuple[float, float] | None"
     of_fit = "calibrant.AnchoredCalibrator.fit"
     assert str(known[f"{of_fit}(max_group_size)"].annotation) == "int | None"

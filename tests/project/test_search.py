@@ -57,26 +57,25 @@ def index(tmp_path_factory):
     build(config)
     made = json.loads((site / "search" / "search_index.json").read_text("utf-8"))
     pages = [page for page in made["docs"] if "/api/" not in page["location"]]
-    return {**made, "docs": [*pages, *pages_of_the_gallery(), *sections_of_the_api()]}
+    return {**made, "docs": [*pages, *sections_of_the_gallery(), *sections_of_the_api()]}
 
 
-def pages_of_the_gallery():
+def sections_of_the_gallery():
     for script in DOCS.glob("gallery/*.py"):
         docstring = ast.get_docstring(ast.parse(script.read_text("utf-8")))
         title, explanation, _ = docstring.split("\n\n")
-        yield {"location": f"gallery/{script.stem}.html", "title": title, "text": explanation}
+        location = f"gallery/index.html#{script.stem}"
+        yield {"location": location, "title": title, "text": explanation}
 
 
 def sections_of_the_api():
     boost = module_at(DOCS / "hooks.py").boost_of
-    for page in sorted(DOCS.glob("reference/api/*.md")):
-        text = page.read_text("utf-8")
-        uri = page.relative_to(DOCS).as_posix()
-        location = uri.replace(".md", ".html")
-        title = text.partition("\n")[0].removeprefix("# ")
-        entry = {"location": location, "title": title, "text": text, "boost": boost(uri)}
+    for page in module_at(DOCS / "api.py").pages():
+        location = page.uri.replace(".md", ".html")
+        text = page.markdown()
+        entry = {"location": location, "title": page.title, "text": text, "boost": boost(page.uri)}
         yield entry
-        for name in re.findall(r"^::: (\S+)", text, re.MULTILINE):
+        for name in page.names:
             found = pkgutil.resolve_name(name)
             members = dict(inspect.getmembers(found)) if inspect.isclass(found) else {}
             objects = {name: found} | {f"{name}.{key}": one for key, one in members.items()}
@@ -120,27 +119,17 @@ def test_each_search_names_a_page_that_exists():
         assert (DOCS / page).with_suffix(".md").exists(), page
 
 
-@pytest.mark.parametrize("page", sorted(DOCS.glob("how-to/*.md")), ids=lambda page: page.stem)
-def test_each_how_to_names_other_words_people_search_for(page):
-    if page.stem != "index":
-        second = page.read_text("utf-8").split("\n\n")[1]
-        assert second.startswith(("Also called: ", "Related terms: "))
+GUIDES = sorted([*DOCS.glob("guides/*.md"), *DOCS.glob("use/*.md")])
 
 
-def test_old_addresses_lead_to_headings_that_exist():
-    needs(find_spec("markdown"), "Markdown is needed, which makes the anchors of headings")
-    from markdown.extensions.toc import slugify
-
-    for old, target in module_at(DOCS / "hooks.py").MOVED.items():
-        assert not (DOCS / f"{old}.md").exists(), old
-        page, _, anchor = target.partition("#")
-        text = (DOCS / old).with_name(page).with_suffix(".md").read_text("utf-8")
-        titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
-        assert not anchor or anchor in {slugify(title, "-") for title in titles}, target
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
+def test_each_guide_names_other_words_people_search_for(page):
+    second = page.read_text("utf-8").split("\n\n")[1]
+    assert second.startswith(("Also called: ", "Related terms: "))
 
 
 def test_the_chart_of_methods_links_to_pages_that_exist():
-    chart = DOCS / "how-to" / "choose-a-method.md"
+    chart = DOCS / "start" / "which-method.md"
     links = re.findall(r'<a href="([^"]+)\.html">', chart.read_text("utf-8"))
     assert len(links) > 10
     assert all((chart.parent / f"{link}.md").exists() for link in links)

@@ -17,7 +17,7 @@ from calibrant import (
 )
 from calibrant.errors import WeakGuaranteeWarning
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "troubleshooting.md"
+PAGE = Path(__file__).parents[2] / "docs" / "use" / "troubleshooting.md"
 RNG = np.random.default_rng(0)
 SCORES = RNG.uniform(size=200)
 Y = RNG.uniform(size=200) < SCORES

@@ -1,4 +1,4 @@
-"""The walks of the design page: each function that it names is met, and in its order."""
+"""The walks of ARCHITECTURE.md: each function that it names is met, and in its order."""
 
 import re
 import sys
@@ -53,7 +53,7 @@ WALKS: dict[str, Callable[[Path], None]] = {
 
 
 def _steps(name: str) -> list[tuple[str, str]]:
-    page = (ROOT / "docs" / "explanation" / "design.md").read_text("utf-8")
+    page = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
     walk = page.partition(f"**{name}:**")[2].partition("\n**")[0].partition("\n## ")[0]
     return STEP.findall(walk)
 
@@ -89,8 +89,8 @@ def test_rows_take_the_walk_that_the_design_page_shows(name: str, tmp_path: Path
 
 
 def _modules_listed() -> set[str]:
-    """The modules in the table of the design page, as paths."""
-    page = (ROOT / "docs" / "explanation" / "design.md").read_text("utf-8")
+    """The modules in the table of ARCHITECTURE.md, as paths."""
+    page = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
     table = page.partition("passes through these modules")[2].partition("\n**")[0]
     rows = re.findall(r"^\| `(?P<room>[^`]+)` \| (?P<modules>.*) \|$", table, re.MULTILINE)
     return {f"{room}{name}.py" for room, modules in rows for name in re.findall("`(.+?)`", modules)}

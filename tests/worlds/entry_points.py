@@ -1,6 +1,6 @@
 """Everything that takes a `Sample`, and what it takes: weights, groups, segments and their bounds.
 
-The page `docs/reference/what-takes-what.md` is made from it: run this file to write it anew.
+The page `docs/reference/api/what-takes-what.md` is made from it: run this file to write it anew.
 """
 
 import inspect
@@ -20,7 +20,7 @@ from calibrant import Sample, calibrators, intervals, metrics, scored
 from calibrant.assess.conformal import ConformalSets
 from calibrant.errors import NotTakenError
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "what-takes-what.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "api" / "what-takes-what.md"
 ROLES = {"weight": "w", "group": "g", "segment": "s"}
 """From a role to its column."""
 COMBINATIONS = [roles for size in (1, 2, 3) for roles in combinations(ROLES, size)]
@@ -196,10 +196,10 @@ def page() -> str:
     lines = [
         "# Which functions take weights, groups and segments",
         "",
-        "The table shows which columns of [`scored(...)`](api/rows.md) data each calibrator and"
-        " function accepts: weights (`weight=`), groups (`group=`) and segments (`segment=`). It also"
-        " applies to the arrays `importance_weight=`, `groups=` and `segments=`. We generate the table"
-        " by calling each function.",
+        "The table shows which columns of [`scored(...)`](../../guides/big-data.md) data"
+        " each calibrator and function accepts: weights (`weight=`), groups (`group=`) and"
+        " segments (`segment=`). It also applies to the arrays `importance_weight=`, `groups=` and"
+        " `segments=`. We generate the table by calling each function.",
         "",
         "| | " + " | ".join(heads) + " |",
         "| --- |" + " --- |" * len(heads),

@@ -78,7 +78,7 @@ def to_python(
     coverage: float = 0.95,
 ) -> str:
     """Return a fitted calibrator as the source of a Python module that imports nothing but
-    `bisect`.
+    `bisect` and, for curves with exp, `math`.
 
     Claimed: the function in it gives what `predict`, `predict_interval` and `predict_set` give, bit
     for bit; for curves with exp, the relative difference is at most 1e-12. For a score or segment

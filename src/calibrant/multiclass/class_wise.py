@@ -39,7 +39,7 @@ class ClassWiseCalibrator(ColumnsCalibrator):
     n_bins : int or "auto", default="auto"
         Number of regions for each class. "auto" is as in the calibrator that `method` names.
     method : {"anchored", "binning"}, default="anchored"
-        A smooth curve, see `AnchoredCalibrator`, or one value per bin.
+        A curve, see `AnchoredCalibrator`, or one value per bin.
     confidence_level, interval, value
         As in `BinningCalibrator`; `value` is for bins.
 

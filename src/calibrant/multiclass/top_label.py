@@ -66,7 +66,7 @@ class TopLabelCalibrator(ColumnsCalibrator):
         Number of bins for each predicted class, at most the number of its rows. "auto" is as in the
         calibrator that `method` names, applied to the rows of the class.
     method : {"anchored", "binning"}, default="anchored"
-        A smooth curve for each predicted class, see `AnchoredCalibrator`, or one value per bin.
+        A curve for each predicted class, see `AnchoredCalibrator`, or one value per bin.
     confidence_level, interval, value
         As in `BinningCalibrator`; `value` is for bins.
 

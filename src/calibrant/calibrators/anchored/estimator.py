@@ -1,4 +1,4 @@
-"""A smooth curve whose average in every region is proved: the default.
+"""A curve whose average in every region is proved: the default.
 
 What `fit_binned` does after the regions are cut, with groups, weights, or pilot rows (`HalfCurves`):
 
@@ -75,7 +75,7 @@ class _CurveParameter:
 @replaces(alpha=ALPHA)
 @dataclass(eq=False, repr=False)
 class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter):
-    """A smooth curve that keeps the ranking, with a proved average in every region of the score.
+    """A curve that keeps the ranking, with a proved average in every region of the score.
 
     Claimed, for every distribution of scores and labels: with probability at least
     `confidence_level` over the calibration data, in every region simultaneously, the average
