@@ -344,21 +344,6 @@ def test_weekdays_that_differ_are_ranked_among_themselves() -> None:
     assert monitor.summary().assumptions[0].startswith("days of one weekday are exchangeable")
 
 
-def test_ranks_are_uniform_and_independent_by_enumeration() -> None:
-    """Over all orders of four days, the ranks of the third and the fourth take each pair of values
-    equally often.
-    """
-    import itertools
-
-    residuals = [0.1, 0.5, -0.3, 2.0]
-    seen = {}
-    for order in itertools.permutations(residuals):
-        ranks = tuple(sum(other < order[t] for other in order[:t]) for t in (2, 3))
-        seen[ranks] = seen.get(ranks, 0) + 1
-    assert set(seen.values()) == {2}
-    assert len(seen) == 12
-
-
 def test_a_day_that_comes_twice_or_late_is_refused_and_nothing_changes() -> None:
     rng = np.random.default_rng(12)
     monitor = DriftMonitor(calibrated(rng), unit="day")
