@@ -84,7 +84,9 @@ WORLDS = {
     "mix jumps": Days(mix=moved(LATER)),
     "mix moves to new bins": Days(mix=NEW_BINS),
     "weekday pattern": Days(volume=120 - 90 * WEEKEND, mix=moved(WEEKEND)),
-    "few calibration rows": Days(n_calibration=200, volume=50 * 4.0**TIME, mix=moved(TIME)),
+    "few calibration rows": Days(
+        n_calibration=200, volume=100 * 4.0**TIME, mix=moved(TIME), deviation=0.0
+    ),
     "bare partition": Days(
         n_calibration=0, volume=100 + 30 * LATER, rates=0.3 * MIDDLES, deviation=0.0
     ),
