@@ -39,7 +39,8 @@ def proved_sentence(guarantee: "Guarantee") -> str:
         f" {assumption_of(guarantee.statement)}, then "
     )
     if guarantee.statement.population is Population.STREAM:
-        opening += "at all times "
+        # predictions move with the counts, so the bound of now is not one for earlier predictions
+        opening += f"now, after {counted(guarantee.n_rows, 'label')}, "
     event = event_of(guarantee)
     shorter = event if guarantee.statement.event is Event.CORRECT_PREDICTION else ""
     said = f"{opening}{_claim(guarantee, event)}."

@@ -143,7 +143,7 @@ def _scope(guarantee: "Guarantee") -> str:
         )
     if statement.population is Population.STREAM:
         return (
-            f"This holds at every moment of the stream, now after {counted(n_rows, 'label')}, for"
+            "This holds at every moment of the stream, each time with that moment's bound, for"
             " every distribution of the data, if all rows come from one population and rows in a"
             " region are labelled as they come or at random."
         )
