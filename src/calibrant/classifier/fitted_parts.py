@@ -8,6 +8,7 @@ from sklearn.base import clone
 
 from calibrant._typing import FeatureRows, FloatArray, IndexArray
 from calibrant.calibrators.cross_venn_abers import CrossVennAbersCalibrator
+from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
 from calibrant.classifier.folds import Fold
 from calibrant.classifier.responses import response_of
 from calibrant.classifier.task import Task
@@ -134,6 +135,7 @@ class Fitting:
             raise InvalidValueError("pos_label of the calibrator", rule, shown(other), advice)
         calibrator.set_params(pos_label=positive)
         named = {**params, "classes": classes}
-        return calibrator.fit(
-            scores, task.labels[rows], **task.part(task.to_calibrator, rows), **named
-        )
+        calibrator.fit(scores, task.labels[rows], **task.part(task.to_calibrator, rows), **named)
+        if task.over_seed and isinstance(calibrator, RegionCalibrator):
+            calibrator.set_over_seed()
+        return calibrator

@@ -35,7 +35,7 @@ def proved_sentence(guarantee: "Guarantee") -> str:
     regions without relative limits, and then how groups are weighted. The details include all.
     """
     opening = (
-        f"With {percent(guarantee.confidence_level)} confidence,"
+        f"{confidence_of(guarantee.confidence_level, guarantee.statement)},"
         f" {assumption_of(guarantee.statement)}, then "
     )
     if guarantee.statement.population is Population.STREAM:
@@ -70,6 +70,12 @@ def not_proved(reasons: tuple[Text, ...], opening: str = "Nothing is proved") ->
 def n_words(text: str) -> int:
     """Number of words in a text."""
     return len(text.split())
+
+
+def confidence_of(level: float, statement: Statement) -> str:
+    """The confidence, and what it is a probability over if that is not only the rows."""
+    over = " over rows and seed" if statement.over_seed else ""
+    return f"With {percent(level)} confidence{over}"
 
 
 def event_of(guarantee: "Guarantee") -> str:

@@ -166,6 +166,8 @@ class Statement:
     drawn_by_seed : bool
         Whether random draws depend on the seed alone and not on the rows, as in files of earlier
         releases.
+    over_seed : bool
+        Whether the probability is also over the seed, because rows take only a few values.
     """
 
     theorem: str = ""
@@ -189,6 +191,7 @@ class Statement:
     falls: bool = False
     to_do: Text = ""
     drawn_by_seed: bool = False
+    over_seed: bool = False
 
     @property
     def has_ties(self) -> bool:

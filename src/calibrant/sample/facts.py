@@ -61,6 +61,9 @@ class RowFacts(Saved):
         Whether the draw depends on the rows (`calibrant.params.random`). In files of earlier
         releases it depends on the seed alone, so the order of the rows must say nothing about
         scores and labels.
+    over_seed : bool
+        Whether rows were drawn and have so few different values that the probability is also over
+        the seed (`calibrant.params.random.RowSums.has_few_values`).
     """
 
     _entries: ClassVar[EntryTable] = {
@@ -72,6 +75,7 @@ class RowFacts(Saved):
         "pooled_segments": Entry(Lists(Label()), of="pooled", absent=()),
         "one_of_each": Entry(Lists(OneCount(), size=2), absent=(0, 0)),
         "keyed_draws": Entry(Flag(), of="keyed", absent=False),
+        "over_seed": Entry(Flag(), absent=False),
     }
 
     drawn_by: str | None = None
@@ -81,6 +85,7 @@ class RowFacts(Saved):
     pooled: tuple[str | int | float, ...] = ()
     one_of_each: tuple[int, int] = (0, 0)
     keyed: bool = True
+    over_seed: bool = False
 
     @property
     def assumed(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -86,6 +86,11 @@ class RegionCalibrator(ScoreCalibrator):
                 assumed=(*self.guarantee_.statement.assumed, _ALONE)
             )
         self._set_classes(classes)
+
+    def set_over_seed(self) -> None:
+        """Have the guarantee say that its probability is also over the seed of an earlier draw."""
+        self._facts = replace(self._facts, over_seed=True)
+        self.guarantee_ = self.guarantee_.of_rows(self._facts)
 
     def _warn_if_weak(self) -> None:
         """Warn if little is proved.
