@@ -216,7 +216,6 @@ class RowSums:
         ).digest()
         return int.from_bytes(digest, "little")
 
-
     @property
     def has_few_values(self) -> bool:
         """Whether data sets like this one have so few fingerprints that a probability over draws is
