@@ -325,6 +325,7 @@ class Guarantee(Result):
             looked=facts.looked,
             drawn_by_seed=not facts.keyed,
             over_seed=said.over_seed or facts.over_seed,
+            n_pooled=len(facts.pooled),
             of_groups=facts.said_of_groups,
             cutting=facts.cutting,
         )

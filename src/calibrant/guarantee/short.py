@@ -127,11 +127,13 @@ def _claim(
         rate += counting_of(guarantee.statement)
     prediction = prediction_of(guarantee)
     number = stated.kept.size
-    each = f"in each of {counted(number, noun_of(guarantee))}"
+    pooled = pooled_of(guarantee.statement)
+    regions = f"{counted(number, noun_of(guarantee))}{pooled}"
+    each = f"in each of {regions}"
     if number == 1:
-        each = f"in the only {noun_of(guarantee)}"
+        each = f"in the only {noun_of(guarantee)}{pooled}"
     if not stated.kept.all():
-        of_all = f"in {int(stated.kept.sum()):,} of {counted(number, noun_of(guarantee))}"
+        of_all = f"in {int(stated.kept.sum()):,} of {regions}"
         each = f"{of_all}, with at least {percent(stated.mass)} of rows,"
     telling = telling_regions(guarantee)
     if not telling.any():
@@ -141,10 +143,17 @@ def _claim(
     )
     if telling.all():
         return f"{each} {rate} is {factors} times the {prediction}"
-    some = f"in {int(telling.sum()):,} of {counted(number, noun_of(guarantee))}"
+    some = f"in {int(telling.sum()):,} of {regions}"
     said = f"{some} {rate} is {factors} times the {prediction}"
     most = float(guarantee.upper[~telling].max())
     return f"{said}, elsewhere at most {upper(most)}" if elsewhere and most < 1.0 else said
+
+
+def pooled_of(statement: Statement) -> str:
+    """How many segments share regions, if any do."""
+    if not statement.n_pooled:
+        return ""
+    return f" ({counted(statement.n_pooled, 'segment')} pooled)"
 
 
 def telling_regions(guarantee: "Guarantee") -> BoolArray:

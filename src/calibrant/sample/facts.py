@@ -128,9 +128,7 @@ class RowFacts(Saved):
     def _on_pooled(self) -> tuple[str, ...]:
         if not self.pooled:
             return ()
-        names = ", ".join(map(str, self.pooled[:_NAMED])) + (
-            ", ..." if len(self.pooled) > _NAMED else ""
-        )
+        names = listed_names(self.pooled)
         one = len(self.pooled) == 1
         does = "shares the regions" if one else "share the regions"
         return (
@@ -153,6 +151,12 @@ class RowFacts(Saved):
         by_partition = "partition" if values.pop("_by_partition") else None
         drawn_by = "id" if values.pop("_by_id") else by_partition
         return cls(drawn_by, **values)
+
+
+def listed_names(segments: tuple[str | int | float, ...]) -> str:
+    """The names of segments; the first 12 if there are many."""
+    more = ", ..." if len(segments) > _NAMED else ""
+    return ", ".join(map(str, segments[:_NAMED])) + more
 
 
 @dataclass(frozen=True, slots=True)
