@@ -1,6 +1,9 @@
 """One source of random numbers: its key, and the fingerprint of rows that the key is made of."""
 
+import os
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -381,3 +384,34 @@ def test_draws_for_one_fit_are_unrelated() -> None:
         SCORES, LABELS, importance_weight=SCORES, weight_bound=1.0
     )
     assert weighted.guarantee_.is_proved
+
+
+_SCORES_OF_A_SOLVER = """
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from calibrant.params.random import fingerprint_of
+
+for seed in range(10):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(1_000, 20))
+    y = (rng.uniform(size=1_000) < 1 / (1 + np.exp(-X[:, 0]))).astype(np.uint8)
+    scores = LogisticRegression().fit(X[:500], y[:500]).predict_proba(X)[:, 1]
+    print(fingerprint_of(scores, labels=y), scores.tobytes().hex())
+"""
+
+
+@pytest.mark.slow
+def test_scores_of_another_processor_have_the_same_fingerprint() -> None:
+    """OpenBLAS has kernels for each kind of processor, whose sums differ in their last digits."""
+    found = []
+    for kind in ({}, {"OPENBLAS_CORETYPE": "Prescott"}):
+        command = [sys.executable, "-c", _SCORES_OF_A_SOLVER]
+        said = subprocess.run(
+            command, env={**os.environ, **kind}, capture_output=True, text=True, check=True
+        )
+        found.append([line.split() for line in said.stdout.splitlines()])
+    own, other = found
+    if own == other:
+        pytest.skip("numpy has no OpenBLAS with kernels for several processors here")
+    assert [line[0] for line in own] == [line[0] for line in other]
+    assert any(line[1] != old[1] for line, old in zip(own, other, strict=True))

@@ -8,7 +8,6 @@ from sklearn.base import clone
 
 from calibrant._typing import FeatureRows, FloatArray, IndexArray
 from calibrant.calibrators.cross_venn_abers import CrossVennAbersCalibrator
-from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
 from calibrant.classifier.folds import Fold
 from calibrant.classifier.responses import response_of
 from calibrant.classifier.task import Task
@@ -136,6 +135,6 @@ class Fitting:
         calibrator.set_params(pos_label=positive)
         named = {**params, "classes": classes}
         calibrator.fit(scores, task.labels[rows], **task.part(task.to_calibrator, rows), **named)
-        if task.over_seed and isinstance(calibrator, RegionCalibrator):
+        if task.over_seed and is_guarantee(calibrator.guarantee_):
             calibrator.set_over_seed()
         return calibrator
