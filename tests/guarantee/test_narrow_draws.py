@@ -20,7 +20,7 @@ DRAWS = 400
 FEATURES: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
     "times of one day": lambda rng, n: 1_700_000_000 + 86_400 * rng.uniform(size=(n, 1)),
     "seconds of one day": lambda rng, n: 1_700_000_000 + rng.integers(0, 86_400, size=(n, 1)),
-    "probabilities": lambda rng, n: rng.uniform(0.98, 0.99, size=(n, 1)),
+    "probabilities": lambda rng, n: rng.uniform(0.981, 0.988, size=(n, 1)),
     "years": lambda rng, n: rng.integers(2000, 2024, size=(n, 1)),
     "one value": lambda rng, n: np.ones((n, 1)),
 }
@@ -50,7 +50,8 @@ def assert_kept(missed: int, alpha: float) -> None:
     assert binomtest(missed, DRAWS, alpha, alternative="greater").pvalue > 0.01
 
 
-# Seeds with which rounded features missed most: 85, 100 and 97 of 400 at 0.1 for the first three.
+# With features rounded to 6 binary digits, the first three missed 92, 92 and 59 of 400. Which seeds
+# miss is chance: seed 1 of the third is the worst of 0 to 3.
 @pytest.mark.parametrize(
     ("model", "kind", "n", "seed", "alpha"),
     [
