@@ -35,6 +35,11 @@ OFF_BY = (
     " show."
 )
 
+_OVER_SEED = (
+    "Rows take only a few different values, so many data sets share one random draw for a given"
+    " seed: the probability is over the rows and a seed that was chosen at random."
+)
+
 
 def explanation(guarantee: "Guarantee") -> Text:
     """What the first sentence leaves out: what else is proved, for which rows, and what to do if it
@@ -73,6 +78,8 @@ def _more(guarantee: "Guarantee") -> tuple[str, ...]:
     number = len(guarantee.regions)
     every = f"all {counted(number, noun_of(guarantee))}"
     said = []
+    if guarantee.statement.over_seed:
+        said.append(_OVER_SEED)
     if event_of(guarantee) not in proved_sentence(guarantee):
         said.append(f"This is the rate{event_of(guarantee)}.")
     if made_of := _made_of(guarantee):
