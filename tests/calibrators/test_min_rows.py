@@ -24,6 +24,9 @@ from calibrant.export import to_sql
 from calibrant.sample.reader import read_rows
 from worlds.errors import about
 
+# what is pooled is the subject here
+pytestmark = pytest.mark.filterwarnings("ignore::calibrant.errors.PooledSegmentsWarning")
+
 SHARES = np.array([0.4, 0.3, 0.2] + [0.1 / 37] * 37)
 RNG = np.random.default_rng(0)
 N = 20_000

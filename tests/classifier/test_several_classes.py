@@ -304,3 +304,14 @@ def test_advice_for_several_classes_names_what_gives_sets() -> None:
     text = page.read_text(encoding="utf-8")
     assert text.startswith("# Multiclass calibration")
     assert "CalibratedClassifier(as_given)" in text
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.errors.WeakGuaranteeWarning")
+def test_no_fold_is_empty_if_all_classes_are_small():
+    """With four rows of each class, a fifth fold would be empty."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(15, 4))
+    for seed in range(10):
+        model = CalibratedClassifier(LogisticRegression(), random_state=seed)
+        model.fit(X, np.repeat(np.arange(3), 5))
+        assert len(model.estimators_) in (4, 5)

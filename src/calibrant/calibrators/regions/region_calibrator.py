@@ -97,7 +97,7 @@ class RegionCalibrator(ScoreCalibrator):
 
         Not if calibrant itself called `fit`, and reports it or does not need it.
         """
-        if getattr(self, "segment_rule", None) == "auto":
+        if self._facts.pooled and getattr(self, "segment_rule", None) == "auto":
             warn_of_pooled(self._facts.pooled)
         if self.guarantee_.is_weak:
             warn_if_weak(self.guarantee_)

@@ -52,7 +52,7 @@ def warn_without_subgroups() -> None:
 
 def warn_of_pooled(segments: tuple[str | int | float, ...]) -> None:
     """Warn that segments share the regions of "other" although nobody asked for it."""
-    if not segments or _is_reported.get():
+    if _is_reported.get():
         return
     does = "shares" if len(segments) == 1 else "share"
     said = (
