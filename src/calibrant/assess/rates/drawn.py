@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from calibrant._typing import FloatArray, IntArray
-from calibrant.assess.rates.cells import MOST_VERDICTS, Scores
+from calibrant.assess.rates.cells import MOST_VERDICTS, Scores, exponent_of
 from calibrant.assess.rates.hypergeometric import probabilities, upper_tails
 from calibrant.assess.rates.items import Items
 from calibrant.cells.units import RowUnits
@@ -101,7 +101,10 @@ def _units(items: Items) -> tuple[FloatArray, IntArray]:
         items.groups, int(items.groups.max(initial=-1)) + 1, np.ones(items.groups.size)
     )
     labelled = units.sums(items.labelled) > 0.0
-    return units.sums(items.scores.values) / units.totals, labelled.astype(np.int64)
+    values = items.scores.values
+    exponent = exponent_of(values)
+    means = units.sums(np.ldexp(values, -exponent)) / units.totals
+    return np.ldexp(means, exponent), labelled.astype(np.int64)
 
 
 def _parts(scores: Scores, values: FloatArray) -> list[tuple[str, IntArray]]:
