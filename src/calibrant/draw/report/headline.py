@@ -86,6 +86,8 @@ def _of_models(found: Any) -> Headline:
 def _of_rate(found: Any) -> Headline:
     if found.draw is not None and found.draw.refuted:
         return Headline("wrong", "Not a random draw")
+    if found.is_doubtful:
+        return Headline("wrong", "Limits that may not hold")
     return Headline("right", "Estimate with proved limits")
 
 

@@ -254,7 +254,7 @@ def _of_models(found: Any) -> str | None:
 
 
 def _of_rate(found: Any) -> str | None:
-    if found.sequential or (found.draw is not None and found.draw.refuted):
+    if found.sequential or found.is_doubtful:
         return None
     share = " to ".join(map(_hundredths, limits(found.lower, found.upper).split(" to ")))
     whose = "these items" if found.target == "items" else "the population"
