@@ -104,7 +104,9 @@ def test_the_gate_names_the_segment_that_is_refuted(calibrant, topics, tmp_path)
     answer = calibrant("rate", topics, *given)
     assert answer.code == 1
     told = " ".join(answer.out.split())
-    assert told.startswith("No: a rate of at least 72% is refuted in segment 'law'; it is not decid")
+    assert told.startswith(
+        "No: a rate of at least 72% is refuted in segment 'law'; it is not decid"
+    )
     assert "of these items are positive" not in told
     report = page.read_text(encoding="utf-8")
     assert "is refuted in segment" in report
@@ -122,7 +124,9 @@ def test_the_gate_says_where_it_is_not_decided_and_when_all_is_shown(calibrant, 
     middle = calibrant("rate", topics, *given, "0.5")
     assert middle.code == 3
     told = " ".join(middle.out.split())
-    assert told.startswith("Not decided: a rate of at least 50% is not decided in segment 'law'; it")
+    assert told.startswith(
+        "Not decided: a rate of at least 50% is not decided in segment 'law'; it"
+    )
     assert "is shown for all items" in told
     low = calibrant("rate", topics, *given, "0.3")
     assert low.code == 0

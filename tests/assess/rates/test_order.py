@@ -18,7 +18,9 @@ def items_of(rng, n_items=600, n_labels=150, share=0.3, right=0.9, labels_first=
     y = np.full(n_items, np.nan)
     y[:n_labels] = truth[:n_labels]
     if labels_first:  # the same labels on the same items, sorted by label
-        order = np.concatenate([np.argsort(y[:n_labels], kind="stable"), np.arange(n_labels, n_items)])
+        order = np.concatenate(
+            [np.argsort(y[:n_labels], kind="stable"), np.arange(n_labels, n_items)]
+        )
         y, judge, truth = y[order], judge[order], truth[order]
     return y, judge, truth
 

@@ -122,7 +122,9 @@ class Rate(Result):
     def _doubts(self) -> list[str]:
         """Why the limits may not hold."""
         found = [
-            check.sentence for check in (self.draw, self.order) if check is not None and check.refuted
+            check.sentence
+            for check in (self.draw, self.order)
+            if check is not None and check.refuted
         ]
         crossed = [part.segment for part in (self._whole, *self.segments) if part.crossed]
         if crossed:
@@ -329,9 +331,7 @@ class Rate(Result):
         return (ResultTable("rates", columns, shown=shown if self.segments else ()),)
 
 
-def _compared(
-    parts: tuple[SegmentRate, ...], simultaneous: bool
-) -> list[tuple[float, float]]:
+def _compared(parts: tuple[SegmentRate, ...], simultaneous: bool) -> list[tuple[float, float]]:
     """The limits that are compared with a target."""
     if simultaneous:
         return [(part.lower, part.upper) for part in parts]

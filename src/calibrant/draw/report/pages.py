@@ -211,7 +211,8 @@ def _of_subgroups(found: Any) -> Iterator[KeyNumber]:
 
 def _of_validation(found: Any) -> Iterator[KeyNumber]:
     yield KeyNumber("Rows", f"{found.n_rows:,}", "validated")
-    yield KeyNumber("p-value", upper(found.p_value), "exact calibration test")
+    test = "asymptotic" if found.population else "exact"
+    yield KeyNumber("p-value", upper(found.p_value), f"Kuiper's test, {test}")
 
 
 def _of_comparison(found: Any) -> Iterator[KeyNumber]:
