@@ -98,7 +98,8 @@ def outer_signs(counts: FloatArray, means: FloatArray) -> IntArray:
         information = counts
     before = np.cumsum(information) - information / 2.0
     share = before / information.sum()
-    return (share > 1.0 - _OUTER).astype(np.int64) - (share < _OUTER)
+    highest = (share > 1.0 - _OUTER).astype(np.int64)
+    return np.asarray(highest - (share < _OUTER))
 
 
 def spread_of(cells: ScoreCounts, n_bins: int, alpha: float) -> Spread | None:

@@ -182,9 +182,9 @@ def _rate_of(
     `budgets` are the error probabilities of its limits among all limits, and on their own.
     """
     counts, lower, upper = _limits_of(items, budgets[0], target, method, seed)
-    alone = lower, upper
+    alone = counts, lower, upper
     if budgets[1] != budgets[0]:
-        _, *alone = _limits_of(items, budgets[1], target, method, seed)
+        alone = _limits_of(items, budgets[1], target, method, seed)
     return SegmentRate(
         segment=None,
         estimate=min(max(counts.estimate, lower), upper),
@@ -193,8 +193,8 @@ def _rate_of(
         n_labels=items.n_labels,
         n_items=len(items),
         method=counts.method,
-        lower_alone=alone[0],
-        upper_alone=alone[1],
+        lower_alone=alone[1],
+        upper_alone=alone[2],
         crossed=counts.crossed,
     )
 
