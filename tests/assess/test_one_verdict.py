@@ -3,11 +3,12 @@ validation table quotes.
 """
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy.special import expit, logit
 from scipy.stats import binom, binomtest
 
-from calibrant import audit, validation_table
+from calibrant import audit, scored, validation_table
 from calibrant.assess.audit.resolutions import AVERAGE_SHARE, REGIONS_SHARE, UNSEEN_SHARE
 from calibrant.assess.audit.spread import SPREAD_SHARE, outer_signs, spread_of
 from calibrant.cells.score_counts import ScoreCounts
@@ -90,6 +91,27 @@ def test_overconfident_scores_are_found_where_no_region_is():
     assert "underconfident" in {one.direction for one in timid if one is not None}
 
 
+def test_a_few_errors_at_scores_next_to_0_and_1_are_found():
+    """As of a naive Bayes model: 12 of 200 rows are wrong, and the scores expect none."""
+    rng = np.random.default_rng(7)
+    truth = np.arange(200) % 2
+    y = np.where(np.arange(200) < 12, 1 - truth, truth)
+    scores = expit(np.where(truth == 1, 1.0, -1.0) * rng.uniform(5.0, 30.0, 200))
+    found = audit(y, scores)
+    assert found.is_miscalibrated
+    assert found.worst.direction == "overconfident"
+
+
+def test_rows_in_memory_and_elsewhere_give_one_verdict():
+    rng = np.random.default_rng(1)
+    scores = rng.uniform(size=6_000)  # more values than are counted one by one
+    y = labels(sloped(scores, 0.85), rng)
+    here = audit(y, scores)
+    there = audit(scored(pa.table({"score": scores, "label": y}), score="score", label="label"))
+    assert here.worst.direction == there.worst.direction == "overconfident"
+    assert here.lower_bound == pytest.approx(there.lower_bound, rel=1e-12)
+
+
 @pytest.mark.parametrize("kind", ["groups", "weights"])
 def test_overconfident_scores_are_found_with_groups_and_weights(kind):
     rng = np.random.default_rng(2)
@@ -153,7 +175,7 @@ def test_the_outer_thirds_are_chosen_by_information():
     assert outer_signs(np.full(5, 100.0), means).tolist() == [-1, -1, -1, 0, 1]
     assert outer_signs(np.array([5.0, 5.0]), np.array([0.0, 1.0])).tolist() == [-1, 1]
     scores = np.full(50, 0.5)
-    assert spread_of(ScoreCounts.of(scores, np.arange(50) % 2), 4, 0.05) is None
+    assert spread_of(ScoreCounts.of(scores, np.arange(50) % 2), 0.05) is None
 
 
 def drawn_scores(kind, n, rng):
@@ -161,6 +183,8 @@ def drawn_scores(kind, n, rng):
         return rng.choice([0.05, 0.1, 0.3, 0.31, 0.7, 0.95], n)
     if kind == "rare":
         return expit(rng.normal(-4.5, 1.0, n))
+    if kind == "extreme":
+        return rng.beta(0.1, 0.1, n)
     if kind == "zeros and ones":
         return rng.choice([0.0, 0.5, 1.0], n)
     return rng.uniform(size=n)
@@ -173,6 +197,7 @@ def drawn_scores(kind, n, rng):
         pytest.param("uniform", 800, marks=pytest.mark.slow),
         pytest.param("ties", 600, marks=pytest.mark.slow),
         pytest.param("rare", 2_000, marks=pytest.mark.slow),
+        pytest.param("extreme", 300, marks=pytest.mark.slow),
         ("zeros and ones", 100),
         ("uniform", 10),
         ("ties", 9),
@@ -188,7 +213,7 @@ def test_a_calibrated_score_is_called_miscalibrated_at_most_at_the_level(kind, n
         scores = drawn_scores(kind, n, rng)
         y = labels(scores, rng)
         wrong += audit(y, scores, confidence_level=1 - alpha, classes=(0, 1)).is_miscalibrated
-        spread = spread_of(ScoreCounts.of(scores, y), 8, alpha)
+        spread = spread_of(ScoreCounts.of(scores, y), alpha)
         overconfident += spread is not None and spread.error > 0.0
     assert binomtest(wrong, draws, alpha, alternative="greater").pvalue > LEVEL
     assert binomtest(overconfident, draws, alpha, alternative="greater").pvalue > LEVEL
@@ -208,7 +233,7 @@ def test_the_proved_error_is_not_larger_than_the_true_one(slope, alpha):
     for _ in range(draws):
         scores = rng.uniform(0.3, 0.7, size=3_000)
         y = labels(sloped(scores, slope), rng)
-        spread = spread_of(ScoreCounts.of(scores, y), 8, alpha)
+        spread = spread_of(ScoreCounts.of(scores, y), alpha)
         wrong += spread.error > largest
         positive += spread.error > 0.0
     assert binomtest(wrong, draws, alpha, alternative="greater").pvalue > LEVEL

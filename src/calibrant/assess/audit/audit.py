@@ -168,8 +168,9 @@ def audit(
     third of the scores together, by their information s (1 - s): the positives among the highest
     and the negatives among the lowest. If no score is off by more than t, the tail of their number
     is at most a known Poisson-binomial tail, which increases with t. The largest t that it rules
-    out is a lower bound on sup |D|. With weights and groups, the pilot rows choose the thirds, and
-    the bets are on label minus score in the highest and score minus label in the lowest.
+    out is a lower bound on sup |D|. Scores are counted in cells of 0.5 in log odds. With weights
+    and groups, the pilot rows choose the thirds, and the bets are on label minus score in the
+    highest and score minus label in the lowest.
 
     Of alpha, 85% is for the limits, 5% for the spread, 5% for the step from the scores seen to the
     population, and 5% for the unseen mass. With segments, the first two shares are divided equally

@@ -135,7 +135,7 @@ def audit_cells(
     parts = []
     for name, cells in members:
         finest = finest_bins(int(cells.n_rows), n_bins)
-        spread = spread_of(cells, finest, of_spread)
+        spread = spread_of(cells, of_spread)
         parts.append(replace(resolve(name, cells, finest, share), spread=spread))
     rest = alpha if len(parts) == 1 else alpha / 2.0
     targets = [parts[:1], parts[1:]][: len(parts)]

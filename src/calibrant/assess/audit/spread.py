@@ -13,12 +13,13 @@ the rates min(1, f + t), and at least that with max(0, f - t). Its tail is a kno
 tail, and it increases with t. So every t at which the tail is below the level is ruled out, and the
 largest of them is a lower bound on sup |E[Y | score] - score|. One test decides about all t.
 
-*Bins.* The rates of a bin may be replaced by their mean (Hoeffding 1956). For two labels of a sum
-with p + q fixed, P(S >= k) is linear in p q, with the slope P(R = k - 2) - P(R = k - 1), where R is
-the sum of the others. R is unimodal, with a mode less than 1 from its mean (Darroch 1964). So for k >=
-E[S] + 3 the slope is not negative, and the tail is largest if all rates of the bin are equal.
-Otherwise nothing is ruled out. So counts and mean scores of bins are enough, wherever rows were
-counted.
+*Cells.* Rows are counted in fixed cells, about equally wide in log odds: scores such as 1 - 1e-9 are
+far from 0.99. The rates of a cell may be replaced by their mean (Hoeffding 1956). For two labels of
+a sum with p + q fixed, P(S >= k) is linear in p q, with the slope P(R = k - 2) - P(R = k - 1), where
+R is the sum of the others. R is unimodal, with a mode less than 1 from its mean (Darroch 1964). So
+for k >= E[S] + 3 the slope is not negative, and the tail is largest if all rates of the cell are
+equal. For smaller k, only Chernoff's bound is used, which is always largest for equal rates. So
+counts and mean scores of cells are enough, wherever rows were counted.
 """
 
 import math
@@ -26,20 +27,22 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import expit
 
 from calibrant._typing import FloatArray, IntArray
 from calibrant.assess.audit.findings import OVERCONFIDENT, UNDERCONFIDENT, Finding
 from calibrant.cells.score_counts import ScoreCounts
-from calibrant.cells.score_partition import equal_mass
 from calibrant.limits.poisson_binomial import grouped_upper_tail, log_tail_bound
 
 SPREAD_SHARE = 0.05
 """The share of alpha of this test."""
 
+CELL_EDGES: FloatArray = expit(np.arange(-30.0, 30.5, 0.5))
+"""Where the cells of scores begin; below the first is one more."""
+
 _OUTER = 1.0 / 3.0  # of the information, at each end: more is further from the best weights
-_MARGIN = 3.0  # above the mean, in labels: see "Bins"
+_MARGIN = 3.0  # above the mean, in labels: see "Cells"
 _ROUNDING = 1e-10  # of mean scores
-_MOST_BINS = 64
 _MOST_EXACT = 2_000_000  # rows; beyond, Chernoff's bound is close enough
 _NEAR = 4.0  # in log units: if the bound misses the level by more, the exact tail does, too
 _HALVINGS = 30
@@ -87,7 +90,7 @@ class Spread:
 
 
 def outer_signs(counts: FloatArray, means: FloatArray) -> IntArray:
-    """For bins in increasing order of their mean score: -1 in the lowest third of the information,
+    """For cells in increasing order of their mean score: -1 in the lowest third of the information,
     1 in the highest, 0 between.
 
     >>> outer_signs(np.full(4, 10.0), np.array([0.2, 0.4, 0.6, 0.8]))
@@ -102,14 +105,12 @@ def outer_signs(counts: FloatArray, means: FloatArray) -> IntArray:
     return np.asarray(highest - (share < _OUTER))
 
 
-def spread_of(cells: ScoreCounts, n_bins: int, alpha: float) -> Spread | None:
-    """What is proved with probability 1 - alpha about rows in cells of their scores; None if all
-    rows are in one bin.
+def spread_of(cells: ScoreCounts, alpha: float) -> Spread | None:
+    """What is proved with probability 1 - alpha about rows that were counted at each score, or in
+    cells within those of `CELL_EDGES`; None if all rows are in one cell.
     """
     rows, hits = cells.whole
-    bins = equal_mass(rows, n_bins)
-    bins = bins // -(-(int(bins[-1]) + 1) // _MOST_BINS)
-    first = np.flatnonzero(np.diff(bins, prepend=-1))
+    first = np.flatnonzero(np.diff(np.searchsorted(CELL_EDGES, cells.scores, "right"), prepend=-1))
     counts = np.add.reduceat(rows, first)
     positives = np.add.reduceat(hits, first)
     low = cells.scores[first]
@@ -154,12 +155,12 @@ def _largest_ruled_out(rows: IntArray, rates: FloatArray, seen: int, tail: float
         return log_tail_bound(rows, raised(by), seen) <= log_tail
 
     def is_ruled_out(by: float) -> bool:
-        return grouped_upper_tail(rows, raised(by), seen) <= tail
+        return is_above(by) and grouped_upper_tail(rows, raised(by), seen) <= tail
 
-    if not is_above(0.0) or log_tail_bound(rows, raised(0.0), seen) > log_tail + _NEAR:
+    if log_tail_bound(rows, raised(0.0), seen) > log_tail + _NEAR:
         return 0.0
-    most = _last(is_above, 0.0, 1.0, _HALVINGS)
-    found = _last(is_bounded, 0.0, most, _HALVINGS)
+    found = _last(is_bounded, 0.0, 1.0, _HALVINGS)
+    most = _last(is_above, found, 1.0, _HALVINGS)
     if rows.sum() > _MOST_EXACT:
         return found
     return _last(is_ruled_out, found, most, _EXACT_HALVINGS)
