@@ -62,7 +62,7 @@ def test_every_region_and_limit_is_the_documented_one(
     table = report.table
     row = 0
     for level, regions in enumerate(expected):
-        tail = (1 - (1 - 0.1 * 0.9 / len(expected)) ** (1 / len(regions))) / 2
+        tail = (1 - (1 - 0.1 * 0.85 / len(expected)) ** (1 / len(regions))) / 2
         for members in regions:
             low = scores[members].min()
             high = scores[members].max()

@@ -34,7 +34,7 @@ def test_segments_and_all_rows_share_alpha_as_documented() -> None:
         assert bounds.unseen_mass == pytest.approx(expected, rel=1e-12)
     top = report.table.resolution == 0
     positives = [y.sum(), y[segments == 0].sum(), y[segments == 1].sum()]
-    tail = 1 - (1 - 0.1 * 0.9 / 3 / 2) ** (1 / 1)  # a third each, two resolutions, one region
+    tail = 1 - (1 - 0.1 * 0.85 / 3 / 2) ** (1 / 1)  # a third each, two resolutions, one region
     reference = non_identical(report.table.counts[top], np.array(positives), tail / 2)
     np.testing.assert_allclose(report.table.lower[top], reference.lower, rtol=1e-12)
     np.testing.assert_allclose(report.table.upper[top], reference.upper, rtol=1e-12)

@@ -106,7 +106,7 @@ def test_labels_are_drawn_afresh_for_other_rows_although_the_seed_is_fixed() -> 
 def test_the_test_finds_an_error_and_does_not_depend_on_the_order(rows) -> None:
     y, scores = rows
     assert validation_table(y, scores).p_value == 0.001
-    assert validation_table(y, scores).is_rejected
+    assert validation_table(y, scores).is_miscalibrated
     tied = np.round(scores, 1)
     one, other = (
         validation_table(y[order], tied[order]) for order in (np.argsort(y), np.argsort(-y))

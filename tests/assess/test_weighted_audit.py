@@ -267,7 +267,7 @@ def test_every_region_and_limit_of_a_weighted_audit_is_the_documented_one(n_bins
         while levels[0].size > 2:
             levels.insert(0, np.unique(np.r_[levels[0][::2], 1.0]))
         for level, ends in enumerate(levels):
-            delta = 0.9 * alpha / 3 / len(levels) / (ends.size - 1)
+            delta = 0.85 * alpha / 3 / len(levels) / (ends.size - 1)
             for low, high in pairwise(ends):
                 here = order[
                     (scores[order] >= low)

@@ -83,6 +83,58 @@ def test_the_gate_is_shown_refuted_or_not_decided(calibrant, lines, expected):
     assert "look again" not in shown.out + refuted.out
 
 
+@pytest.fixture(scope="module")
+def topics(tmp_path_factory):
+    """1,200 answers: half of those on law are good, 85% and 90% of the others, 75% of all."""
+    rng = np.random.default_rng(0)
+    topic = np.repeat(["law", "tax", "code"], 400)
+    good = np.concatenate([np.arange(400) < size for size in (200, 340, 360)])
+    drawn = set(rng.choice(1200, 300, replace=False).tolist())
+    rows = [
+        {"judge": 1, "human": bool(good[row]) if row in drawn else None, "topic": topic[row]}
+        for row in range(1200)
+    ]
+    return write_lines(tmp_path_factory.mktemp("gate") / "topics.jsonl", rows)
+
+
+def test_the_gate_names_the_segment_that_is_refuted(calibrant, topics, tmp_path):
+    """The rate of all items is not refuted: its limits contain the target."""
+    page = tmp_path / "gate.html"
+    given = (*NAMED, "--segment", "topic", "--at-least", "0.72", "-o", page)
+    answer = calibrant("rate", topics, *given)
+    assert answer.code == 1
+    told = " ".join(answer.out.split())
+    assert told.startswith(
+        "No: a rate of at least 72% is refuted in segment 'law'; it is not decid"
+    )
+    assert "of these items are positive" not in told
+    report = page.read_text(encoding="utf-8")
+    assert "is refuted in segment" in report
+    assert "undecided" in report
+    state = calibrant("rate", topics, *given[:-2], "--json").json
+    assert state["verdict"] == "refuted"
+    verdicts = {row["segment"]: row["verdict"] for row in state["verdicts"]}
+    assert verdicts["law"] == "refuted"
+    assert verdicts["all items"] == "undecided"
+    assert state["lower"] < 0.72 < state["upper"]
+
+
+def test_the_gate_says_where_it_is_not_decided_and_when_all_is_shown(calibrant, topics):
+    given = (*NAMED, "--segment", "topic", "--at-least")
+    middle = calibrant("rate", topics, *given, "0.5")
+    assert middle.code == 3
+    told = " ".join(middle.out.split())
+    assert told.startswith(
+        "Not decided: a rate of at least 50% is not decided in segment 'law'; it"
+    )
+    assert "is shown for all items" in told
+    low = calibrant("rate", topics, *given, "0.3")
+    assert low.code == 0
+    told = " ".join(low.out.split())
+    assert "is shown for all items and in segments 'code', 'law' and 'tax'" in told
+    assert "each lower limit, on its own, with 95% confidence, is at least" in told
+
+
 @pytest.mark.parametrize(
     ("given", "options"),
     [

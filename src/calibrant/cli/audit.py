@@ -188,7 +188,9 @@ def _find(model: Any, options: dict[str, Any]) -> _Found:
             check_columns(model, data.columns.named)
         audit, period = _audit_over_time(data, labels, options)
         signs = signs_of(data, labels, options)
-        validation = _validated(source, data, labels, options) if options["full"] else None
+        validation = None
+        if options["full"]:
+            validation = _validated(audit, source, data, labels, options)
         found = _Found(audit, period, signs, validation, _on_model(model, data, options["model"]))
         if options["output"] is not None:
             _write_report(found, data, source, labels, options, model)
@@ -313,8 +315,13 @@ def _by_period(data: Any, labels: dict[str, Any], time: str) -> tuple[Any, str |
     return read.in_segments(*segment_kinds(np.array(both))), None
 
 
-def _validated(source: Any, data: Any, labels: dict[str, Any], options: dict[str, Any]) -> Any:
-    """The validation table, from a random sample if there are very many rows."""
+def _validated(
+    audit: Any, source: Any, data: Any, labels: dict[str, Any], options: dict[str, Any]
+) -> Any:
+    """The validation table, from a random sample if there are very many rows.
+
+    It quotes the verdict of the audit of all rows.
+    """
     from calibrant import validation_table
 
     roles = {"score": data.columns.score, "label": data.columns.label, "segment": options["grade"]}
@@ -325,7 +332,8 @@ def _validated(source: Any, data: Any, labels: dict[str, Any], options: dict[str
         remark(f"--full: about {_MOST_ROWS:,} of {rows(n_rows)} are drawn for the table")
     sample = data.with_classes(**labels).collect(draw=draw)
     level = options["confidence_level"]
-    return validation_table(sample, confidence_level=level, **_bounds(options))
+    table = validation_table(sample, confidence_level=level, **_bounds(options))
+    return replace(table, audit=audit)
 
 
 def event_facts(found: Any, label: str, positive: object) -> dict[str, str]:

@@ -10,13 +10,14 @@ from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import files
 from calibrant.cli._output import print_json, saved
 from calibrant.cli._report import is_page, shown_names, write_report
-from calibrant.cli._show import result_json, show
+from calibrant.cli._show import result_json, show, show_tables
 from calibrant.cli._signature import Declared, number, words_of
 from calibrant.cli._target import check_target
-from calibrant.text.numbers import counted, plain
+from calibrant.text.numbers import counted, percent, plain
 
 if TYPE_CHECKING:
-    from calibrant.assess.rates.goal import Goal
+    from calibrant.assess.rates.gate import Gate
+    from calibrant.assess.rates.result import Rate
 
 NOT_DECIDED = 3
 _CODES = {"shown": 0, "refuted": 1, "undecided": NOT_DECIDED}
@@ -53,8 +54,8 @@ _ROLES = ("score", "label", "group", "segment", "order")
     type=number,
     metavar="RATE",
     help=(
-        "Exit with 0 if the rate is shown to be at least this, with 1 if that is refuted, "
-        "with 3 if it is undecided."
+        "Exit with 0 if the rate is shown to be at least this, for all items and in every segment; "
+        "with 1 if that is refuted for any of them; with 3 otherwise."
     ),
 )
 @click.option(
@@ -114,7 +115,7 @@ def command(**options: Any) -> int:
     for role in ("score", "label"):
         if options[role] is None:
             raise RefusedError(f"--{role}", "name a field of the data", got="none")
-    goal = _goal(options)
+    asked = _asked(options)
     with files(options) as source:
         from calibrant.cli._records import read_columns
 
@@ -129,74 +130,78 @@ def command(**options: Any) -> int:
         pos_label=_typed(options["pos_label"], columns["label"]),
         **_RATE.arguments(options),
     )
-    verdict, answer, more = judged(found, goal)
+    gate = None if asked is None else found.gate(**asked)
+    answer, more = _answer(found, gate)
     state = {
         "command": "rate",
-        "verdict": verdict,
+        "verdict": None if gate is None else gate.verdict,
         "at_least": options["at_least"],
         "at_most": options["at_most"],
         "more_labels": more,
         **result_json(found),
+        "verdicts": [] if gate is None else gate.to_dict()["verdicts"],
         "sentence": answer,
         "output": list(outputs),
     }
     for path in outputs:
-        _write(path, found, answer, verdict, state, names, options)
+        _write(path, found, answer, gate, state, names, options)
     if options["as_json"]:
         print_json(state)
     else:
         notes = (_LOOK_AGAIN,) if more is not None and not found.sequential else ()
-        show(found, sentence=answer, short=_in_short(found, verdict), notes=notes)
+        show(found, sentence=answer, short=_in_short(found, gate), notes=notes)
+        if gate is not None:
+            show_tables(gate)
         for path in outputs:
             saved(path)
-    return 0 if verdict is None else _CODES[verdict]
+    return 0 if gate is None else _CODES[gate.verdict]
 
 
-def _in_short(found: Any, verdict: str | None) -> str | None:
+def _in_short(found: "Rate", gate: "Gate | None") -> str | None:
     """The gate's answer in plain words."""
     from calibrant.draw.report.in_short import in_short
 
     said = in_short(found)
-    if verdict is None or said is None:
+    if gate is None or said is None:
         return said
-    return f"{_ANSWERS[verdict]}: {said[:1].lower()}{said[1:]}"
+    if gate.segments:
+        said = (
+            f"a rate of {gate.goal.words} {gate.said}. Confidence: {percent(gate.confidence_level)},"
+            " as long as the labelled items were drawn at random."
+        )
+    return f"{_ANSWERS[gate.verdict]}: {said[:1].lower()}{said[1:]}"
 
 
-def _goal(options: dict[str, Any]) -> "Goal | None":
-    """The rate that is asked for, if any."""
+def _asked(options: dict[str, Any]) -> dict[str, float] | None:
+    """The rate that is asked for, if any, by its parameter."""
     from calibrant.assess.rates.goal import Goal
 
     if options["at_least"] is None and options["at_most"] is None:
         return None
-    return Goal.of(options["at_least"], options["at_most"])
+    goal = Goal.of(options["at_least"], options["at_most"])
+    return {"at_most" if goal.at_most else "at_least": goal.rate}
 
 
-def judged(found: Any, goal: "Goal | None") -> tuple[str | None, str, int | None]:
-    """The gate's verdict, the answer in one sentence, and about how many more labels would decide
-    it.
+def _answer(found: "Rate", gate: "Gate | None") -> tuple[str, int | None]:
+    """The answer in one sentence, and about how many more labels would decide it.
 
-    A draw that was not random proves nothing: the gate is then undecided.
+    If an assumption is refuted, the result's own sentence says so.
     """
-    if goal is None:
-        return None, found.sentence, None
-    asked = {"at_most" if goal.at_most else "at_least": goal.rate}
-    verdict = found.check(**asked)
-    if found.draw is not None and found.draw.refuted:
-        return "undecided", found.sentence, None
-    words = {"shown": "is shown", "refuted": "is refuted", "undecided": "is not decided"}
-    claim = found.sentence[0].lower() + found.sentence[1:].removesuffix(".")
-    answer = f"A rate of {goal.words} {words[verdict]}: {claim}"
-    if verdict != "undecided":
-        return verdict, f"{answer}.", None
+    if gate is None or gate.is_doubtful:
+        return found.sentence, None
+    answer = gate.sentence.removesuffix(".")
+    claim = found.sentence
+    if gate.segments:
+        answer = f"{answer}. {claim.removesuffix('.')}"
+    else:
+        answer = f"{answer}: {claim[0].lower()}{claim[1:].removesuffix('.')}"
+    if gate.verdict != "undecided":
+        return f"{answer}.", None
     if found.n_labels == found.n_items:
-        return (
-            verdict,
-            f"{answer}; all items have a label, so only more items would decide it.",
-            None,
-        )
+        return f"{answer}; all items have a label, so only more items would decide it.", None
+    asked = {"at_least": gate.at_least, "at_most": gate.at_most}
     more = max(1, found.labels_needed(**asked) - found.n_labels)
     return (
-        verdict,
         f"{answer}; about {counted(more, 'more label')} would decide it if the estimate is right.",
         more,
     )
@@ -221,9 +226,9 @@ def _typed(text: str | None, labels: list[Any]) -> Any:
 
 def _write(
     path: str,
-    found: Any,
+    found: "Rate",
     answer: str,
-    verdict: str | None,
+    gate: "Gate | None",
     state: dict[str, Any],
     names: list[str],
     options: Any,
@@ -235,9 +240,9 @@ def _write(
         from calibrant.draw.report.pages import Beside
 
         facts = {"files": shown_names(names), "score": options["score"], "label": options["label"]}
-        stands = None if verdict is None else Headline(*_STANDS[verdict])
-        short = _in_short(found, verdict)
-        beside = Beside(answer, stands, goal=_goal(options), short=short)
+        stands = None if gate is None else Headline(*_STANDS[gate.verdict])
+        short = _in_short(found, gate)
+        beside = Beside(answer, stands, gate=gate, short=short)
         write_report(path, found, facts, overwrite=options["overwrite"], beside=beside)
         return
     content = json.dumps(plain(state), indent=2, ensure_ascii=False, allow_nan=False) + "\n"

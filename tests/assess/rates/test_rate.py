@@ -416,3 +416,23 @@ def test_swapped_scores_and_labels_are_asked_about(labels) -> None:
     with pytest.raises(InvalidValueError) as caught:
         rate(few, few)
     assert "swapped" not in str(caught.value)
+
+
+@pytest.mark.parametrize("size", [2.0**500, 2.0**1000, 2.0**1023, 2.0**-700, 2.0**-1000])
+def test_scores_of_any_size_give_the_same_limits_and_the_same_draw(size) -> None:
+    """Sums and squares of scores near 1e300 leave the range of floats unless they are scaled."""
+    rng = np.random.default_rng(8)
+    good = rng.random(400) < 0.7
+    scores = np.where(good, 1.0, -1.0) * rng.uniform(0.2, 1.0, 400)
+    y = some_labels(good, rng, 80)
+    expected = rate(y, scores)
+    found = rate(y, scores * size)
+    assert (found.lower, found.upper, found.method) == (expected.lower, expected.upper, "exact")
+    assert found.draw is not None
+    assert expected.draw is not None
+    assert found.draw.p_value == expected.draw.p_value
+    groups = np.arange(400) // 4
+    drawn = np.where(np.isin(groups, rng.choice(100, 25, replace=False)), good, np.nan)
+    grouped = rate(drawn, scores * size, groups=groups).draw
+    assert grouped is not None
+    assert grouped.p_value == rate(drawn, scores, groups=groups).draw.p_value

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._typing import ArrayLike, AttributeRows, FloatArray
+from calibrant._typing import ArrayLike, AttributeRows
 from calibrant.assess.audit.cell_sums import cells_of_data
 from calibrant.assess.audit.findings import AuditTable, Finding
 from calibrant.assess.audit.resolutions import Proved, Resolutions, audit_cells
@@ -138,11 +138,11 @@ def audit(
     *Resolutions.* The scores are cut into n_bins bins of about equal mass. Then neighbouring bins
     are merged in pairs until all rows form one region. Each resolution gets an equal share of
     alpha. A small error everywhere shows in the coarse regions, a large error in a narrow range in
-    the fine ones. `lower_bound` is the largest proved error of any region. For the average, the
-    errors of regions that do not overlap add up, weighted by their rows. All limits hold
-    simultaneously, so the best such sum over regions of all resolutions is proved too; call it A.
-    It bounds the average of |D| over the scores seen, which is an average of independent draws from
-    [0, 1]. Chernoff's bound extends it to the population: n kl(A, q) <= ln(20 / alpha).
+    the fine ones. `lower_bound` is the largest proved error of any region or of the spread, below.
+    For the average, the errors of regions that do not overlap add up, weighted by their rows. All
+    limits hold simultaneously, so the best such sum over regions of all resolutions is proved too;
+    call it A. It bounds the average of |D| over the scores seen, which is an average of independent
+    draws from [0, 1]. Chernoff's bound extends it to the population: n kl(A, q) <= ln(20 / alpha).
 
     *Tightness.* Where E[Y | score] is continuous, both lower bounds converge to the truth as n
     grows.
@@ -157,16 +157,25 @@ def audit(
     *Weights and groups.* Labels are then not independent given the scores. A tenth of the rows, or
     of whole groups, is drawn at random to cut the regions. In each region, the limits are found by
     bets on the other rows: on the weighted mean of label minus score, for a row or for the rows of
-    a group, with 90% of alpha and Bonferroni's rule. For the average, the pilot rows give each
+    a group, with 85% of alpha and Bonferroni's rule. For the average, the pilot rows give each
     region a sign, and the bets are on the mean of label minus score with these signs: it is at most
     the average error. If the pilot rows have few score values, each value is a region too, and the
     largest error that is not ruled out for any of them is an upper bound; bets bound the mass of
     other values. Nothing is reported for segments without pilot rows.
 
-    Of alpha, 90% is for the limits, 5% for the step from the scores seen to the population, and 5%
-    for the unseen mass. With segments, the limits for each segment and those for all rows together
-    get equal parts, and the other two shares are halved: one half for the score, one for the score
-    within its segment.
+    *Spread.* Scores that are too extreme are too high at one end and too low at the other, and a
+    slope slightly below 1 shows in no region. So one more test is about the lowest and the highest
+    third of the scores together, by their information s (1 - s): the positives among the highest
+    and the negatives among the lowest. If no score is off by more than t, the tail of their number
+    is at most a known Poisson-binomial tail, which increases with t. The largest t that it rules
+    out is a lower bound on sup |D|. Scores are counted in cells of 0.5 in log odds. With weights
+    and groups, the pilot rows choose the thirds, and the bets are on label minus score in the
+    highest and score minus label in the lowest.
+
+    Of alpha, 85% is for the limits, 5% for the spread, 5% for the step from the scores seen to the
+    population, and 5% for the unseen mass. With segments, the first two shares are divided equally
+    among the segments and all rows together, and the other two are halved: one half for the score,
+    one for the score within its segment.
 
     *Subgroups.* Given scores and attributes, labels are independent. *Is any subgroup off?* Labels
     are simulated from the scores many times; the largest surprise over all subgroups is compared
@@ -244,10 +253,10 @@ def _said(proved: Proved, tolerance: float, held: Rows | None, **beside: Any) ->
     """The result, from what is proved about each segment."""
     parts = proved.parts
     table = AuditTable.joined([part.table for part in parts])
-    within = _bounds(proved, parts[1:], table.error, 1, tolerance) if len(parts) > 1 else None
+    within = _bounds(proved, parts, 1, tolerance) if len(parts) > 1 else None
     n_skipped = 0 if held is None else held.skipped_rows()
     return Audit(
-        **_bounds(proved, parts[:1], parts[0].table.error, 0, tolerance),
+        **_bounds(proved, parts, 0, tolerance),
         within_segments=None if within is None else Bounds(**within),
         table=table,
         findings=_findings(parts, tolerance),
@@ -291,12 +300,15 @@ def _cells(
 
 
 def _bounds(
-    proved: Proved, parts: list[Resolutions], errors: FloatArray, target: int, tolerance: float
+    proved: Proved, parts: list[Resolutions], target: int, tolerance: float
 ) -> dict[str, Any]:
     """The fields of `Bounds`, for one target: 0 for all rows, 1 within segments."""
+    # an error of E[Y | score] is an average of errors of E[Y | score, segment]
+    errors = [part.lower_bound for part in (parts if target else parts[:1])]
+    parts = parts[1:] if target else parts[:1]
     reason = next((_no_upper_bound(part) for part in parts if not part.finite), None)
     return {
-        "lower_bound": float(errors.max()),
+        "lower_bound": max(errors),
         "average_lower_bound": proved.averages[target],
         "upper_bound": None if reason else max(part.largest_possible for part in parts),
         "upper_bound_reason": reason,
@@ -327,10 +339,9 @@ def _members(rows: MemoryRows) -> list[tuple[Hashable, ScoreCounts]]:
 
 def _findings(parts: list[Resolutions], tolerance: float) -> tuple[Finding, ...]:
     """The largest proved error of every segment that has one above the tolerance, largest first."""
-    worst = [part.table.finding(int(part.table.error.argmax())) for part in parts]
     return tuple(
         sorted(
-            (finding for finding in worst if finding.error > tolerance),
+            (part.worst for part in parts if part.lower_bound > tolerance),
             key=lambda finding: -finding.error,
         )
     )

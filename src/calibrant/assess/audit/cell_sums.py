@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from calibrant._typing import ArrayLike, IntArray
+from calibrant.assess.audit.spread import CELL_EDGES
 from calibrant.assess.metrics.bin_sums import MOST_VALUES, few_values
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_counts import ScoreCounts
@@ -38,7 +39,8 @@ def cells_of_data(
 
     A region ends where the middle rank of a value passes j n / n_bins. That value is the order
     statistic of rank ceil(j n / n_bins). Each of these values is a cell, and so is each range
-    between two of them. So every region consists of whole cells.
+    between two of them. So every region consists of whole cells. Ranges are also cut at
+    `CELL_EDGES`, for the spread.
     """
     values = data.values(MOST_VALUES)
     if not values:
@@ -53,6 +55,7 @@ def cells_of_data(
         edges |= whole.order_statistics({None: ranks.pop(None)})
     if ranks:
         edges |= data.order_statistics(ranks)
+    edges |= {name: np.union1d(edges[name], CELL_EDGES) for name in many_valued}
     atoms = {name: ScorePartition.atoms(edges[name]) for name in values}
     tallies = [_tally(whole, atoms.pop(None), classes, pos_label)]
     if atoms:

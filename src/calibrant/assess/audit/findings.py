@@ -15,6 +15,8 @@ from calibrant.text import numbers
 from calibrant.text.result import frame_of
 
 NO_EVIDENCE = "no evidence"
+OVERCONFIDENT = "overconfident"
+UNDERCONFIDENT = "underconfident"
 _NUMBERS = (
     "low",
     "high",
@@ -28,7 +30,7 @@ _NUMBERS = (
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A range of scores that is proved wrong, and the direction of the error.
+    """Scores that are proved wrong, and the direction of the error.
 
     Attributes
     ----------
@@ -37,7 +39,9 @@ class Finding:
     low, high : float
         Range of scores.
     direction : str
-        "scores too low" or "scores too high".
+        "scores too low" or "scores too high", for a range of scores; "overconfident" or
+        "underconfident", for the lowest and the highest scores together: too extreme, or not
+        extreme enough.
     error : float
         Some score in the range is off by at least this much: from E[Y | score], or from E[Y |
         score, segment].
@@ -66,6 +70,8 @@ class Finding:
     def text(self, noun: str = "segment") -> str:
         """The finding in words; `noun` is the word for a segment, such as "month"."""
         where = f"{numbers.rows(self.count)} with scores from {numbers.span(self.low, self.high)}"
+        if self.is_of_both_ends:
+            where = f"{numbers.rows(self.count)} with the lowest and the highest scores"
         group = "" if self.segment is None else f" in {noun} {self.segment!r}"
         return (
             f"{self.direction} by at least {numbers.lower(self.error)} somewhere among the"
@@ -107,6 +113,11 @@ class Finding:
             which = f"score {numbers.nearest(self.low)}"
         share = numbers.percent(float(numbers.nearest(self.count / n_rows)))
         return f"the {numbers.rows(self.count)} with {which} ({share})"
+
+    @property
+    def is_of_both_ends(self) -> bool:
+        """Whether the finding is about the lowest and the highest scores together."""
+        return self.direction in (OVERCONFIDENT, UNDERCONFIDENT)
 
     @property
     def on_average(self) -> str:

@@ -4,7 +4,7 @@ single values.
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from calibrant._typing import IndexArray, IntArray
 from calibrant.assess.audit.cell_sums import finest_bins, is_finite
-from calibrant.assess.audit.findings import AuditTable
+from calibrant.assess.audit.findings import AuditTable, Finding
+from calibrant.assess.audit.spread import SPREAD_SHARE, Spread, spread_of
 from calibrant.cells.score_counts import ScoreCounts
 from calibrant.cells.score_partition import equal_mass
 from calibrant.guarantee.relative import relative_limits
@@ -22,8 +23,8 @@ from calibrant.limits.interval import Interval
 from calibrant.limits.non_identical import gap_limits, non_identical
 
 # Shares of alpha: for the limits of all regions, for the average error in the population, for the
-# unseen mass.
-REGIONS_SHARE = 0.9
+# unseen mass. The rest is SPREAD_SHARE.
+REGIONS_SHARE = 0.85
 AVERAGE_SHARE = 0.05
 UNSEEN_SHARE = 0.05
 _ROUNDING = 1e-12  # for rounding in a mean score, subtracted from the proved error
@@ -51,6 +52,8 @@ class Resolutions:
     n_apart : int
         Number of regions where the error lies outside its limits if large groups count in full; see
         `audit_units`.
+    spread : Spread or None
+        Whether the scores are overconfident or underconfident; None if there is nothing to compare.
     """
 
     table: AuditTable
@@ -60,6 +63,20 @@ class Resolutions:
     n_values: int | None
     n_singletons: int
     n_apart: int = 0
+    spread: Spread | None = None
+
+    @property
+    def lower_bound(self) -> float:
+        """The largest proved error."""
+        return self.worst.error
+
+    @property
+    def worst(self) -> Finding:
+        """The largest proved error as a finding; its error is 0 if nothing is proved."""
+        found = self.table.finding(int(self.table.error.argmax()))
+        if self.spread is not None and self.spread.error > found.error:
+            return self.spread.finding(found.segment)
+        return found
 
     @property
     def n_rows(self) -> int:
@@ -114,10 +131,12 @@ def audit_cells(
     and of each segment.
     """
     share = alpha * REGIONS_SHARE / len(members)
-    parts = [
-        resolve(name, cells, finest_bins(int(cells.n_rows), n_bins), share)
-        for name, cells in members
-    ]
+    of_spread = alpha * SPREAD_SHARE / len(members)
+    parts = []
+    for name, cells in members:
+        finest = finest_bins(int(cells.n_rows), n_bins)
+        spread = spread_of(cells, of_spread)
+        parts.append(replace(resolve(name, cells, finest, share), spread=spread))
     rest = alpha if len(parts) == 1 else alpha / 2.0
     targets = [parts[:1], parts[1:]][: len(parts)]
     errors = [

@@ -16,6 +16,7 @@ from calibrant.assess.audit.resolutions import (
     Proved,
     Resolutions,
 )
+from calibrant.assess.audit.spread import SPREAD_SHARE, Spread, outer_signs
 from calibrant.assess.metrics.bin_sums import few_values
 from calibrant.assess.metrics.divided_rows import CUTTING_SHARE, DividedRows
 from calibrant.assess.metrics.independent_units import Units
@@ -52,7 +53,7 @@ def audit_units(
     units = divided.units
     known = [(None, np.ones(len(rows), dtype=bool)), *divided.segments(seen=True)]
     cuts = [divided.cuts(name, inside, n_bins) for name, inside in known]
-    parts = _all_parts(divided, known, cuts, alpha * REGIONS_SHARE / len(known))
+    parts = _all_parts(divided, known, cuts, alpha / len(known))
     n_targets = min(len(known), 2)
     averages = _averages(divided, cuts[0], n_targets, alpha * AVERAGE_SHARE / n_targets)
     masses = [
@@ -121,7 +122,10 @@ def _all_parts(
         ):  # they count as among all rows: statements about segments are about the same population
             own_rows = divided.others.take(members)
             own_units = divided.units.part(members)
-            parts.append(_resolve(name, own_rows, own_units, divided.in_full[members], cut, alpha))
+            in_full = divided.in_full[members]
+            part = _resolve(name, own_rows, own_units, in_full, cut, alpha * REGIONS_SHARE)
+            spread = _spread_of(own_rows, own_units, cut, alpha * SPREAD_SHARE)
+            parts.append(replace(part, spread=spread))
     if len(parts) < len(known):  # only rows set aside saw this segment: nothing bounds its errors
         parts[1:] = [replace(part, largest_possible=1.0) for part in parts[1:]]
     return parts
@@ -189,15 +193,19 @@ class _Cuts:
         The score values seen.
     finite : bool
         Whether there are so few of them, each seen so often, that each is a region.
+    outer : pair of float or None
+        The highest of the lowest scores, and the lowest of the highest: the outer thirds of
+        `outer_signs`. None if there are no two thirds.
     """
 
     edges: FloatArray
     values: FloatArray
     finite: bool
+    outer: tuple[float, float] | None
 
     @classmethod
     def of(cls, scores: FloatArray, finest: int, n_units: int) -> "_Cuts":
-        values = np.unique(scores)
+        values, counts = np.unique(scores, return_counts=True)
         edges = (
             np.unique(np.quantile(scores, np.arange(1, finest) / finest))
             if scores.size
@@ -207,6 +215,7 @@ class _Cuts:
             edges,
             values,
             bool(values.size) and few_values(values.size, round(n_units / CUTTING_SHARE)),
+            _outer_thirds(values, counts),
         )
 
     def levels(self, scores: FloatArray) -> list[tuple[IndexArray, FloatArray, FloatArray]]:
@@ -237,6 +246,44 @@ class _Cuts:
                 )
             )
         return found
+
+
+def _outer_thirds(values: FloatArray, counts: IndexArray) -> tuple[float, float] | None:
+    signs = outer_signs(counts.astype(np.float64), values) if values.size else np.empty(0)
+    if not ((signs < 0).any() and (signs > 0).any()):
+        return None
+    return float(values[signs < 0].max()), float(values[signs > 0].min())
+
+
+def _spread_of(rows: MemoryRows, units: Units, cuts: _Cuts, alpha: float) -> Spread | None:
+    """Whether the scores are overconfident or underconfident, with probability 1 - alpha.
+
+    The bets are on the mean of sign times (label - score) over rows with the lowest and the highest
+    scores. With signs that rows set aside fixed, its size is at most sup |E[Y | score] - score|.
+    """
+    if cuts.outer is None:
+        return None
+    highest = rows.scores >= cuts.outer[1]
+    inside = np.flatnonzero(highest | (rows.scores <= cuts.outer[0]))
+    if not inside.size:
+        return None
+    some = rows.take(inside)
+    sign = np.where(highest[inside], 1.0, -1.0)
+    outcomes = (sign * (some.codes - some.scores) + 1.0) / 2.0
+    place = np.zeros(inside.size, dtype=np.intp)
+    limits = units.part(inside).means(outcomes, place, 1, alpha)
+    too_low = 2.0 * float(limits.lower[0]) - 1.0
+    too_high = 1.0 - 2.0 * float(limits.upper[0])
+    weights = units.weights(len(rows))[inside]
+    return Spread(
+        error=max(too_low, too_high, _ROUNDING) - _ROUNDING,
+        overconfident=too_high > too_low,
+        count=inside.size,
+        mean_score=float(np.average(some.scores, weights=weights)),
+        rate=float(np.average(some.codes, weights=weights)),
+        low=float(some.scores.min()),
+        high=float(some.scores.max()),
+    )
 
 
 def _columns_of(

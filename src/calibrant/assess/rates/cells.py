@@ -137,6 +137,18 @@ def cells_of(scores: Scores, n_labels: int) -> ScoreCells:
     return ScoreCells(codes.astype(np.int64), counts.astype(np.int64), prior)
 
 
+def exponent_of(values: FloatArray) -> int:
+    """The power of two that scales values to at most 1.
+
+    Sums and squares of scores near 1e300, or 1e-300, leave the range of floats. Scaling by a power
+    of two is exact.
+
+    >>> exponent_of(np.array([-6.0, 0.5]))
+    3
+    """
+    return int(np.frexp(np.abs(values).max())[1])
+
+
 def two_strata(scores: Scores) -> BoolArray | None:
     """Which items are in the upper of two strata; None if all scores are equal.
 
@@ -153,7 +165,7 @@ def two_strata(scores: Scores) -> BoolArray | None:
         return np.asarray(scores.values == distinct[counts.argmax()])
     below = np.cumsum(counts)[:-1]
     above = scores.values.size - below
-    sums = np.cumsum(counts * distinct)
+    sums = np.cumsum(counts * np.ldexp(distinct, -exponent_of(distinct)))
     gap = (sums[-1] - sums[:-1]) / above - sums[:-1] / below
     between = below.astype(np.float64) * above * gap * gap
     cut = distinct[int(between.argmax()) + 1]

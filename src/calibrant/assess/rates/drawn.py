@@ -1,4 +1,6 @@
-"""Were labelled items drawn at random? A test on scores alone, which costs the limits nothing."""
+"""Were labelled items drawn at random, and in the given order? Tests on scores alone, which cost the
+limits nothing.
+"""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -6,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from calibrant._typing import FloatArray, IntArray
-from calibrant.assess.rates.cells import MOST_VERDICTS, Scores
+from calibrant.assess.rates.cells import MOST_VERDICTS, Scores, exponent_of
 from calibrant.assess.rates.hypergeometric import probabilities, upper_tails
 from calibrant.assess.rates.items import Items
 from calibrant.cells.units import RowUnits
@@ -59,37 +61,121 @@ class DrawCheck(Result):
                 "The scores of labelled items look like a random sample of all scores (p ="
                 f" {p_value})."
             )
-        chance = f"p = {upper(self.p_value)}" if self.p_value >= _TINY else "p < 0.000001"
         return (
             "The labelled items are not a random sample:"
             f" {percent(round(self.share_labelled, 3))} of them have a {self.part}, but"
-            f" {percent(round(self.share_all, 3))} of all items do ({chance}), so the limits may"
-            " not hold."
+            f" {percent(round(self.share_all, 3))} of all items do ({_chance(self.p_value)}), so"
+            " the limits may not hold."
         )
 
 
-def check_draw(items: Items) -> DrawCheck | None:
-    """Test sets of scores, which are determined by all scores: the number of labelled units in each
-    set is hypergeometric.
+@dataclass(frozen=True, slots=True, repr=False)
+class OrderCheck(Result):
+    """Whether the scores of labelled items look exchangeable in the order in which they are given.
 
-    The smallest p-value, times the number of sets and of sides, is a p-value (Bonferroni). With
-    groups, a unit is a group, and its score is the mean score of its items. None if there is
+    Attributes
+    ----------
+    p_value : float
+        An upper bound on the probability that items in a random order differ as much as these.
+    part : str
+        The set of scores where the first half differs most from all labelled items.
+    share_first, share_labelled : float
+        The share of that set in the first half, and among all labelled items. If several labels
+        have one time, the first half ends where a time ends.
+    """
+
+    _also: ClassVar[tuple[str, ...]] = ("refuted",)
+
+    p_value: float
+    part: str
+    share_first: float
+    share_labelled: float
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the order in which items were drawn is refuted."""
+        return self.p_value <= LEVEL
+
+    @property
+    def sentence(self) -> str:
+        """What was found."""
+        if not self.refuted:
+            return (
+                "The scores of labelled items look exchangeable in the given order (p ="
+                f" {nearest(self.p_value, 3)})."
+            )
+        return (
+            "The labelled items are not in the order in which they were drawn:"
+            f" {percent(round(self.share_first, 3))} of those given first have a {self.part}, but"
+            f" {percent(round(self.share_labelled, 3))} of all labelled items do"
+            f" ({_chance(self.p_value)}), so the limits may not hold."
+        )
+
+
+def _chance(p_value: float) -> str:
+    return f"p = {upper(p_value)}" if p_value >= _TINY else "p < 0.000001"
+
+
+def check_draw(items: Items) -> DrawCheck | None:
+    """Test whether the labelled units are a random sample of all units.
+
+    With groups, a unit is a group, and its score is the mean score of its items. None if there is
     nothing to compare.
     """
     values, labelled = _units(items)
+    found = _largest_difference(items.scores, values, labelled)
+    return None if found is None else DrawCheck(*found)
+
+
+def check_order(items: Items) -> OrderCheck | None:
+    """Test whether the first half of the labelled units is a random sample of all labelled units.
+
+    If labels are given in the order in which their items were drawn, it is, whatever the scores.
+    Labels of one time are not split. None without an order, if all units are labelled, or if there
+    is nothing to compare.
+    """
+    if items.order is None or items.n_labels == len(items):
+        return None
+    values, labelled = _units(items)
+    order = items.order
+    if items.groups is not None:  # all items of a group have its time
+        order = np.zeros(values.size, dtype=np.int64)
+        order[items.groups] = items.order
+    inside = labelled == 1
+    times = order[inside]
+    # the end of the time that is nearest to the middle
+    ends = np.flatnonzero(np.diff(np.sort(times))) + 1
+    if ends.size == 0:
+        return None
+    size = int(ends[np.abs(2 * ends - times.size).argmin()])
+    first = times <= np.sort(times)[size - 1]
+    found = _largest_difference(items.scores, values[inside], first.astype(np.int64))
+    return None if found is None else OrderCheck(*found)
+
+
+def _largest_difference(
+    scores: Scores, values: FloatArray, chosen: IntArray
+) -> tuple[float, str, float, float] | None:
+    """Where the chosen units differ most from all units: the p-value, the set of scores, and its
+    share among the chosen and among all.
+
+    The sets are determined by the scores of all units. In a random choice, the number of chosen
+    units in each set is hypergeometric. The smallest p-value, times the number of sets and of
+    sides, is a p-value (Bonferroni).
+    """
     n_units = values.size
-    n_labelled = int(labelled.sum())
-    parts = _parts(items.scores, values)
-    if n_labelled == n_units or not parts:
+    n_chosen = int(chosen.sum())
+    parts = _parts(scores, values)
+    if n_chosen == n_units or not parts:
         return None
     best = None
     for part, inside in parts:
         in_all = int(inside.sum())
-        seen = int((inside & labelled).sum())
-        tail = _two_sided(n_units, in_all, n_labelled, seen)
+        seen = int((inside & chosen).sum())
+        tail = _two_sided(n_units, in_all, n_chosen, seen)
         p_value = min(1.0, len(parts) * tail)
-        if best is None or p_value < best.p_value:
-            best = DrawCheck(p_value, part, seen / n_labelled, in_all / n_units)
+        if best is None or p_value < best[0]:
+            best = (p_value, part, seen / n_chosen, in_all / n_units)
     return best
 
 
@@ -101,7 +187,10 @@ def _units(items: Items) -> tuple[FloatArray, IntArray]:
         items.groups, int(items.groups.max(initial=-1)) + 1, np.ones(items.groups.size)
     )
     labelled = units.sums(items.labelled) > 0.0
-    return units.sums(items.scores.values) / units.totals, labelled.astype(np.int64)
+    values = items.scores.values
+    exponent = exponent_of(values)
+    means = units.sums(np.ldexp(values, -exponent)) / units.totals
+    return np.ldexp(means, exponent), labelled.astype(np.int64)
 
 
 def _parts(scores: Scores, values: FloatArray) -> list[tuple[str, IntArray]]:

@@ -51,6 +51,16 @@ class Goal:
         """Whether no rate between the limits is as asked for."""
         return lower > self.rate if self.at_most else upper < self.rate
 
+    def verdict(self, lower: float, upper: float) -> str:
+        """What limits say about the goal: "shown", "refuted" or "undecided".
+
+        >>> [Goal(0.5).verdict(*limits) for limits in ((0.5, 0.7), (0.4, 0.6), (0.3, 0.4))]
+        ['shown', 'undecided', 'refuted']
+        """
+        if self.is_refuted(lower, upper):
+            return "refuted"
+        return "shown" if self.is_shown(lower, upper) else "undecided"
+
     @property
     def words(self) -> str:
         """The goal in words.

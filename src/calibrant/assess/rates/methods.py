@@ -41,12 +41,16 @@ class CountLimits:
     estimate : float
         The most likely rate.
     method : {"exact", "labels", "bets", "all labelled", "no labels"}
+    crossed : bool
+        Whether the lower limit was above the upper one. Then only what the labels count is known:
+        all positives seen are there, and no negative seen is positive.
     """
 
     fewest: int
     most: int
     estimate: float
     method: str
+    crossed: bool = False
 
 
 def choose_method(items: Items, *, sequential: bool) -> str:
@@ -139,12 +143,17 @@ def _by_bets(items: Items, alpha: float, *, sequential: bool, random_state: Seed
     fewest, most = fewest_and_most(steps, n_items, tail, sequential=sequential, start=start)
     fewest = max(fewest, positives)
     most = min(most, n_items - negatives)
+    # each limit is found on its own, so both can be wrong at once, and wrong limits can cross
+    crossed = fewest > most
+    if crossed:
+        fewest = positives
+        most = n_items - negatives
     guesser = Guesser(cells)
     for unit in units:
         guesser.learn(unit)
     labelled = items.labelled
     expected = positives + float(guesser.guesses()[cells.of_item[~labelled]].sum())
-    return CountLimits(fewest, most, expected / n_items, "bets")
+    return CountLimits(fewest, most, expected / n_items, "bets", crossed)
 
 
 def _drawn_units(

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._typing import ArrayLike, IntArray, Seed
-from calibrant.assess.rates.drawn import check_draw
+from calibrant.assess.rates.drawn import check_draw, check_order
 from calibrant.assess.rates.items import Items, read_items
-from calibrant.assess.rates.methods import METHODS, check_method, count_limits
+from calibrant.assess.rates.methods import METHODS, CountLimits, check_method, count_limits
 from calibrant.assess.rates.population import (
     group_population_limits,
     population_limits,
@@ -52,8 +52,8 @@ def rate(
     Claimed: with probability at least `confidence_level` over the draw of the labelled items, the
     limits hold, for all segments simultaneously. Assumed: the labelled items were drawn at random
     from all of them. Nothing is assumed about scores and labels, or about how items depend on each
-    other. The draw is tested at no cost, using only the scores; if the test rejects, the sentence
-    says so first.
+    other. The draw is tested at no cost, using only the scores, and so is the order with
+    `sequential`; if a test rejects, the sentence says so first.
 
     Parameters
     ----------
@@ -83,7 +83,8 @@ def rate(
     sequential : bool or array-like of shape (n,), default=False
         For limits that hold at every look while labels come in. True: labelled items are in the
         order in which they were drawn. An array: when each item was drawn, such as a day or a
-        number. The order must not change between looks.
+        number. The order must not change between looks. In any other order, such as that of a file
+        sorted by label, the limits do not hold.
     pos_label : object, optional
         The positive class, if the classes are not 0 and 1.
     random_state : int, generator or None, default=0
@@ -140,10 +141,10 @@ def rate(
         _check_sizes(items)
     names, number = _segments(segments, len(items))
     seed = seed_number(random_state)
-    share = alpha / (1 + len(names))
-    whole = _rate_of(items, share, target, method, seed)
+    budgets = (alpha / (1 + len(names)), alpha)
+    whole = _rate_of(items, budgets, target, method, seed)
     parts = tuple(
-        replace(_rate_of(items.take(number == place), share, target, method, seed), segment=name)
+        replace(_rate_of(items.take(number == place), budgets, target, method, seed), segment=name)
         for place, name in enumerate(names)
     )
     n_groups = 0
@@ -166,19 +167,49 @@ def rate(
         n_labelled_groups=labelled_groups,
         segments=parts,
         draw=check_draw(items),
+        order=check_order(items),
+        lower_alone=whole.lower_alone,
+        upper_alone=whole.upper_alone,
+        crossed=whole.crossed,
     )
 
 
-def _rate_of(items: Items, alpha: float, target: str, method: str, seed: int) -> SegmentRate:
-    """The rate among items, or in their population, with limits that hold with probability at least
-    1 - alpha.
+def _rate_of(
+    items: Items, budgets: tuple[float, float], target: str, method: str, seed: int
+) -> SegmentRate:
+    """The rate among items, or in their population.
+
+    `budgets` are the error probabilities of its limits among all limits, and on their own.
+    """
+    counts, lower, upper = _limits_of(items, budgets[0], target, method, seed)
+    alone = counts, lower, upper
+    if budgets[1] != budgets[0]:
+        alone = _limits_of(items, budgets[1], target, method, seed)
+    return SegmentRate(
+        segment=None,
+        estimate=min(max(counts.estimate, lower), upper),
+        lower=lower,
+        upper=upper,
+        n_labels=items.n_labels,
+        n_items=len(items),
+        method=counts.method,
+        lower_alone=alone[1],
+        upper_alone=alone[2],
+        crossed=counts.crossed,
+    )
+
+
+def _limits_of(
+    items: Items, alpha: float, target: str, method: str, seed: int
+) -> tuple[CountLimits, float, float]:
+    """Limits on the number of positives, and on the rate, which hold with probability at least 1 -
+    alpha.
     """
     n_items = len(items)
-    n_labels = items.n_labels
     sequential = items.order is not None
     further = 0.0
     if target == "population":
-        further = population_share(n_labels, n_items, sequential=sequential)
+        further = population_share(items.n_labels, n_items, sequential=sequential)
     counts = count_limits(
         items,
         max(alpha * (1.0 - further), 1e-300),
@@ -186,17 +217,14 @@ def _rate_of(items: Items, alpha: float, target: str, method: str, seed: int) ->
         sequential=sequential,
         random_state=seed,
     )
-    lower = counts.fewest / n_items
-    upper = counts.most / n_items
-    if target == "population" and items.groups is None:
-        lower, upper = population_limits(counts.fewest, counts.most, n_items, alpha * further)
-    elif target == "population" and items.groups is not None:
-        n_groups = int(items.groups.max()) + 1
-        lower, upper = group_population_limits(
-            counts.fewest, counts.most, n_items, n_groups, alpha * further
-        )
-    estimate = min(max(counts.estimate, lower), upper)
-    return SegmentRate(None, estimate, lower, upper, n_labels, n_items, counts.method)
+    fewest = counts.fewest
+    most = counts.most
+    if target == "items":
+        return counts, fewest / n_items, most / n_items
+    if items.groups is None:
+        return counts, *population_limits(fewest, most, n_items, alpha * further)
+    n_groups = int(items.groups.max()) + 1
+    return counts, *group_population_limits(fewest, most, n_items, n_groups, alpha * further)
 
 
 def _order(sequential: bool | ArrayLike, items: Items) -> IntArray | None:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._typing import FloatArray, IntArray
+from calibrant.assess.audit.result import Audit
 from calibrant.text import numbers
 from calibrant.text.result import Result, frame_of
 from calibrant.text.result_table import ResultTable
@@ -117,14 +118,18 @@ class GradeTable:
 class Validation(Result):
     """The validation table.
 
+    Whether the scores are calibrated is one question with one answer: that of the audit of these
+    rows. The p-value of Kuiper's test is a figure of the table, not a second answer.
+
     Attributes
     ----------
     measures : tuple of Measure
         The lines of the table. Each interval holds at `confidence_level`, but not all
         simultaneously.
     p_value : float
-        The p-value of the test of calibration: small values are evidence against a calibrated
-        score.
+        The p-value of Kuiper's test of calibration.
+    audit : Audit
+        The audit whose verdict is quoted.
     n_draws : int
         Number of simulated sets of labels behind the p-value.
     grades : GradeTable or None
@@ -140,10 +145,11 @@ class Validation(Result):
         The population that the limits are about, if it differs from that of the rows.
     """
 
-    _also: ClassVar[tuple[str, ...]] = ("is_rejected",)
+    _also: ClassVar[tuple[str, ...]] = ("verdict", "is_miscalibrated")
 
     measures: tuple[Measure, ...]
     p_value: float
+    audit: Audit
     n_draws: int
     grades: GradeTable | None
     confidence_level: float
@@ -158,16 +164,18 @@ class Validation(Result):
         raise KeyError(name)
 
     @property
-    def is_rejected(self) -> bool:
-        """Whether the test rejects calibration at the level 1 - confidence_level."""
-        return self.p_value <= 1.0 - self.confidence_level + _ROUNDING
+    def verdict(self) -> str:
+        """The verdict of the audit."""
+        return self.audit.verdict
+
+    @property
+    def is_miscalibrated(self) -> bool:
+        """Whether the audit proves an error."""
+        return self.audit.is_miscalibrated
 
     @property
     def sentence(self) -> str:
-        """The result of the test, and the two most widely used measures, in words."""
-        verdict = "rejects" if self.is_rejected else "does not reject"
-        p_value = numbers.nearest(self.p_value)
-        rows = numbers.rows(self.n_rows)
+        """The verdict of the audit, the p-value, and the two most widely used measures, in words."""
         each = f"{self['expected / observed']}; {self['slope']}"
         test = "exact"
         about = ""
@@ -175,8 +183,8 @@ class Validation(Result):
             test = "asymptotic"
             about = f" This is about the measures{self.population}."
         return (
-            f"The {test} test {verdict} calibration: p = {p_value}, from {rows}.{about} "
-            f"With {numbers.percent(self.confidence_level)} confidence each: {each}."
+            f"{self.audit.sentence} Kuiper's {test} test: p = {numbers.nearest(self.p_value)}.{about}"
+            f" With {numbers.percent(self.confidence_level)} confidence each: {each}."
         )
 
     @property
@@ -222,5 +230,7 @@ class Validation(Result):
         return f"{rising} where it is {PROVED_IF_MONOTONE}, "
 
     def to_dict(self) -> dict[str, Any]:
-        """The table as plain JSON values; an undefined number is None."""
-        return {"grades": None, **Result.to_dict(self)}
+        """The table as plain JSON values, without the audit; an undefined number is None."""
+        found = {"grades": None, **Result.to_dict(self)}
+        del found["audit"]
+        return found

@@ -5,11 +5,13 @@ score, grades.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from calibrant._typing import ArrayLike, Seed
+from calibrant.assess.audit.audit import audit
 from calibrant.assess.metrics.bin_sums import read_forecasts
 from calibrant.assess.metrics.independent_units import Units
 from calibrant.assess.metrics.proper_scores import brier_score
@@ -45,6 +47,9 @@ def validation_table(
 ) -> Validation:
     """Return the table that model validators ask for, with what is proved, approximate or only
     measured.
+
+    Whether the scores are calibrated is answered by `audit` at this confidence level, without
+    grades; the table quotes its verdict. The p-value of Kuiper's test is one of the figures.
 
     Claimed: the limits for expected / observed hold for every distribution of labels given the
     scores; the limits for the Brier score, for every distribution; the limits for grades, for all
@@ -142,6 +147,8 @@ def validation_table(
     >>> rng = np.random.default_rng(0)
     >>> scores = rng.uniform(size=4_000)
     >>> table = validation_table(rng.uniform(size=4_000) < scores**2, scores)
+    >>> table.verdict
+    'proved miscalibrated by at least 0.193'
     >>> table.p_value
     0.001
     >>> print(table["expected / observed"])
@@ -164,6 +171,7 @@ def validation_table(
     generator = rows.ordered_source(random_state, "labels of a calibrated score").generator()
     kuiper, p_value = kuiper_test(codes, probabilities, draws, generator, units)
     bounds: dict[str, Any] = {"weight_bound": weight_bound, "max_group_size": max_group_size}
+    whole = Sample(replace(read, segment=None, segment_names=()))
     brier = brier_score(Sample(read), confidence_level=confidence_level, **bounds)
     basis = EXACT_TEST if units.row_weights is None else ASYMPTOTIC
     found = (
@@ -179,6 +187,7 @@ def validation_table(
     return Validation(
         measures=found,
         p_value=p_value,
+        audit=audit(whole, confidence_level=confidence_level, **bounds),
         n_draws=draws,
         grades=(
             None

@@ -181,7 +181,7 @@ def _sections(inputs: Inputs, made: Made, sizes: MostShown) -> Iterator[Section]
         content = {"audit": audit, "segments": segments, "period": inputs.period, "noun": noun}
         yield Section("segments-title", title, "segments", content | {"files": files})
     if inputs.validation is not None:
-        yield _validation_section(inputs.validation, sizes)
+        yield _validation_section(inputs.validation, inputs.audit, sizes)
     yield Section("knowledge-title", "What can be said", "known", common)
     yield next_section(audit, made)
     yield Section("computed-title", "How it was computed", "computed", common)
@@ -189,7 +189,9 @@ def _sections(inputs: Inputs, made: Made, sizes: MostShown) -> Iterator[Section]
     yield Section("glossary-title", "Glossary", "words")
 
 
-def _validation_section(found: Validation, sizes: MostShown) -> Section:
+def _validation_section(found: Validation, audit: Audit, sizes: MostShown) -> Section:
+    """The validation table; a page has one verdict, that of its audit."""
+    found = replace(found, audit=audit)
     content = {"lead": found.sentence, "tables": shown_tables(found, sizes)}
     return Section("validation-title", "Validation table", "tables", content)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from calibrant.assess.compare_models.model_comparison import Differences, PairedDifference
 from calibrant.assess.metrics.reliability import ReliabilityTable
-from calibrant.assess.rates.goal import Goal
+from calibrant.assess.rates.gate import Gate
 from calibrant.draw.report.audit_figures import curve_figure, guaranteed_figure
 from calibrant.draw.report.charts import (
     decision_chart,
@@ -112,13 +112,14 @@ def of_reliability(found: Any) -> Iterator[Section]:
     yield _section("reliability", "Reliability", [models_chart({"observed rate": found})])
 
 
-def of_rate(found: Any, goal: Goal | None) -> Iterator[Section]:
+def of_rate(found: Any, gate: Gate | None) -> Iterator[Section]:
     """The estimate and its limits, for all items and for each segment."""
     table = found.tables()[0].columns
     segments = table.get("segment", ["all items"])
     names = [name_of(segment) for segment in segments]
     rows = list(zip(names, table["estimate"], table["lower"], table["upper"], strict=True))
     remark = _left_out(len(rows) - _MOST_RATES, "segment")
+    goal = None if gate is None else gate.goal
     yield _section("rates", "Rates", [rates_chart(rows[:_MOST_RATES], goal)], remark)
 
 

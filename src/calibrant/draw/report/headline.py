@@ -45,8 +45,10 @@ def _of_guarantee(found: Any) -> Headline:
 
 def _of_audit(found: Any) -> Headline:
     subgroups = found.by_attributes
-    if found.worst:
+    if found.is_miscalibrated:
         return _MISCALIBRATED
+    if found.worst:
+        return Headline("wrong", f"Proved miscalibrated in a {found.noun}")
     if subgroups is not None and subgroups.is_any_off:
         return _of_subgroups(subgroups)
     if (found.within_segments or found).is_nearly_calibrated:
@@ -86,6 +88,8 @@ def _of_models(found: Any) -> Headline:
 def _of_rate(found: Any) -> Headline:
     if found.draw is not None and found.draw.refuted:
         return Headline("wrong", "Not a random draw")
+    if found.is_doubtful:
+        return Headline("wrong", "Limits that may not hold")
     return Headline("right", "Estimate with proved limits")
 
 
@@ -106,7 +110,7 @@ def _of_subgroups(found: Any) -> Headline:
 
 
 def _of_validation(found: Any) -> Headline:
-    return Headline("wrong", "Calibration rejected") if found.is_rejected else _NO_EVIDENCE
+    return _of_audit(found.audit)
 
 
 def _of_band(found: Any) -> Headline:

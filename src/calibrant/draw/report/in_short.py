@@ -8,6 +8,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+from calibrant.assess.audit.findings import OVERCONFIDENT, UNDERCONFIDENT
 from calibrant.guarantee.short import confidence_of, pooled_of
 from calibrant.text.numbers import counted, limits, lower, nearest, percent, rows, upper
 from calibrant.text.result import Result
@@ -125,7 +126,7 @@ def _of_broadest(found: Any) -> list[str]:
     off = f"are {_side(broad)} by at least {points(lower(broad.error))}{broad.on_average}"
     return [
         f", and those of {broad.rows_in_words(found.n_rows)} {off}",
-        f", and those of another {rows(broad.count)} ({share}) {off}",
+        f", and those of {rows(broad.count)} ({share}) {off}",
     ]
 
 
@@ -187,6 +188,8 @@ def _of_more_subgroups(found: Any) -> str:
 
 def _side(finding: Any) -> str:
     """The direction in which the scores of a finding are off."""
+    if finding.direction in (OVERCONFIDENT, UNDERCONFIDENT):
+        return str(finding.direction)
     return "too high" if "high" in finding.direction else "too low"
 
 
@@ -244,19 +247,19 @@ def _of_models(found: Any) -> str | None:
     if found.best is None:
         proved = any(one.better is not None and one.is_proved for one in found.differences)
         return None if proved else "The data cannot tell which model is better."
+    confidence = percent(found.confidence_level)
+    sure = f"({confidence} confidence), {_THESE_ROWS}s"
     if len(found.models) > 2:
-        return f"{found.best!r} is better than every other model, {_THESE_ROWS}s."
+        return f"{found.best!r} is better than every other model {sure}."
     brier = next(one for one in found.differences if one.measure == "Brier score")
     low, high = sorted(map(abs, (brier.lower, brier.upper)))
     gain = f"its Brier score is lower by {lower(low)} to {upper(high)}"
-    confidence = percent(found.confidence_level)
     other = next(model for model in found.models if model != found.best)
-    sure = f"({confidence} confidence), {_THESE_ROWS}s"
     return f"{found.best!r} is better than {other!r}: {gain} {sure}."
 
 
 def _of_rate(found: Any) -> str | None:
-    if found.sequential or (found.draw is not None and found.draw.refuted):
+    if found.sequential or found.is_doubtful:
         return None
     share = " to ".join(map(_hundredths, limits(found.lower, found.upper).split(" to ")))
     whose = "these items" if found.target == "items" else "the population"

@@ -1,6 +1,6 @@
 """Words and names that figures and tables of the report share."""
 
-from calibrant.assess.audit.findings import NO_EVIDENCE
+from calibrant.assess.audit.findings import NO_EVIDENCE, OVERCONFIDENT, UNDERCONFIDENT
 from calibrant.assess.subgroups.findings import TOO_HIGH, TOO_LOW
 
 _LONGEST_NAME = 60
@@ -8,9 +8,11 @@ _LONGEST_NAME = 60
 FINDINGS = {
     TOO_HIGH: ("high", "too high"),
     TOO_LOW: ("low", "too low"),
+    OVERCONFIDENT: ("high", OVERCONFIDENT),
+    UNDERCONFIDENT: ("low", UNDERCONFIDENT),
     NO_EVIDENCE: ("none", "no evidence"),
 }
-"""Kind of mark, and words, for each verdict on a region."""
+"""Kind of mark, and words, for each finding and each verdict on a region."""
 
 
 def name_of(value: object, longest: int = _LONGEST_NAME) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from calibrant._typing import CodeArray, FloatArray
 from calibrant.assess.metrics.reliability import ReliabilityTable
-from calibrant.assess.rates.goal import Goal
+from calibrant.assess.rates.gate import Gate
 from calibrant.draw.report import figure_sections as figures
 from calibrant.draw.report.headline import Headline, headline
 from calibrant.draw.report.in_short import in_short
@@ -35,7 +35,7 @@ class Beside:
     headline: Headline | None = None
     rows_of: RowsOf | None = None
     reliability: Mapping[str, ReliabilityTable] | None = None
-    goal: Goal | None = None
+    gate: Gate | None = None
     short: str | None = None
     notes: tuple[str, ...] = ()
 
@@ -68,6 +68,8 @@ def _sections(inputs: Inputs, made: Made, sizes: MostShown, beside: Beside) -> I
     found = inputs.result
     yield from _figures(inputs, sizes, beside)
     tables = shown_tables(found, sizes)
+    if beside.gate is not None:
+        tables += shown_tables(beside.gate, sizes)
     if tables:
         yield Section("numbers-title", "The numbers", "tables", {"lead": "", "tables": tables})
     if found.assumptions:
@@ -90,7 +92,7 @@ def _figures(inputs: Inputs, sizes: MostShown, beside: Beside) -> Iterable[Secti
     if kind == "Guarantee":
         return figures.of_guarantee(found, inputs.calibrator, sizes, inputs.scale)
     if kind == "Rate":
-        return figures.of_rate(found, beside.goal)
+        return figures.of_rate(found, beside.gate)
     drawn = {
         "Comparison": figures.of_methods,
         "MonitorSnapshot": figures.of_monitor,
@@ -209,7 +211,8 @@ def _of_subgroups(found: Any) -> Iterator[KeyNumber]:
 
 def _of_validation(found: Any) -> Iterator[KeyNumber]:
     yield KeyNumber("Rows", f"{found.n_rows:,}", "validated")
-    yield KeyNumber("p-value", upper(found.p_value), "exact calibration test")
+    test = "asymptotic" if found.population else "exact"
+    yield KeyNumber("p-value", upper(found.p_value), f"Kuiper's test, {test}")
 
 
 def _of_comparison(found: Any) -> Iterator[KeyNumber]:
