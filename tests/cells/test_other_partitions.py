@@ -1,7 +1,6 @@
 """Functions, trees and segments as partitions."""
 
 import json
-import time
 
 import numpy as np
 import pytest
@@ -100,19 +99,6 @@ def test_segments_that_have_no_plain_name_are_refused() -> None:
 
 
 @pytest.mark.broad
-def test_many_segments_cost_about_one_sort() -> None:
-    rng = np.random.default_rng(2)
-    scores = rng.uniform(size=200_000)
-    segment = rng.integers(0, 20_000, 200_000)
-    y = rng.uniform(size=200_000) < scores
-    start = time.process_time()
-    calibrator = BinningCalibrator().fit(scores, y, segments=segment)
-    calibrator.predict(scores, segments=segment)
-    assert (
-        time.process_time() - start < 5.0
-    )  # with one pass over the rows for each segment: more than 20
-
-
 @pytest.mark.parametrize(
     "make", [Partition.uniform_mass, lambda scores, n_bins: Partition.fixed_width(n_bins)]
 )
