@@ -86,8 +86,20 @@ def of_module(path: Path, text: str) -> Iterator[Change]:
     lines = text.splitlines(keepends=True)
     for test in doctest.DocTestFinder(exclude_empty=True).find(module):
         if test.examples and test.lineno is not None and test.filename == str(path):
-            start = sum(map(len, lines[: test.lineno]))
+            above = test.lineno + shift_of(test, lines)
+            start = sum(map(len, lines[:above]))
             yield from of_prompts(test, text[start:], start)
+
+
+def shift_of(test: doctest.DocTest, lines: list[str]) -> int:
+    """By how many lines `doctest` misplaces a docstring: it takes the first line with a quote."""
+    places = [
+        (test.lineno + one.lineno, f">>> {one.source.splitlines()[0]}") for one in test.examples
+    ]
+    for shift in range(len(lines) - places[-1][0]):
+        if all(lines[place + shift].strip() == prompt.strip() for place, prompt in places):
+            return shift
+    raise ValueError(f"the prompts of {test.name} are not where doctest says")
 
 
 def of_prompts(test: doctest.DocTest, code: str, offset: int) -> Iterator[Change]:

@@ -124,7 +124,7 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
     >>> y = rng.uniform(size=10_000) < scores**2
     >>> calibrator = BinningCalibrator(n_bins=10).fit(scores, y)
     >>> calibrator.predict([0.05, 0.95]).round(3)
-    array([0.004, 0.876])
+    array([0.004, 0.878])
     >>> round(calibrator.guarantee_.epsilon, 3)
     0.042
     """

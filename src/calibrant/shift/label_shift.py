@@ -96,7 +96,7 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
     True
     >>> known = LabelShiftCalibrator(n_bins=5).fit(scores, y, target_prior=0.5)
     >>> known.predict([-1.0, 3.0]).round(2)
-    array([0.01, 0.91])
+    array([0.02, 0.91])
     >>> kept = y | (rng.uniform(size=20_000) < 0.1)  # one in ten negatives
     >>> undone = LabelShiftCalibrator(n_bins=5).fit(
     ...     scores[kept], y[kept], sampling_rates=(0.1, 1.0)

@@ -174,9 +174,9 @@ def reliability_table(
     >>> y = rng.uniform(size=5_000) < scores**2
     >>> table = reliability_table(y, scores, n_bins=4)
     >>> table.mean_score.round(2)
-    array([0.12, 0.37, 0.63, 0.88])
+    array([0.12, 0.37, 0.62, 0.88])
     >>> table.rate.round(2)
-    array([0.01, 0.15, 0.41, 0.76])
+    array([0.02, 0.15, 0.42, 0.77])
     >>> table.is_off
     array([ True,  True,  True,  True])
     """

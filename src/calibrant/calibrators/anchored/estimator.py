@@ -178,9 +178,9 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     >>> y = rng.uniform(size=10_000) < scores**2
     >>> calibrator = AnchoredCalibrator(n_bins=10).fit(scores, y)
     >>> calibrator.predict([0.3, 0.5, 0.7]).round(2)
-    array([0.09, 0.26, 0.48])
+    array([0.1 , 0.25, 0.48])
     >>> calibrator.curve_, round(calibrator.guarantee_.epsilon, 2)
-    ('beta', 0.04)
+    ('half beta, half venn-abers and beta', 0.04)
     """
 
     _learned: ClassVar[EntryTable] = {

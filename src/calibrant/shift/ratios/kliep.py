@@ -71,7 +71,7 @@ class KLIEP(GaussianRatio):
     >>> float(ratio.predict(X_source).mean().round(9))
     1.0
     >>> ratio.predict([[0.25], [0.75]]).round(1)  # the truth is 2 x
-    array([0.5, 1.4])
+    array([0.5, 1.5])
     """
 
     _rules: ClassVar[RuleTable] = {"cv": Integer(2)}

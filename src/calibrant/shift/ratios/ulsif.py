@@ -84,7 +84,7 @@ class ULSIF(GaussianRatio):
     >>> ratio.predict([[0.25], [0.5], [0.75]]).round(1)  # the truth is 2 x
     array([0.4, 1. , 1.4])
     >>> print(ratio.diagnostics_)
-    The 2,000 source rows are worth 1,442 rows of the target population, and cover about 100% of it.
+    The 2,000 source rows are worth 1,443 rows of the target population, and cover about 100% of it.
     """
 
     _rules: ClassVar[RuleTable] = {"penalty": Optional(PositiveNumbers())}
