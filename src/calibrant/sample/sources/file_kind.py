@@ -1,11 +1,11 @@
 """File formats, recognised by name or by first bytes, and the reasons why a file cannot be read."""
 
 import io
-import json
 import re
 from pathlib import Path
 from typing import Any
 
+from calibrant._json import read_json
 from calibrant._optional import pa
 from calibrant.errors import InvalidValueError
 from calibrant.text.sentences import Setting, Text, joined
@@ -152,8 +152,8 @@ def first_bad_line(path: Path, score: str) -> str | None:
 
 def _bad_object(line: str, score: str) -> str | None:
     try:
-        entry: Any = json.loads(line)
-    except ValueError:
+        entry: Any = read_json(line, "the line")
+    except InvalidValueError:
         entry = None
     if not isinstance(entry, dict):
         return (

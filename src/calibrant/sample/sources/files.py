@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from calibrant._json import LONGEST_LINE, check_nesting
 from calibrant._optional import Lazy, pa, pq
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
 from calibrant.sample.batch import Columns
@@ -329,13 +330,15 @@ def _open_json(file: File) -> Opened:
     def reader() -> Any:
         source = pa.input_stream(str(file.path), compression="detect")
         return getattr(json, "open_json", json.read_json)(
-            source, json.ReadOptions(block_size=1 << 23)
+            source, json.ReadOptions(block_size=LONGEST_LINE)
         )
 
     def read(names: list[str] | None) -> Any:
         opened = reader()
         return opened if hasattr(opened, "read_next_batch") else opened.to_batches()
 
+    with pa.input_stream(str(file.path), compression="detect") as stream:
+        check_nesting(stream, repr(file.path.name))
     return reader().schema, [(read, 0)]
 
 
