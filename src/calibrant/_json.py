@@ -1,26 +1,18 @@
 """Read JSON that someone else wrote, within limits on size, depth and type.
 
-Every place that reads JSON uses this module. Text is parsed by the standard library, which raises
-an error for a text that is nested too deeply. Arrow's parser of JSON lines has no such limit and
-overflows the stack, so `check_nesting` looks at the bytes before Arrow does.
+Every place that parses JSON uses this module, except Arrow, which reads JSON lines as a table;
+`sample/sources/json_lines.py` keeps those within the same limits.
 """
 
 import json
-from collections.abc import Iterator
-from typing import Any, BinaryIO, NoReturn
-
-import numpy as np
+from typing import Any, NoReturn
 
 from calibrant.errors import InvalidValueError
 
 DEEPEST = 100
-"""Levels of lists and objects in each other. Logs of real tools have up to about 30."""
+"""Levels of lists and objects in each other."""
 MOST_BYTES = 1 << 30
-LONGEST_LINE = 1 << 23
-"""Bytes that one line of JSON lines may have: Arrow reads blocks of this size."""
 _MOST_DIGITS = 100
-_SIGNS = b'"[]{}\n\r'
-_OTHERS = bytes(set(range(256)) - set(_SIGNS))
 
 
 class NotJsonError(InvalidValueError):
@@ -77,12 +69,13 @@ def read_json(
         got = f"{error.msg} in line {error.lineno}, column {error.colno}"
         raise NotJsonError(what, "be JSON", got=got) from None
     except RecursionError:
-        raise _too_deep(what, deepest) from None
+        raise too_deep(what, deepest) from None
     _check_depth(found, what, deepest)
     return found
 
 
-def _too_deep(what: str, deepest: int) -> InvalidValueError:
+def too_deep(what: str, deepest: int = DEEPEST) -> InvalidValueError:
+    """The error for a text that is nested too deeply."""
     return InvalidValueError(what, f"be nested at most {deepest} deep", got="more")
 
 
@@ -97,53 +90,4 @@ def _check_depth(found: Any, what: str, deepest: int) -> None:
         ]
         if not layer:
             return
-    raise _too_deep(what, deepest)
-
-
-def check_nesting(stream: BinaryIO, what: str) -> None:
-    """Raise an error for JSON lines that are nested too deeply, or too long, for Arrow's parser.
-
-    It reads the stream to its end, in blocks, without parsing it. Arrow starts to parse at some
-    line breaks that only it knows, so the depth is counted from the line break with the least: it
-    is never less than what a parser sees.
-    """
-    depth = 0
-    for block in _blocks_of_lines(stream, what):
-        signs = np.frombuffer(_signs_outside_text(block), dtype=np.uint8)
-        steps = np.select([(signs == 123) | (signs == 91), (signs == 125) | (signs == 93)], [1, -1])
-        depths = np.cumsum(steps, dtype=np.int64) + depth
-        above_least = depths - np.minimum(np.minimum.accumulate(depths), 0)
-        if above_least.size:
-            if above_least.max() > DEEPEST:
-                raise _too_deep(what, DEEPEST)
-            depth = int(above_least[-1])
-
-
-def _blocks_of_lines(stream: BinaryIO, what: str) -> Iterator[bytes]:
-    """Complete lines, about 8 MB at a time."""
-    rest = b""
-    while block := stream.read(LONGEST_LINE):
-        lines, end, begun = block.rpartition(b"\n")
-        if end:
-            yield rest + lines + end
-            rest = begun
-        else:
-            rest += block
-        if len(rest) > LONGEST_LINE:
-            rule = f"have lines of at most {LONGEST_LINE:,} bytes"
-            raise InvalidValueError(what, rule, got="a longer line")
-    yield rest
-
-
-def _signs_outside_text(block: bytes) -> bytes:
-    """The brackets and line breaks of a block that stand outside quotes. A text ends with its line."""
-    if b"\\" in block:
-        block = block.replace(b"\\\\", b"").replace(b'\\"', b"")
-    signs = np.frombuffer(block.translate(None, _OTHERS), dtype=np.uint8)
-    is_quote = signs == 34
-    is_break = (signs == 10) | (signs == 13)  # at which of them Arrow cuts is up to Arrow
-    quotes = np.cumsum(is_quote, dtype=np.int64)
-    at_breaks = np.where(is_break, quotes, 0)
-    before = np.maximum.accumulate(np.concatenate([[0], at_breaks[:-1]])) if signs.size else quotes
-    outside = (quotes - before) % 2 == 0
-    return signs[(outside & ~is_quote) | is_break].tobytes()
+    raise too_deep(what, deepest)

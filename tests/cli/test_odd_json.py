@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from calibrant._json import DEEPEST, NotJsonError, check_nesting, read_json
+from calibrant._json import DEEPEST, NotJsonError, read_json
 from calibrant.errors import InvalidValueError
+from calibrant.sample.sources.json_lines import check_nesting
 
 NESTED = 20_000
 RATE = ("--score", "judge", "--label", "human")

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from calibrant._json import LONGEST_LINE, check_nesting
 from calibrant._optional import Lazy, pa, pq
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
 from calibrant.sample.batch import Columns
@@ -18,6 +17,7 @@ from calibrant.sample.sources import file_kind
 from calibrant.sample.sources.arrow import BATCH_ROWS, ArrowData, Part
 from calibrant.sample.sources.csv_files import CsvFile, TextData, delimiter_of
 from calibrant.sample.sources.hive import Read, columns_of_folders, with_columns
+from calibrant.sample.sources.json_lines import LONGEST_LINE, check_nesting
 from calibrant.text.sentences import Setting, did_you_mean
 
 json: Any = Lazy("pyarrow.json")
