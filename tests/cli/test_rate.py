@@ -221,6 +221,11 @@ def test_empty_labels_of_words_in_csv_are_missing(calibrant, answers, expected, 
         "judge,human\n" + "".join(f"{judge},{human}\n" for judge, human in rows), encoding="utf-8"
     )
     assert_same(calibrant("rate", path, *NAMED, "--pos-label", "good", "--json").json, expected)
+    chosen = calibrant("rate", path, *NAMED, "--json")
+    assert_same(chosen.json, expected)
+    assert "'good' is taken as the positive class" in chosen.err
+    assert "--pos-label good" in chosen.err
+    path.write_text(path.read_text("utf-8").replace("good", "fine"), encoding="utf-8")
     refused = calibrant("rate", path, *NAMED)
     assert refused.code == 2
     assert "--pos-label" in refused.err

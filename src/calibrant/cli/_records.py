@@ -56,13 +56,15 @@ def _columns_of(path: Path, source: Files, named: Mapping[str, str]) -> dict[str
     else:
         kind = Files([str(path)], source.file_format).format()
         if kind != "json":
-            return _table_columns(path, kind, named)
+            return _table_columns(path, kind, named, source.decimal)
         records = _records_of(path)
     _check_fields(records, named)
     return {role: [value_of(record, name) for record in records] for role, name in named.items()}
 
 
-def _table_columns(path: Path, kind: str, named: Mapping[str, str]) -> dict[str, list[Any]]:
+def _table_columns(
+    path: Path, kind: str, named: Mapping[str, str], decimal: str
+) -> dict[str, list[Any]]:
     """Columns of CSV, Parquet and Arrow files.
 
     They may contain records, whose fields are named with dots.
@@ -84,7 +86,7 @@ def _table_columns(path: Path, kind: str, named: Mapping[str, str]) -> dict[str,
             for whole, values in read.items():
                 values += batch.column(whole).to_pylist()
     if kind == "csv":
-        read = {whole: _from_text(values) for whole, values in read.items()}
+        read = {whole: _from_text(values, decimal) for whole, values in read.items()}
     return {
         role: (
             read[whole]
@@ -95,22 +97,36 @@ def _table_columns(path: Path, kind: str, named: Mapping[str, str]) -> dict[str,
     }
 
 
-def _from_text(texts: Sequence[str]) -> list[Any]:
+def _from_text(texts: Sequence[str], decimal: str = ".") -> list[Any]:
     """A text column as truth values or numbers, if all of its entries are.
 
-    An empty entry is None.
+    An empty entry is None. Numbers may all have per cent signs.
 
     >>> _from_text(["1", "", "0.5"]), _from_text(["true", "False", ""]), _from_text(["pass", "1"])
     ([1.0, None, 0.5], [True, False, None], ['pass', '1'])
+    >>> _from_text(["50%", "", "12.5 %"]), _from_text(["0,5", "1"], decimal=",")
+    ([0.5, None, 0.125], [0.5, 1.0])
     """
     entries = [text.strip() for text in texts]
     lower = [entry.lower() for entry in entries]
     if all(entry in _TRUTH for entry in lower):
         return [_TRUTH[entry] for entry in lower]
+    given = [entry for entry in entries if entry not in _ABSENT]
+    unit = "%" if given and all(entry.endswith("%") for entry in given) else ""
+    divisor = 100.0 if unit else 1.0
     try:
-        return [None if entry in _ABSENT else float(entry) for entry in entries]
+        return [
+            None if entry in _ABSENT else _number(entry.removesuffix(unit), decimal) / divisor
+            for entry in entries
+        ]
     except ValueError:
         return [entry or None for entry in entries]
+
+
+def _number(text: str, decimal: str) -> float:
+    if decimal == ".":
+        return float(text)
+    return float(text.replace(".", "_.").replace(decimal, "."))  # a point is then no decimal mark
 
 
 def value_of(record: Any, name: str, absent: Any = None) -> Any:

@@ -1,5 +1,6 @@
 """Were labelled items drawn at random? A test on scores alone, which costs the limits nothing."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -73,13 +74,14 @@ def check_draw(items: Items) -> DrawCheck | None:
     set is hypergeometric.
 
     The smallest p-value, times the number of sets and of sides, is a p-value (Bonferroni). With
-    groups, a unit is a group, and its score is the mean score of its items. None if there is
+    groups, a unit is a group, and its score is the mean score of its items; for verdicts, the share
+    of its items with that verdict. How a verdict is spelled makes no difference. None if there is
     nothing to compare.
     """
-    values, labelled = _units(items)
-    n_units = values.size
+    labelled, mean = _units(items)
+    n_units = labelled.size
     n_labelled = int(labelled.sum())
-    parts = _parts(items.scores, values)
+    parts = _parts(items, mean)
     if n_labelled == n_units or not parts:
         return None
     best = None
@@ -93,35 +95,55 @@ def check_draw(items: Items) -> DrawCheck | None:
     return best
 
 
-def _units(items: Items) -> tuple[FloatArray, IntArray]:
-    """The score of each unit, and whether it is labelled."""
+def _units(items: Items) -> tuple[IntArray, Callable[[FloatArray], FloatArray]]:
+    """Which units are labelled, and the mean of each unit."""
     if items.groups is None:
-        return items.scores.values, items.labelled.astype(np.int64)
+        return items.labelled.astype(np.int64), lambda values: values
     units = RowUnits(
         items.groups, int(items.groups.max(initial=-1)) + 1, np.ones(items.groups.size)
     )
     labelled = units.sums(items.labelled) > 0.0
-    return units.sums(items.scores.values) / units.totals, labelled.astype(np.int64)
+    return labelled.astype(np.int64), lambda values: units.sums(values) / units.totals
 
 
-def _parts(scores: Scores, values: FloatArray) -> list[tuple[str, IntArray]]:
-    """Sets of scores, with their names."""
-    distinct = scores.distinct if values is scores.values else np.unique(values)
-    if scores.words and distinct.size <= len(scores.words):
+def _parts(items: Items, mean: Callable[[FloatArray], FloatArray]) -> list[tuple[str, IntArray]]:
+    """Sets of units, with their names."""
+    scores = items.scores
+    if not scores.words and (items.groups is None or scores.distinct.size != 2):
         return [
-            (f"verdict {scores.words[int(value)]!r}", (values == value).astype(np.int64))
-            for value in distinct
-            if distinct.size > 1
+            (f"score of at least {nearest(cut)}", inside)
+            for cut, inside in _cuts(mean(scores.values))
         ]
+    parts = []
+    for value in _verdicts(scores):
+        has = (scores.values == value).astype(np.float64)
+        what = f"verdict {scores.words[int(value)]!r}" if scores.words else f"score {value:g}"
+        shares = mean(has)
+        for cut, inside in _cuts(shares):
+            at_least = f"share of at least {nearest(cut)} with " if cut < 1.0 else ""
+            parts.append((at_least + what, inside))
+    return parts
+
+
+def _verdicts(scores: Scores) -> list[float]:
+    """The verdicts to test: of two, the more common one, because the other has the same test."""
+    if scores.distinct.size != 2:
+        return scores.distinct.tolist() if scores.distinct.size > 2 else []
+    counts = [int((scores.values == value).sum()) for value in scores.distinct]
+    if counts[0] == counts[1]:
+        return [float(scores.values[0])]
+    return [float(scores.distinct[int(np.argmax(counts))])]
+
+
+def _cuts(values: FloatArray) -> list[tuple[float, IntArray]]:
+    """The units with at least a value, for each value or for some of many."""
+    distinct = np.unique(values)
     cuts = distinct[1:]
     if distinct.size > MOST_VERDICTS:
         ranks = np.arange(1, _CUTS + 1) / (_CUTS + 1)
         cuts = np.unique(np.quantile(values, ranks, method="higher"))
         cuts = cuts[cuts > distinct[0]]
-    return [
-        (f"score of at least {nearest(cut)}", (values >= cut).astype(np.int64))
-        for cut in cuts.tolist()
-    ]
+    return [(cut, (values >= cut).astype(np.int64)) for cut in cuts.tolist()]
 
 
 def _two_sided(n_units: int, in_all: int, n_labelled: int, seen: int) -> float:

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from calibrant._optional import Lazy, pa, pq
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
+from calibrant.sample.arrow_columns import kind_in_words
 from calibrant.sample.batch import Columns
 from calibrant.sample.progress import Progress
 from calibrant.sample.row_keys import key_kind
@@ -98,10 +99,11 @@ def from_files(
     format: str | None = None,
     types: Mapping[str, Any] | None = None,
     as_text: bool = False,
+    decimal: str = ".",
 ) -> ArrowData:
     """The files that `source` names, all in one format.
 
-    `types` gives the Arrow types of columns that are read from text.
+    `types` gives the Arrow types of columns that are read from text, `decimal` their decimal mark.
 
     Columns are read in the order of the first file. Rows are counted over the files in the order of
     their names. CSV files may be read as plain text. Folders named key=value are columns too.
@@ -119,9 +121,10 @@ def from_files(
     rows = [0] * len(paths)
     of_folders = columns_of_folders(paths, types or {}, as_text=as_text)
     for place, path in enumerate(paths):
-        own, reads = File(
-            path, kind, columns, types or {}, as_text, stamp_of(path), of_folders[place]
-        ).opened()
+        file = File(
+            path, kind, columns, types or {}, as_text, stamp_of(path), of_folders[place], decimal
+        )
+        own, reads = file.opened()
         columns.check(own.names)
         first = own if first is None else first
         if different := sorted(set(own.names) ^ set(first.names)):
@@ -139,6 +142,8 @@ def from_files(
     data = TextData(parts, first, columns, **settings)
     data.delimiter = delimiter_of(paths[0], columns)
     data.types = types or {}
+    data.decimal = decimal
+    data.percent_columns = file.csv().percent_columns
     return data
 
 
@@ -160,7 +165,7 @@ def _check_flat(schema: Any, columns: Columns) -> None:
         name = getattr(columns, role)
         if name is not None and pa.types.is_nested(kind := schema.field(name).type):
             raise InvalidTypeError(
-                role, "contain numbers, bools or text", got=str(kind), column=name
+                role, "contain numbers, bools or text", got=kind_in_words(kind), column=name
             )
 
 
@@ -223,6 +228,7 @@ class File:
     as_text: bool
     stamp: tuple[int, ...]
     of_folders: Mapping[str, Any] = field(default_factory=dict)
+    decimal: str = "."
 
     def opened(self) -> Opened:
         """Return the schema and the parts, which raise our own errors."""
@@ -268,7 +274,8 @@ class File:
 
     def csv(self) -> CsvFile:
         """The file as CSV."""
-        return CsvFile(self.path, delimiter_of(self.path, self.columns), self.columns, self.types)
+        delimiter = delimiter_of(self.path, self.columns)
+        return CsvFile(self.path, delimiter, self.columns, self.types, self.decimal)
 
     def _fault(self, names: list[str] | None) -> CalibrantError | None:
         """The error for the first unreadable row, if one is found."""
