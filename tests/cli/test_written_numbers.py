@@ -46,9 +46,8 @@ def test_numbers_are_read_as_they_are_written(calibrant, tmp_path, values, name)
     fitted = [tmp_path / "plain.json", tmp_path / "model.json"]
     assert calibrant("fit", plain, *NAMES, "-o", fitted[0]).code == 0
     assert calibrant("fit", path, *NAMES, *options, "-o", fitted[1]).code == 0
-    right, found = (calibrant("verify", fitted[0], plain, "--json"),) + (
-        calibrant("verify", fitted[1], path, *options, "--json"),
-    )
+    right = calibrant("verify", fitted[0], plain, "--json")
+    found = calibrant("verify", fitted[1], path, *options, "--json")
     assert found.json["stands"]
     assert found.json["sentence"] == right.json["sentence"]
     out = tmp_path / "out.csv"

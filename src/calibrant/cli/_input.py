@@ -230,10 +230,7 @@ def with_defaults(source: Files, given: dict[str, str | None]) -> dict[str, str 
     missing = [part for part in asked if given[part] is None]
     if not missing:
         return given
-    found = [
-        f"{name!r} ({kind_in_words(schema.field(place).type)})"
-        for place, name in enumerate(schema.names)
-    ]
+    found = [f"{column.name!r} ({kind_in_words(column.type)})" for column in schema]
     more = f" and {len(found) - _MOST_COLUMNS} more" if len(found) > _MOST_COLUMNS else ""
     guesses = {part: given[part] or _guess(schema.names, part) for part in asked}
     hint = " ".join(f"--{part} {name}" for part, name in guesses.items() if name is not None)
