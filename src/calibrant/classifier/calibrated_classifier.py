@@ -187,9 +187,9 @@ class CalibratedClassifier(
     calibrator measures the rates of the population as it is. Rows with `sample_weight` 0 are not
     used at all. A `Pipeline` takes no `sample_weight`: then a warning says that the model is trained
     without weights, as in `CalibratedClassifierCV`; name the step, as in
-    ``logisticregression__sample_weight``. If scikit-learn's metadata routing is switched on, requests decide; arguments that
-    are neither requested nor refused are passed as described above, so no inner request is needed.
-    Arguments with one entry per row are split with the rows.
+    ``logisticregression__sample_weight``. If scikit-learn's metadata routing is switched on,
+    requests decide; arguments that are neither requested nor refused are passed as described above,
+    so no inner request is needed. Arguments with one entry per row are split with the rows.
 
     In a `Pipeline`, put the classifier outside:
     ``CalibratedClassifier(make_pipeline(StandardScaler(), model))`` has `predict_interval`,

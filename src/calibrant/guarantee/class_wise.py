@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.short import assumption_of, counting_of, prediction_of, rate_of
 from calibrant.text.numbers import percent, upper
-from calibrant.text.result import Result
+from calibrant.text.result import Result, said_of_file
 from calibrant.text.result_table import ResultTable
 
 
@@ -23,6 +23,8 @@ class ClassWiseGuarantee(Result):
         The guarantee for each class against the rest; the classes share the error budget equally.
     adds_up : bool
         Whether the probabilities of a row add up to 1.
+    read : tuple of str
+        What was read from a file, and not recomputed from the rows.
     """
 
     _also: ClassVar[tuple[str, ...]] = ("epsilon", "is_proved")
@@ -30,6 +32,7 @@ class ClassWiseGuarantee(Result):
     confidence_level: float
     guarantees: Mapping[Hashable, Guarantee]
     adds_up: bool = False
+    read: tuple[str, ...] = ()
 
     @property
     def epsilon(self) -> float:
@@ -76,7 +79,7 @@ class ClassWiseGuarantee(Result):
             if self.adds_up
             else "Probabilities need not add up to 1"
         )
-        return f"Each class has an equal part of the error budget. {sums}."
+        return f"Each class has an equal part of the error budget. {sums}.{said_of_file(self.read)}"
 
     def tables(self) -> tuple[ResultTable, ...]:
         """The guarantee for each class, and the regions of all classes."""
