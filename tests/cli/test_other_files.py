@@ -377,7 +377,7 @@ WORLDS = {
 
 @pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrantWarning")
 @pytest.mark.parametrize("world", WORLDS)
-@pytest.mark.parametrize("n_rows", [30, 300, 3_000])
+@pytest.mark.parametrize("n_rows", [30, 300, pytest.param(3_000, marks=pytest.mark.slow)])
 def test_no_true_file_is_refused_by_what_the_counts_allow(world, n_rows):
     """Ties, one class only, few rows, groups and weights: every fit is read back as it was."""
     for seed, level in enumerate((0.5, 0.9, 0.999)):
