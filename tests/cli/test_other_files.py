@@ -21,6 +21,7 @@ from calibrant import (
     save_model,
 )
 from calibrant.answers.model_text import checksum_of, pretty
+from calibrant.calibrators import CrossVennAbersCalibrator
 from calibrant.calibrators.class_wise_hold_out import ClassWiseHoldOut
 from calibrant.calibrators.hold_out import HoldOutCalibrator
 from calibrant.errors import CalibrantError
@@ -337,6 +338,14 @@ def test_one_changed_number_never_stands(calibrant, made, tmp_path, name, seed):
     if container[key] == 0.0:  # nothing was changed
         return
     assert calibrant("verify", found, path.with_suffix(".csv")).code in (1, 3)
+
+
+def test_a_file_without_a_guarantee_still_has_none(calibrant, made, tmp_path):
+    fitted = CrossVennAbersCalibrator().fit(FRAME.p, FRAME.y, folds=np.arange(N_ROWS) % 3)
+    save_model(fitted, tmp_path / "model.json", columns=BINARY)
+    answer = calibrant("verify", tmp_path / "model.json", made("band").with_suffix(".csv"))
+    assert answer.code == 1
+    assert "no guarantee to verify" in answer.out
 
 
 def test_missing_columns_are_named(calibrant, made, tmp_path):

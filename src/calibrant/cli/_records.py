@@ -211,7 +211,8 @@ def _kind_of(value: Any) -> str:
         return "none"
     if isinstance(value, bool):
         return "true or false"
-    return {dict: "an object", list: "a list", str: "text"}.get(type(value), "a number")
+    kinds: dict[type, str] = {dict: "an object", list: "a list", str: "text"}
+    return kinds.get(type(value), "a number")
 
 
 def _promptfoo_row(row: Record) -> Record:

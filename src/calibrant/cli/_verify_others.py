@@ -31,16 +31,12 @@ def comparison_of(calibrator: Any) -> Comparison | None:
 
     It returns what was fitted again, if that is possible, and the comparisons.
     """
-    from calibrant.assess.monotone.monotone_band import MonotoneBand
-    from calibrant.calibrators.class_wise_hold_out import ClassWiseHoldOut
-    from calibrant.calibrators.hold_out import HoldOutCalibrator
-    from calibrant.multiclass.class_columns import ColumnsCalibrator
-
-    if isinstance(calibrator, MonotoneBand):
+    if hasattr(calibrator, "is_refuted_"):
         return _band
-    if isinstance(calibrator, ColumnsCalibrator):
-        return _several_classes
-    return _held_out if isinstance(calibrator, ClassWiseHoldOut | HoldOutCalibrator) else None
+    of_one_score = hasattr(calibrator, "positive_index_")
+    if of_one_score or not hasattr(calibrator, "classes_"):
+        return _held_out if hasattr(calibrator, "moves") else None
+    return _several_classes if hasattr(calibrator, "fit") else _held_out
 
 
 # Bands
@@ -50,11 +46,12 @@ def _band(model: Any, source: "Files", options: Mapping[str, Any]) -> tuple[Any,
     from calibrant.errors import CalibrantError
 
     saved = model.calibrator
+    state = saved.to_dict()
     columns = columns_for(model, source, options, "score", *_BESIDE)
     types = text_types(model, label=columns["label"])
     data = source.scored(columns, types=types, skip_missing=options["skip_missing"])
     checks = list(same_data(model, data).checks)
-    if (why := _why_no_band(saved, columns)) is not None:
+    if (why := _why_no_band(state, columns)) is not None:
         return None, [*checks, *_unchecked(why)]
     again = type(saved)(
         confidence_level=saved.confidence_level,
@@ -62,11 +59,11 @@ def _band(model: Any, source: "Files", options: Mapping[str, Any]) -> tuple[Any,
         pos_label=saved.classes_.tolist()[saved.positive_index_],
     )
     try:
-        again.fit(data, classes=saved.classes_, weight_bound=saved._bound or None)
+        again.fit(data, classes=saved.classes_, weight_bound=state.get("weight_bound") or None)
     except CalibrantError as error:
         return None, [*checks, *_unchecked(message_of(error))]
     rows = same_number("counts", again.n_rows_, saved.n_rows_)
-    other = difference(saved.to_dict(), again.to_dict())
+    other = difference(state, again.to_dict())
     limits = Check("limits", other is None, _follows(other))
     if other is not None and (columns["group"] or columns["weight"]):
         # the file has no seed, and another seed gives other limits
@@ -75,13 +72,13 @@ def _band(model: Any, source: "Files", options: Mapping[str, Any]) -> tuple[Any,
     return again, [*checks, rows, limits, _same_sentence(model, again.guarantee_)]
 
 
-def _why_no_band(saved: Any, columns: Mapping[str, str | None]) -> str | None:
-    """Why a band cannot be found again; None if it can."""
-    if saved._before or saved._facts.said_of_groups:
+def _why_no_band(state: Mapping[str, Any], columns: Mapping[str, str | None]) -> str | None:
+    """Why a band with this state cannot be found again; None if it can."""
+    if state.get("before") or "one_of_each" in state:
         return "an earlier rule drew rows; fit again"
-    if saved._groups[0] and columns["group"] is None:
+    if state.get("groups", (0, 0))[0] and columns["group"] is None:
         return _GROUPS
-    if saved._bound and columns["weight"] is None:
+    if state.get("weight_bound") and columns["weight"] is None:
         return _WEIGHTS
     return None
 
@@ -184,37 +181,42 @@ def _rows(
     """Scores, with one column for each class if there are several, labels, groups and weights."""
     import numpy as np
 
-    classes = model.calibrator.classes_.tolist()
-    given = options["score"] or model.columns.get("score")
-    names = [name.strip() for name in given.split(",")] if given else list(map(str, classes))
-    if len(classes) == 2 and not hasattr(model.calibrator, "calibrators_") and given:
-        names = [given]
-    wanted: dict[str, str | None] = {f"score {place}": one for place, one in enumerate(names)}
-    wanted = {"score": wanted.pop("score 0"), **wanted}
-    n_columns = 1 if hasattr(model.calibrator, "partition_") else len(classes)
-    if len(names) != n_columns:
-        rule = f"name {counted(n_columns, 'column')}, with commas, in the order of {classes}"
-        raise RefusedError("--score", rule, got=", ".join(map(repr, names)))
+    names = _score_columns(model, options)
+    wanted: dict[str, str | None] = dict(zip(_roles(len(names)), names, strict=True))
     for part in _BESIDE:
         wanted[part] = options[part] or model.columns.get(part)
     wanted["label"] = wanted["label"] or "label"
     found = read_columns(source, wanted)
-    labels = found.pop("label")
-    kept = list(range(len(labels)))
     if options["skip_missing"]:
-        kept = [row for row in kept if labels[row] is not None]
-    as_text = all(isinstance(label, str) for label in classes)
-    labels = [_text(labels[row]) if as_text else labels[row] for row in kept]
-    beside = {
-        argument: [found[part][row] for row in kept]
-        for part, argument in (("group", "groups"), ("weight", "importance_weight"))
-        if part in found
-    }
-    scores = [[found[name][row] for name in wanted if name.startswith("score")] for row in kept]
+        kept = [row for row, label in enumerate(found["label"]) if label is not None]
+        found = {part: [values[row] for row in kept] for part, values in found.items()}
+    labels = found["label"]
+    if all(isinstance(one, str) for one in model.calibrator.classes_.tolist()):
+        labels = [_text(label) for label in labels]
+    arguments = {"group": "groups", "weight": "importance_weight"}
+    beside = {name: found[part] for part, name in arguments.items() if part in found}
     try:
-        return np.array(scores, dtype=np.float64), labels, beside
+        columns = [np.array(found[role], dtype=np.float64) for role in _roles(len(names))]
     except (TypeError, ValueError):
         raise RefusedError("--score", "name columns of numbers", got=", ".join(names)) from None
+    return np.column_stack(columns), labels, beside
+
+
+def _roles(n_columns: int) -> list[str]:
+    return ["score", *(f"score {place}" for place in range(1, n_columns))]
+
+
+def _score_columns(model: Any, options: Mapping[str, Any]) -> list[str]:
+    """The columns of scores: as given, as in the file, or named like the classes."""
+    classes = model.calibrator.classes_.tolist()
+    given = options["score"] or model.columns.get("score")
+    if hasattr(model.calibrator, "partition_"):  # of one score
+        return [given or "score"]
+    names = [name.strip() for name in given.split(",")] if given else list(map(str, classes))
+    if len(names) != len(classes):
+        rule = f"name {counted(len(classes), 'column')}, with commas, in the order of {classes}"
+        raise RefusedError("--score", rule, got=", ".join(map(repr, names)))
+    return names
 
 
 def _text(label: Any) -> Any:

@@ -186,7 +186,7 @@ class ClassWiseCalibrator(ColumnsCalibrator):
             check_state(state)
             binned.stated_ = self.stated_
             binned._restore(state, CODED)
-            binned._mark_as_read()
+            binned.mark_as_read()
             if list(binned.partition_.bins_by_segment) != [None]:
                 raise InvalidValueError(
                     "partition",

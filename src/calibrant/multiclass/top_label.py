@@ -211,5 +211,5 @@ class TopLabelCalibrator(ColumnsCalibrator):
         fitted = self._calibrator(self.confidence_level)
         fitted.stated_ = self.stated_
         fitted._restore(saved, CODED)
-        fitted._mark_as_read()
+        fitted.mark_as_read()
         self._set_calibrator(fitted)

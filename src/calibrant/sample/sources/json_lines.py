@@ -60,4 +60,4 @@ def _signs_outside_text(block: bytes) -> bytes:
     at_breaks = np.where(is_break, quotes, 0)
     before = np.maximum.accumulate(np.concatenate([[0], at_breaks[:-1]])) if signs.size else quotes
     outside = (quotes - before) % 2 == 0
-    return signs[(outside & ~is_quote) | is_break].tobytes()
+    return bytes(signs[(outside & ~is_quote) | is_break].tobytes())
