@@ -23,7 +23,9 @@ POSTGRES_TYPES = {
 
 
 def statement(calibrator, dialect, rows, table="scores", **options):
+    """Nested comparisons unless a search is given: "auto" would join where they are long."""
     segment = "segment" if "segment" in rows.column_names else None
+    options = {"search": "case", **options}
     return to_sql(
         calibrator, dialect=dialect, table=table, segment=segment, outputs=OUTPUTS, **options
     )

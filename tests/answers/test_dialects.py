@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from answers import worlds
-from calibrant import BinningCalibrator, Partition
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant import AnchoredCalibrator, BinningCalibrator, Partition
+from calibrant.errors import CalibrantWarning, InvalidTypeError, InvalidValueError
 from calibrant.export import DIALECTS, to_sql
 from calibrant.sample.sql.dialects import DIALECTS as SPELLINGS
 from calibrant.sample.sql.dialects import comment
@@ -350,6 +350,59 @@ def test_snowflake_names_fold_as_snowflake_folds_them():
         '"1a"',
         '"a""b"',
     ]
+
+
+@pytest.fixture(scope="module")
+def large_model():
+    """The default model of 500,000 rows, whose comparisons have 0.5 to 1.4 MB."""
+    rng = np.random.default_rng(0)
+    scores = rng.uniform(size=500_000)
+    return AnchoredCalibrator().fit(scores, rng.uniform(size=scores.size) < scores**2)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_long_statement_is_a_join_by_default(dialect, large_model):
+    """Warehouses take 1 MB; a join of the same model has a quarter of that."""
+    nested = to_sql(large_model, dialect=dialect, table="scores", search="case")
+    found = to_sql(large_model, dialect=dialect, table="scores")
+    assert len(nested.encode()) > 4 * len(found.encode())
+    assert len(found.encode()) < 250_000
+    assert found == to_sql(large_model, dialect=dialect, table="scores", search="join")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_short_statement_has_comparisons_by_default(dialect):
+    text = to_sql(worlds.fixed_width(), dialect=dialect, table="scores")
+    assert " JOIN " not in text
+    assert text == to_sql(worlds.fixed_width(), dialect=dialect, table="scores", search="case")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_default_joins_above_100_kb_and_not_below(dialect, monkeypatch):
+    calibrator = worlds.fixed_width()
+    nested = to_sql(calibrator, dialect=dialect, table="scores", search="case")
+    monkeypatch.setattr("calibrant.answers.sql.LONG_TEXT", len(nested.encode()))
+    assert to_sql(calibrator, dialect=dialect, table="scores") == nested
+    monkeypatch.setattr("calibrant.answers.sql.LONG_TEXT", len(nested.encode()) - 1)
+    assert " JOIN " in to_sql(calibrator, dialect=dialect, table="scores")
+
+
+def test_the_default_of_a_large_model_gives_what_predict_gives(database, large_model):
+    scores = np.random.default_rng(1).uniform(size=500)
+    rows = pa.table({"id": np.arange(scores.size), "score": scores})
+    found = database.evaluate(large_model, rows, search="auto")
+    limits = large_model.predict_interval(scores)
+    assert found["calibrated"] == large_model.predict(scores).tolist()
+    assert found["lower"] == limits[:, 0].tolist()
+    assert found["upper"] == limits[:, 1].tolist()
+
+
+def test_expressions_too_long_for_a_warehouse_say_so(large_model):
+    with pytest.warns(CalibrantWarning, match="at most 1 MB: name the table"):
+        text = to_sql(large_model, dialect="snowflake")
+    assert " JOIN " not in text
+    with pytest.raises(InvalidValueError, match="without a table to join with"):
+        to_sql(large_model, dialect="snowflake", search="join")
 
 
 def test_what_is_refused():

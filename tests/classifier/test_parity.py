@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import sklearn
 from matplotlib.figure import Figure
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -23,7 +24,12 @@ from calibrant import (
     VennAbersCalibrator,
     decide,
 )
-from calibrant.errors import InvalidTypeError, InvalidValueError, WeakGuaranteeWarning
+from calibrant.errors import (
+    CalibrantWarning,
+    InvalidTypeError,
+    InvalidValueError,
+    WeakGuaranteeWarning,
+)
 
 X, Y = make_classification(
     n_samples=1_000, n_features=6, n_informative=4, flip_y=0.2, random_state=1
@@ -364,3 +370,29 @@ def test_a_diagram_of_one_of_several_classes_is_against_the_rest() -> None:
         ReliabilityDisplay.from_estimator(model, X, labels)
     assert refused.value.parameter == "pos_label"
     assert refused.value.got == "None"
+
+
+def test_weights_with_a_pipeline_are_as_in_scikit_learn():
+    """Both warn and train without weights; the weights of a step train with them."""
+    X, y = make_classification(n_samples=2_000, random_state=0)
+    weight = np.where(y == 1, 5.0, 1.0)
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression())
+    with pytest.warns(UserWarning, match="Pipeline does not appear to accept sample_weight"):
+        CalibratedClassifierCV(pipeline).fit(X, y, sample_weight=weight)
+    for estimator in (pipeline, GridSearchCV(pipeline, {"logisticregression__C": [0.1, 1.0]})):
+        with pytest.warns(CalibrantWarning, match="logisticregression__sample_weight instead"):
+            found = CalibratedClassifier(estimator).fit(X, y, sample_weight=weight)
+        plain = CalibratedClassifier(estimator).fit(X, y)
+        np.testing.assert_array_equal(found.predict_proba(X), plain.predict_proba(X))
+    weighted = CalibratedClassifier(pipeline).fit(X, y, logisticregression__sample_weight=weight)
+    plain = CalibratedClassifier(pipeline).fit(X, y)
+    assert not np.array_equal(weighted.predict_proba(X), plain.predict_proba(X))
+
+
+def test_a_search_over_a_model_that_takes_weights_still_gets_them():
+    X, y = make_classification(n_samples=2_000, random_state=0)
+    weight = np.where(y == 1, 5.0, 1.0)
+    search = GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]})
+    weighted = CalibratedClassifier(search).fit(X, y, sample_weight=weight)
+    plain = CalibratedClassifier(search).fit(X, y)
+    assert not np.array_equal(weighted.predict_proba(X), plain.predict_proba(X))

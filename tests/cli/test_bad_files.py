@@ -199,7 +199,7 @@ CASES: dict[str, tuple[Callable[[Path], str], tuple[str, ...], tuple[str, ...]]]
     "decimal comma": (
         text(changed(3, "0.5,1,n,1.0").replace(",", ";").replace("0.5;1", "0,5;1")),
         (),
-        ("'0,5'", "row 3", "decimals with a point"),
+        ("'0,5'", "row 3", "give --decimal ,"),
     ),
     "per cent": (text(changed(3, "85%,1,n,1.0")), (), ("'85%'", "row 3", "per cent sign")),
     "text in the weight": (
@@ -279,9 +279,9 @@ CASES: dict[str, tuple[Callable[[Path], str], tuple[str, ...], tuple[str, ...]]]
         ("labels must contain two classes", "the scores and the labels swapped?"),
     ),
     "text labels": (
-        text(GOOD.replace(",1,", ",yes,").replace(",0,", ",no,")),
+        text(GOOD.replace(",1,", ",late,").replace(",0,", ",early,")),
         (),
-        ("--pos-label", "'no', 'yes'"),
+        ("--pos-label", "'early', 'late'"),
     ),
     "positive label of another kind": (
         text(GOOD),

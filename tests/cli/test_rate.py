@@ -273,6 +273,11 @@ def test_empty_labels_of_words_in_csv_are_missing(calibrant, answers, expected, 
         "judge,human\n" + "".join(f"{judge},{human}\n" for judge, human in rows), encoding="utf-8"
     )
     assert_same(calibrant("rate", path, *NAMED, "--pos-label", "good", "--json").json, expected)
+    chosen = calibrant("rate", path, *NAMED, "--json")
+    assert_same(chosen.json, expected)
+    assert "'good' is taken as the positive class" in chosen.err
+    assert "--pos-label good" in chosen.err
+    path.write_text(path.read_text("utf-8").replace("good", "fine"), encoding="utf-8")
     refused = calibrant("rate", path, *NAMED)
     assert refused.code == 2
     assert "--pos-label" in refused.err
@@ -450,34 +455,61 @@ def test_the_action_names_options_and_inputs_that_exist():
     assert set(re.findall(r"--[a-z-]+", script)) <= known
 
 
+def run_action(folder: Path, **given: str) -> int:
+    """The exit code of the action's script, which reads its inputs from variables."""
+    script = yaml.safe_load(ACTION.read_text("utf-8"))["runs"]["steps"][-1]["run"]
+    program = folder / "bin" / "calibrant"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m calibrant "$@"\n')
+    program.chmod(0o755)
+    inputs = {
+        "SCORE": "judge",
+        "LABEL": "human",
+        "AT_LEAST": "0.9",
+        "AT_MOST": "",
+        "GROUP": "",
+        "POS_LABEL": "",
+        "CONFIDENCE": "0.95",
+        "UNDECIDED": "fail",
+        "REPORT": "rate.html",
+        "GITHUB_STEP_SUMMARY": str(folder / "summary.md"),
+        **given,
+    }
+    environment = os.environ | inputs | {"PATH": f"{program.parent}:{os.environ['PATH']}"}
+    return subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", script], cwd=folder, env=environment, check=False
+    ).returncode
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"DATA": "--help"},
+        {"DATA": "--version"},
+        {"DATA": ""},
+        {"SCORE": "--help"},
+        {"LABEL": "--help"},
+        {"GROUP": "--help"},
+        {"POS_LABEL": "--help"},
+        {"REPORT": "--help"},
+        {"AT_LEAST": "--help"},
+        {"CONFIDENCE": "--help"},
+        {"UNDECIDED": "--help"},
+    ],
+    ids=lambda given: "=".join(*given.items()),
+)
+def test_no_input_of_the_action_is_taken_for_an_option(lines, tmp_path, given):
+    """A gate that prints its help and passes is no gate."""
+    assert run_action(tmp_path, **{"DATA": str(lines), **given}) == 2
+
+
 @pytest.mark.parametrize(
     ("at_least", "at_most", "undecided", "code"),
     [("0.9", "", "fail", 0), ("0.999", "", "pass", 1), ("", "0.999", "fail", 0)],
 )
 def test_the_script_of_the_action_runs(lines, tmp_path, at_least, at_most, undecided, code):
-    script = yaml.safe_load(ACTION.read_text("utf-8"))["runs"]["steps"][-1]["run"]
-    program = tmp_path / "bin" / "calibrant"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m calibrant "$@"\n')
-    program.chmod(0o755)
-    inputs = {
-        "DATA": str(lines),
-        "SCORE": "judge",
-        "LABEL": "human",
-        "AT_LEAST": at_least,
-        "AT_MOST": at_most,
-        "GROUP": "",
-        "POS_LABEL": "",
-        "CONFIDENCE": "0.95",
-        "UNDECIDED": undecided,
-        "REPORT": "rate.html",
-        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
-    }
-    environment = os.environ | inputs | {"PATH": f"{program.parent}:{os.environ['PATH']}"}
-    done = subprocess.run(
-        ["bash", "-e", "-o", "pipefail", "-c", script], cwd=tmp_path, env=environment, check=False
-    )
-    assert done.returncode == code
+    inputs = {"AT_LEAST": at_least, "AT_MOST": at_most, "UNDECIDED": undecided}
+    assert run_action(tmp_path, DATA=str(lines), **inputs) == code
     assert (tmp_path / "rate.html").exists()
     assert "confidence" in (tmp_path / "summary.md").read_text("utf-8")
 

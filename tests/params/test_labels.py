@@ -9,8 +9,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from calibrant import BinningCalibrator, DriftMonitor, Partition, PlattCalibrator, Tally, scored
-from calibrant.errors import InvalidValueError
+from calibrant import (
+    BinningCalibrator,
+    DriftMonitor,
+    Partition,
+    PlattCalibrator,
+    Tally,
+    audit,
+    scored,
+)
+from calibrant.errors import CalibrantWarning, InvalidValueError
 from calibrant.params.labels import encode
 
 ROWS = 400
@@ -174,3 +182,70 @@ def test_encode_refuses_nan() -> None:
     codes, bad = encode(np.array([-1, 1, 1]), -1, 1)
     assert bad == -1
     np.testing.assert_array_equal(codes, [0, 1, 1])
+
+
+USUAL = [
+    ("no", "yes"),
+    ("N", "Y"),
+    ("n", "y"),
+    ("false", "true"),
+    ("FALSE", "TRUE"),
+    ("fail", "pass"),
+    ("bad", "good"),
+    ("Bad", "Good"),
+    ("no", "Yes"),
+]
+
+
+@pytest.mark.parametrize(("negative", "positive"), USUAL)
+def test_usual_words_choose_the_positive_class_and_say_so(negative, positive):
+    y = np.where(Y == 1, positive, negative)
+    with pytest.warns(CalibrantWarning, match=f"'{positive}' is taken as the positive class"):
+        chosen = BinningCalibrator(3).fit(SCORES, y)
+    named = BinningCalibrator(3, pos_label=positive).fit(SCORES, y)
+    assert chosen.guarantee_.sentence == named.guarantee_.sentence
+    assert chosen.guarantee_.positive_label == positive
+    np.testing.assert_array_equal(chosen.predict(SCORES), named.predict(SCORES))
+    table = pa.table({"p": SCORES, "y": y})
+    with pytest.warns(CalibrantWarning, match=f"'{positive}' is taken as the positive class"):
+        again = BinningCalibrator(3).fit(scored(table, score="p", label="y"))
+    assert again.guarantee_.positive_label == positive
+
+
+@pytest.mark.parametrize("pair", [("no", "good"), ("yes", "bad"), ("late", "early"), ("y", "no")])
+def test_words_that_are_no_usual_pair_name_nothing(pair):
+    with pytest.raises(InvalidValueError, match="pos_label must name the positive class"):
+        BinningCalibrator(3).fit(SCORES, np.where(Y == 1, *pair))
+
+
+def test_columns_of_probabilities_go_by_the_order_of_classes_as_before():
+    both = np.column_stack([1 - SCORES, SCORES])
+    found = BinningCalibrator(3).fit(both, np.where(Y == 1, "no", "yes"))
+    assert found.guarantee_.positive_label == "yes"
+
+
+@pytest.mark.parametrize(
+    "y",
+    [SCORES, np.where(Y == 1, 0.9, 0.1), np.full(Y.size, 0.5), np.where(Y == 1, 0.7, 0.0)],
+    ids=["many", "two", "one", "with 0"],
+)
+def test_soft_labels_are_named(y):
+    rows = scored(pa.table({"p": SCORES, "y": y}), score="p", label="y")
+    for fit in (
+        lambda: BinningCalibrator(3).fit(SCORES, y),
+        lambda: BinningCalibrator(3).fit(rows),
+        lambda: audit(y, SCORES),
+    ):
+        with pytest.raises(InvalidValueError, match="Soft labels, which are probabilities, cannot"):
+            fit()
+
+
+def test_two_fractions_may_be_classes_if_they_are_named():
+    y = np.where(Y == 1, 0.9, 0.1)
+    assert BinningCalibrator(3, pos_label=0.9).fit(SCORES, y).guarantee_.positive_label == 0.9
+
+
+def test_other_fractions_are_not_soft_labels():
+    with pytest.raises(InvalidValueError, match="two classes") as refused:
+        BinningCalibrator(3).fit(SCORES, 10 * SCORES)
+    assert "Soft labels" not in str(refused.value)

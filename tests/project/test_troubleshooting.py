@@ -28,7 +28,7 @@ ERRORS = {
     "y must contain two classes; got 3": lambda: CALIBRATOR.fit(SCORES, np.arange(200) % 3),
     "labels between 0 and 1 are not outcomes; were scores and y swapped?": lambda: audit(SCORES, Y),
     "pos_label must name the positive class": lambda: CALIBRATOR.fit(
-        SCORES, np.where(Y, "bad", "good")
+        SCORES, np.where(Y, "late", "on time")
     ),
     "y must have no missing values": lambda: CALIBRATOR.fit(SCORES, np.where(Y, np.nan, 1.0)),
     "scores must be finite; got nan": lambda: CALIBRATOR.fit(np.where(Y, np.nan, SCORES), Y),

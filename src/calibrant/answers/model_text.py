@@ -6,15 +6,15 @@ Also a checksum of the values.
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any
 
+from calibrant._json import NotJsonError, read_json
 from calibrant.errors import InvalidTypeError, InvalidValueError
 
 MOST_BYTES = 8_000_000
 MOST_VALUES = 500_000
 MOST_OBJECTS = 200_000
 DEEPEST = 40
-MOST_DIGITS = 100
 # a file that starts with this is a model file, though it may be damaged
 _MARK = b'"calibrant.model/'
 _START = 1000
@@ -102,66 +102,14 @@ def _parsed(data: bytes) -> dict[str, Any]:
         if size > most:
             raise InvalidValueError("the model file", f"have at most {most:,} {unit}", got="more")
     try:
-        content = json.loads(
-            data.decode(),
-            object_pairs_hook=_object,
-            parse_int=_whole,
-            parse_constant=_no_constant,
-        )
-    except UnicodeDecodeError as error:
-        raise is_not_a_model(f"byte {error.start} is not UTF-8") from None
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise is_not_a_model(
-            f"it is not JSON, or it was cut short ({error.msg} in {place})"
-        ) from None
-    except RecursionError:
-        raise _too_deep() from None
+        content = read_json(data, "the model file", deepest=DEEPEST, strict=True)
+    except NotJsonError as error:
+        raise is_not_a_model(f"it is not JSON, or it was cut short ({error.got})") from None
     if not isinstance(content, dict):
         raise is_not_a_model("it is not a JSON object")
-    _check_depth(content)
     return content
 
 
 def is_not_a_model(reason: str) -> NotAModelError:
     """The error for a file of another kind."""
     return NotAModelError(None, f"this is not a calibrant model file: {reason}")
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise InvalidValueError(
-            "objects of the model file", "name each entry once", got="one twice"
-        )
-    return found
-
-
-def _whole(text: str) -> int:
-    if len(text) > MOST_DIGITS:
-        raise InvalidValueError(
-            "integers of the model file", f"have at most {MOST_DIGITS} digits", got="more"
-        )
-    return int(text)
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise InvalidValueError("numbers of the model file", "be finite", got=name)
-
-
-def _too_deep() -> InvalidValueError:
-    return InvalidValueError("the model file", f"be nested at most {DEEPEST} deep", got="more")
-
-
-def _check_depth(content: Any) -> None:
-    layer = [content]
-    for _ in range(DEEPEST):
-        layer = [
-            entry
-            for container in layer
-            for entry in (container.values() if isinstance(container, dict) else container)
-            if isinstance(entry, dict | list)
-        ]
-        if not layer:
-            return
-    raise _too_deep()

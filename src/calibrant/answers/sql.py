@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from calibrant.answers.sql_join import joined_with_pieces
 from calibrant.answers.table import Exportable, export_table
 from calibrant.calibrators.tables.table import Steps, Table
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
 from calibrant.params.rules import Choice
 from calibrant.sample.sql import dialects
 from calibrant.sample.sql.curves import on_curve
@@ -20,8 +20,12 @@ from calibrant.sample.sql.search import as_double, bin_of, by_segment, indented,
 DIALECTS = tuple(dialects.DIALECTS)
 """The engines for which SQL can be written."""
 
-SEARCHES = ("case", "join")
+SEARCHES = ("auto", "case", "join")
 """How the piece of a score is found."""
+
+LONG_TEXT = 100_000
+"""Bytes of comparisons from which on "auto" joins."""
+_TOO_LONG = 1_000_000  # bytes that a warehouse takes in one statement
 
 _ALIAS = "t"
 
@@ -35,7 +39,7 @@ def to_sql(
     table: str | Sequence[str] | None = None,
     outputs: Sequence[str] | Mapping[str, str] | None = None,
     coverage: float = 0.95,
-    search: str = "case",
+    search: str = "auto",
 ) -> str:
     """Return a fitted calibrator as SQL text.
 
@@ -69,11 +73,13 @@ def to_sql(
         but the region by default. Sets are text, such as '{0, 1}'.
     coverage : float, default=0.95
         Coverage of the sets.
-    search : {"case", "join"}, default="case"
+    search : {"auto", "case", "join"}, default="auto"
         How the piece for a score is found. "case": by nested comparisons, in each output. "join":
         the pieces are a table in the statement, with one line for each piece, and rows are joined
         with it. That is much shorter for a curve, but rows may come back in another order, and it
         is slower: by a factor of 1.4 in DuckDB and 9 in SQLite, for 220 pieces. It needs `table`.
+        "auto": comparisons, or a join if there is a `table` and they have more than 100 kB, because
+        a warehouse may take no more than 1 MB.
 
     Returns
     -------
@@ -108,7 +114,9 @@ def to_sql(
     Choice(DIALECTS).check("dialect", dialect)
     Choice(SEARCHES).check("search", search)
     if search == "join" and table is None:
-        raise InvalidValueError("search", "be 'case' without a table to join with", got="'join'")
+        raise InvalidValueError(
+            "search", "be 'auto' or 'case' without a table to join with", got="'join'"
+        )
     spelling = dialects.DIALECTS[dialect]
     found = export_table(calibrator, coverage=coverage)
     chosen = found.choose(outputs)
@@ -121,23 +129,36 @@ def to_sql(
     ]
     if table is None:
         columns = _nested(found, chosen, spelling, score_column, segment_column)
-        return "\n".join([*notes, *_listed(columns)]) + "\n"
+        text = "\n".join([*notes, *_listed(columns)]) + "\n"
+        _warn_if_too_long(text)
+        return text
     names = tuple(table.split(".")) if isinstance(table, str) else tuple(table)
     source = f"FROM {_qualified('table', names, spelling)} AS {spelling.name(_ALIAS)}"
-    if search == "join":
-        join = joined_with_pieces(found, chosen, spelling, score_column, segment_column, names)
-        before = join.pieces
-        after = [source, *join.condition]
-        columns = [
-            [f"{text} AS {spelling.name(chosen[output])}"] for output, text in join.columns.items()
-        ]
-    else:
-        before = []
-        after = [source]
-        columns = _nested(found, chosen, spelling, score_column, segment_column)
     everything = f"{spelling.name(_ALIAS)}.*"
-    selected = ["SELECT", *indented(_listed([[everything], *columns]))]
-    return "\n".join([*notes, *before, *selected, *after]) + "\n"
+
+    def statement(before: list[str], columns: list[list[str]], after: list[str]) -> str:
+        selected = ["SELECT", *indented(_listed([[everything], *columns]))]
+        return "\n".join([*notes, *before, *selected, source, *after]) + "\n"
+
+    if search != "join":
+        columns = _nested(found, chosen, spelling, score_column, segment_column)
+        nested = statement([], columns, [])
+        if search == "case" or len(nested.encode()) <= LONG_TEXT:
+            return nested
+    join = joined_with_pieces(found, chosen, spelling, score_column, segment_column, names)
+    columns = [
+        [f"{text} AS {spelling.name(chosen[output])}"] for output, text in join.columns.items()
+    ]
+    return statement(join.pieces, columns, join.condition)
+
+
+def _warn_if_too_long(text: str) -> None:
+    """Warn about expressions that a warehouse may reject."""
+    if len(text.encode()) > _TOO_LONG:
+        warn_caller(
+            f"the expressions have {len(text.encode()) / 1e6:.1f} MB, and some warehouses take at"
+            " most 1 MB: name the table, for a shorter statement with a join, or fewer outputs"
+        )
 
 
 def _check_segment(table: Table, segment: str | Sequence[str] | None) -> None:

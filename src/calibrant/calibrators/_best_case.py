@@ -12,6 +12,7 @@ from calibrant.errors import InvalidValueError
 from calibrant.limits.binomial import upper_limit
 from calibrant.limits.error_budget import ABSORBED_SHARE
 from calibrant.limits.interval import Interval
+from calibrant.limits.least_width import unseen_share
 
 _ROUNDING = 1e-9  # how much limits may differ on another machine
 
@@ -50,7 +51,7 @@ def check_parts(proof: CurveProof, fitted: FittedCurve, limits: Interval) -> Non
         return
     rate = proof.tally.positives / counts
     level = -np.expm1(np.log1p(-proof.for_rates * (1.0 - ABSORBED_SHARE)) * parts.shares)
-    unseen = _unseen(level, counts)
+    unseen = unseen_share(counts, np.maximum(level, 1e-300) / 2.0)
     below = np.minimum(rate - limits.lower, rate * unseen)
     above = np.minimum(limits.upper - rate, (1.0 - rate) * unseen)
     seen = proof.tally.counts > 0
@@ -69,11 +70,6 @@ def _least_distance(counts: IntArray, tail: float) -> FloatArray:
         for below in (0 * counts, middle, counts - middle)
     ]
     return np.asarray(np.minimum(limits[0], np.maximum(limits[1], limits[2])))
-
-
-def _unseen(level: FloatArray, counts: IntArray) -> FloatArray:
-    """The largest share of the population from which no row was seen, with probability `level` / 2."""
-    return np.asarray(-np.expm1(np.log(np.maximum(level, 1e-300) / 2.0) / counts))
 
 
 def _check(name: str, found: FloatArray, least: FloatArray) -> None:

@@ -118,7 +118,8 @@ class ClassWiseHoldOut:
         """The proof, from that of each class."""
         named = zip(classes.tolist(), calibrators, strict=True)
         guarantees = {label: replace(one.guarantee_, positive_label=label) for label, one in named}
-        said = ClassWiseGuarantee(confidence_level, guarantees, adds_up=True)
+        read = tuple(dict.fromkeys(part for one in calibrators for part in one.guarantee_.read))
+        said = ClassWiseGuarantee(confidence_level, guarantees, adds_up=True, read=read)
         return cls(classes, calibrators, said, own)
 
     def warn_if_weak(self) -> None:

@@ -24,6 +24,7 @@ from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.statement import Claim, GroupFacts, Statement
 from calibrant.limits.error_budget import budgets
 from calibrant.limits.interval import PairOfLimits
+from calibrant.limits.least_width import check_widths
 from calibrant.limits.mass import mass_limits
 from calibrant.params.arrays import check_in_range
 from calibrant.params.declared_state import Record
@@ -320,11 +321,17 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
         limits = HeldOutLimits(
             learned["errors"], learned["averages"], learned["rates"], learned["value"]
         )
+        widths = {"errors": limits.errors, "rates": limits.rates}
+        alpha = error_budget(self.confidence_level)
+        check_widths(widths, tally.counts, alpha, "the calibrator")
         self._set_limits(partition, tally, limits, moved, classes, learned["groups"])
         if learned["falls"]:
             self.falling()
         if learned["over_seed"]:
             self.set_over_seed()
+
+    def _needs_rows(self) -> tuple[str, ...]:
+        return ("counts", "limits", "averages")
 
 
 def proving_regions(n_units: int, rate: float) -> int:

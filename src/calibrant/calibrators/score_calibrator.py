@@ -287,10 +287,10 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
                     "score_range_seen", "be increasing", got=f"{low:g} and {high:g}"
                 )
             calibrator.score_range_seen_ = (low, high)
-        calibrator._mark_as_read()
+        calibrator.mark_as_read()
         return calibrator
 
-    def _mark_as_read(self) -> None:
+    def mark_as_read(self) -> None:
         """Record in the guarantee what was read and needs the rows to be recomputed."""
         if is_guarantee(self.guarantee_):
             self.guarantee_ = replace(self.guarantee_, read=self._needs_rows())

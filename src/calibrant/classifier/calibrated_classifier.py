@@ -31,7 +31,7 @@ from calibrant.classifier.missing_scores import (
 )
 from calibrant.classifier.parameters import ClassifierParameters
 from calibrant.classifier.responses import response_of
-from calibrant.classifier.routes import by_name, router_of
+from calibrant.classifier.routes import by_name, router_of, without_lost_weight
 from calibrant.classifier.several_classes import class_probabilities, fit_classes
 from calibrant.classifier.task import Task, is_sorted_by_label, some
 from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
@@ -185,9 +185,11 @@ class CalibratedClassifier(
     `segments`, are passed to it; all others are passed to the model's `fit`. `sample_weight` is
     used to train the model, and `calibration_weight` to calibrate it: without the latter, the
     calibrator measures the rates of the population as it is. Rows with `sample_weight` 0 are not
-    used at all. If scikit-learn's metadata routing is switched on, requests decide; arguments that
-    are neither requested nor refused are passed as described above, so no inner request is needed.
-    Arguments with one entry per row are split with the rows.
+    used at all. A `Pipeline` takes no `sample_weight`: then a warning says that the model is trained
+    without weights, as in `CalibratedClassifierCV`; name the step, as in
+    ``logisticregression__sample_weight``. If scikit-learn's metadata routing is switched on,
+    requests decide; arguments that are neither requested nor refused are passed as described above,
+    so no inner request is needed. Arguments with one entry per row are split with the rows.
 
     In a `Pipeline`, put the classifier outside:
     ``CalibratedClassifier(make_pipeline(StandardScaler(), model))`` has `predict_interval`,
@@ -343,7 +345,10 @@ class CalibratedClassifier(
         if get_config()["enable_metadata_routing"]:
             routed = process_routing(self, "fit", **params)
             return dict(routed.estimator.fit), dict(routed.calibrator.fit)
-        return by_name(params, self._fit_arguments())
+        to_model, to_calibrator = by_name(params, self._fit_arguments())
+        if not self._is_frozen():
+            to_model = without_lost_weight(self.estimator, to_model)
+        return to_model, to_calibrator
 
     @property
     def guarantee_(self) -> Guarantee | ClassWiseGuarantee | NoGuarantee:

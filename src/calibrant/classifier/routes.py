@@ -2,12 +2,15 @@
 
 from typing import Any
 
+from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import (
     MetadataRequest,
     MetadataRouter,
     MethodMapping,
     get_routing_for_object,
 )
+
+from calibrant.errors import warn_caller
 
 _WEIGHT = "sample_weight"  # trains the model; `calibration_weight` calibrates it
 
@@ -46,3 +49,19 @@ def by_name(
     to_model = {name: value for name, value in params.items() if name not in names}
     to_calibrator = {name: value for name, value in params.items() if name in names}
     return to_model, to_calibrator
+
+
+def without_lost_weight(estimator: Any, to_model: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of the model's `fit`, without a `sample_weight` that a pipeline would refuse.
+
+    Like `CalibratedClassifierCV`, warn and train without weights.
+    """
+    pipeline = getattr(estimator, "estimator", estimator)  # perhaps inside a search
+    if _WEIGHT not in to_model or not isinstance(pipeline, Pipeline):
+        return to_model
+    last = f"{pipeline.steps[-1][0]}__{_WEIGHT}"
+    warn_caller(
+        f"a Pipeline takes no {_WEIGHT}, so the model is trained without weights, as in"
+        f" CalibratedClassifierCV; to use them, give {last} instead"
+    )
+    return {name: value for name, value in to_model.items() if name != _WEIGHT}

@@ -126,14 +126,14 @@ def _own_warnings() -> Iterator[None]:
     """
     with warnings.catch_warnings():
         usual = warnings.showwarning
-        told: set[str] = set()
+        printed: set[str] = set()
 
         def show(message: Any, category: type[Warning], *place: Any) -> None:
             if issubclass(category, CalibrantWarning):
-                said = render(message.args[0], in_options)
-                if said not in told:
-                    told.add(said)
-                    warn(said)
+                text = render(message.args[0], in_options)
+                if text not in printed:
+                    printed.add(text)
+                    warn(text)
             else:
                 usual(message, category, *place)
 

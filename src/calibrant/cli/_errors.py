@@ -94,7 +94,7 @@ def _reason(error: BaseException) -> str:
     name = type(error).__name__
     text = str(error)
     if type(error).__module__.partition(".")[0] == "pyarrow":
-        return f"the data cannot be read: {text[:300]}"
+        return "the data cannot be read, or not be written in this format; see --debug"
     return f"unexpected error ({name}: {text[:200]}); please report it with the output of --debug"
 
 

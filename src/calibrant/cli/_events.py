@@ -1,7 +1,6 @@
 """Read lines of predictions and labels as they arrive, from a growing file or a pipe."""
 
 import hashlib
-import json
 import os
 import sys
 import time
@@ -11,8 +10,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from calibrant._json import read_json
 from calibrant.cli._errors import RefusedError, message_of
-from calibrant.errors import CalibrantError, StoreError
+from calibrant.errors import CalibrantError, InvalidValueError, StoreError
 
 _HEAD = 256  # leading bytes that identify a file
 _BATCH = 1000
@@ -173,8 +173,8 @@ def _not_json(where: str, text: bytes) -> RefusedError:
 def _parsed(text: bytes) -> Mapping[str, Any] | None:
     """The JSON object of a line; None if it is not one."""
     try:
-        found = json.loads(text)
-    except ValueError:
+        found = read_json(text, "the line")
+    except InvalidValueError:
         return None
     return found if isinstance(found, Mapping) else None
 

@@ -201,7 +201,8 @@ def _next(calibrator: Any, model: str, options: dict[str, Any]) -> list[str]:
     from calibrant.answers.table import export_table
     from calibrant.errors import CalibrantError
 
-    lines = [shlex.join(["calibrant", "apply", model, "new.csv", "-o", "out.csv"])]
+    mark = [] if options["decimal"] == "." else ["--decimal", options["decimal"]]
+    lines = [shlex.join(["calibrant", "apply", model, "new.csv", "-o", "out.csv", *mark])]
     try:
         export_table(calibrator)
         lines.append(
@@ -211,5 +212,5 @@ def _next(calibrator: Any, model: str, options: dict[str, Any]) -> list[str]:
         pass
     if calibrator.guarantee_.is_proved and STANDARD_INPUT not in options["data"]:
         extra = [] if options["file_format"] is None else ["--format", options["file_format"]]
-        lines.append(shlex.join(["calibrant", "verify", model, *options["data"], *extra]))
+        lines.append(shlex.join(["calibrant", "verify", model, *options["data"], *extra, *mark]))
     return lines

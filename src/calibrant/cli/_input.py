@@ -48,6 +48,7 @@ class Files:
     file_format: str | None = None
     threads: int | None = None
     quiet: bool = False
+    decimal: str = "."
 
     @property
     def names(self) -> list[str]:
@@ -94,6 +95,7 @@ class Files:
             format=self.file_format,
             types=types,
             as_text=as_text,
+            decimal=self.decimal,
         )
         if with_rows and _is_empty(data):
             what = repr(self.names[0]) if len(self.names) == 1 else "the files"
@@ -139,7 +141,7 @@ def files(options: Mapping[str, Any]) -> Iterator[Files]:
     for path in paths:
         _refuse_model(path, options)
     file_format = options["file_format"]
-    how = {"threads": options["threads"], "quiet": options["quiet"]}
+    how = {name: options[name] for name in ("threads", "quiet", "decimal")}
     if STANDARD_INPUT not in paths:
         yield Files(paths, file_format, **how)
         return
@@ -214,6 +216,7 @@ def with_defaults(source: Files, given: dict[str, str | None]) -> dict[str, str 
 
     If there is no such column, or several that differ in case, an error lists the columns.
     """
+    from calibrant.sample.arrow_columns import kind_in_words
     from calibrant.sample.sources.files import schema_of
 
     asked = [part for part in ("score", "label") if part in given]
@@ -227,9 +230,7 @@ def with_defaults(source: Files, given: dict[str, str | None]) -> dict[str, str 
     missing = [part for part in asked if given[part] is None]
     if not missing:
         return given
-    found = [
-        f"{name!r} ({_kind(schema.field(place).type)})" for place, name in enumerate(schema.names)
-    ]
+    found = [f"{column.name!r} ({kind_in_words(column.type)})" for column in schema]
     more = f" and {len(found) - _MOST_COLUMNS} more" if len(found) > _MOST_COLUMNS else ""
     guesses = {part: given[part] or _guess(schema.names, part) for part in asked}
     hint = " ".join(f"--{part} {name}" for part, name in guesses.items() if name is not None)
@@ -249,19 +250,10 @@ def _guess(names: Sequence[str], part: str) -> str | None:
     return next((lower[name] for name in _USUAL_NAMES[part] if name in lower), None)
 
 
-def _kind(kind: Any) -> str:
-    """A type in plain words."""
-    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return "numbers"
-    if pa.types.is_integer(kind):
-        return "whole numbers"
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind):
-        return "text"
-    return "true or false" if pa.types.is_boolean(kind) else str(kind)
-
-
 def _label_of(text: str, kind: Any, option: str) -> bool | int | float | str:
     """A typed label, as a value of the column's type."""
+    from calibrant.sample.arrow_columns import kind_in_words
+
     try:
         if pa.types.is_boolean(kind):
             return {"true": True, "1": True, "false": False, "0": False}[text.strip().lower()]
@@ -271,7 +263,7 @@ def _label_of(text: str, kind: Any, option: str) -> bool | int | float | str:
     except (KeyError, ValueError):
         what = "segments" if option == "--keep-segment" else "labels"
         raise RefusedError(
-            option, f"be one of the {what}, which are {_kind(kind)}", got=repr(text)
+            option, f"be one of the {what}, which are {kind_in_words(kind)}", got=repr(text)
         ) from None
 
 

@@ -21,10 +21,13 @@ class DamagedError(RefusedError):
     """The file is, or was, a model file, but cannot be read."""
 
 
-def read_model(path: str, *, exported: bool = False, threshold: bool = False) -> "Model":
+def read_model(
+    path: str, *, exported: bool = False, threshold: bool = False, any_kind: bool = False
+) -> "Model":
     """Read a model file; - is standard input. Errors name the file.
 
-    For export it may hold anything; with `threshold`, also thresholds.
+    For export it may hold anything with one score; with `threshold`, also thresholds; with
+    `any_kind`, everything that a file can hold.
     """
     from calibrant.answers.model_file import load_model
     from calibrant.answers.model_text import NotAModelError
@@ -36,6 +39,8 @@ def read_model(path: str, *, exported: bool = False, threshold: bool = False) ->
         kind = RefusedError if isinstance(error, NotAModelError) else DamagedError
         name = "" if path == "-" else f"{os.path.basename(path)!r}: "
         raise kind(None, name + message_of(error)) from None
+    if any_kind:
+        return model
     n_classes = len(getattr(model.calibrator, "classes_", ()))
     if n_classes > 2:
         raise RefusedError(

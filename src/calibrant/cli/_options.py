@@ -172,6 +172,13 @@ reading = together(
         help="File format, if the file name does not show it.",
     ),
     click.option(
+        "--decimal",
+        type=click.Choice(words_of("sample.scored", "DECIMALS")),
+        default=".",
+        show_default=True,
+        help="Decimal mark of numbers in CSV files.",
+    ),
+    click.option(
         "--threads",
         type=click.IntRange(min=1),
         metavar="N",

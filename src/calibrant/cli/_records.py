@@ -6,20 +6,25 @@ per sample. promptfoo writes JSON with a list of results. Both are recognised by
 A nested field is named with dots, such as scores.judge.value.
 """
 
-import json
+import sys
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from calibrant._json import MOST_BYTES, NotJsonError, read_json
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import Files
+from calibrant.errors import InvalidValueError
 from calibrant.text.sentences import did_you_mean
 
 _MOST_NAMES = 15  # listed in an error
+_MOST_DIGITS = 10  # of a position in a list
 _DEEPEST = 4
 _TRUTH = {"true": True, "false": False, "": None}
 _ABSENT = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>")
+_BOM = b"\xef\xbb\xbf"
 _ZIP = b"PK\x03\x04"
 
 Record = Mapping[str, Any]
@@ -51,13 +56,15 @@ def _columns_of(path: Path, source: Files, named: Mapping[str, str]) -> dict[str
     else:
         kind = Files([str(path)], source.file_format).format()
         if kind != "json":
-            return _table_columns(path, kind, named)
+            return _table_columns(path, kind, named, source.decimal)
         records = _records_of(path)
     _check_fields(records, named)
     return {role: [value_of(record, name) for record in records] for role, name in named.items()}
 
 
-def _table_columns(path: Path, kind: str, named: Mapping[str, str]) -> dict[str, list[Any]]:
+def _table_columns(
+    path: Path, kind: str, named: Mapping[str, str], decimal: str
+) -> dict[str, list[Any]]:
     """Columns of CSV, Parquet and Arrow files.
 
     They may contain records, whose fields are named with dots.
@@ -79,7 +86,7 @@ def _table_columns(path: Path, kind: str, named: Mapping[str, str]) -> dict[str,
             for whole, values in read.items():
                 values += batch.column(whole).to_pylist()
     if kind == "csv":
-        read = {whole: _from_text(values) for whole, values in read.items()}
+        read = {whole: _from_text(values, decimal) for whole, values in read.items()}
     return {
         role: (
             read[whole]
@@ -90,45 +97,61 @@ def _table_columns(path: Path, kind: str, named: Mapping[str, str]) -> dict[str,
     }
 
 
-def _from_text(texts: Sequence[str]) -> list[Any]:
+def _from_text(texts: Sequence[str], decimal: str = ".") -> list[Any]:
     """A text column as truth values or numbers, if all of its entries are.
 
-    An empty entry is None.
+    An empty entry is None. Numbers may all have per cent signs.
 
     >>> _from_text(["1", "", "0.5"]), _from_text(["true", "False", ""]), _from_text(["pass", "1"])
     ([1.0, None, 0.5], [True, False, None], ['pass', '1'])
+    >>> _from_text(["50%", "", "12.5 %"]), _from_text(["0,5", "1"], decimal=",")
+    ([0.5, None, 0.125], [0.5, 1.0])
     """
     entries = [text.strip() for text in texts]
     lower = [entry.lower() for entry in entries]
     if all(entry in _TRUTH for entry in lower):
         return [_TRUTH[entry] for entry in lower]
+    given = [entry for entry in entries if entry not in _ABSENT]
+    unit = "%" if given and all(entry.endswith("%") for entry in given) else ""
+    divisor = 100.0 if unit else 1.0
     try:
-        return [None if entry in _ABSENT else float(entry) for entry in entries]
+        return [
+            None if entry in _ABSENT else _number(entry.removesuffix(unit), decimal) / divisor
+            for entry in entries
+        ]
     except ValueError:
         return [entry or None for entry in entries]
 
 
-def value_of(record: Any, name: str) -> Any:
-    """A field of a record, or None.
+def _number(text: str, decimal: str) -> float:
+    if decimal == ".":
+        return float(text)
+    return float(text.replace(".", "_.").replace(decimal, "."))  # a point is then no decimal mark
+
+
+def value_of(record: Any, name: str, absent: Any = None) -> Any:
+    """A field of a record; `absent` if it has none.
 
     >>> value_of({"output": {"judge": [{"pass": True}]}}, "output.judge.0.pass")
     True
     """
-    if isinstance(record, Mapping) and name in record:
-        return record[name]
-    head, _, rest = name.partition(".")
-    if isinstance(record, Mapping) and head in record:
-        inner = record[head]
-    elif (
-        isinstance(record, Sequence)
-        and not isinstance(record, str)
-        and head.isdigit()
-        and int(head) < len(record)
-    ):
-        inner = record[int(head)]
-    else:
-        return None
-    return value_of(inner, rest) if rest else inner
+    while True:
+        if isinstance(record, Mapping) and name in record:
+            return record[name]
+        head, _, name = name.partition(".")
+        if isinstance(record, Mapping) and head in record:
+            record = record[head]
+        elif isinstance(record, list | tuple) and (place := _place(head)) < len(record):
+            record = record[place]
+        else:
+            return absent
+        if not name:
+            return record
+
+
+def _place(text: str) -> int:
+    """A position in a list; too large for any list if the text is none."""
+    return int(text) if text.isdecimal() and len(text) < _MOST_DIGITS else sys.maxsize
 
 
 def _records_of(path: Path) -> list[Record]:
@@ -136,42 +159,60 @@ def _records_of(path: Path) -> list[Record]:
     results.
     """
     from calibrant._optional import pa
+    from calibrant.sample.sources.file_kind import unreadable
 
-    with pa.input_stream(str(path), compression="detect") as stream:
-        text = stream.read().decode("utf-8-sig")
-    first, _, others = text.lstrip().partition("\n")
-    if others.strip() and _parsed(first) is not None:
+    name = repr(path.name)
+    try:
+        with pa.input_stream(str(path), compression="detect") as stream:
+            data = stream.read(MOST_BYTES + 1)
+    except (pa.ArrowException, OSError) as error:
+        raise unreadable(path, "json", error) from None
+    first, _, others = data.removeprefix(_BOM).lstrip().partition(b"\n")
+    if others.strip() and _is_object(first):
         return [
             _line(path, number, line)
-            for number, line in enumerate(text.splitlines(), start=1)
+            for number, line in enumerate(data.splitlines(), start=1)
             if line.strip()
         ]
     try:
-        document = json.loads(text)
-    except ValueError as error:
-        raise RefusedError(repr(path.name), "be JSON, or JSON lines", got=str(error)) from None
+        document = read_json(data, name)
+    except NotJsonError as error:
+        raise RefusedError(name, "be JSON, or JSON lines", got=error.got) from None
     return _rows_in(document, path)
 
 
 def _rows_in(document: Any, path: Path) -> list[Record]:
     if isinstance(document, Mapping) and "eval" in document and "status" in document:
-        samples = document.get("samples")
-        if not samples:
-            raise RefusedError(f"the Inspect log {path.name!r}", "contain samples", got="none")
-        return list(samples)
+        return _objects(document.get("samples"), f"samples of the Inspect log {path.name!r}")
     if isinstance(document, Mapping) and "results" in document:
         results = document["results"]
         rows = results.get("results") if isinstance(results, Mapping) else results
-        if isinstance(rows, list) and rows:
-            return [_promptfoo_row(row) for row in rows]
-        raise RefusedError(
-            f"the results of promptfoo in {path.name!r}",
-            "contain a list of results",
-            got="none",
-        )
-    if isinstance(document, list) and all(isinstance(row, Mapping) for row in document):
-        return document
-    return [document] if isinstance(document, Mapping) else [_line(path, 1, "")]
+        where = f"the results of promptfoo in {path.name!r}"
+        return [_promptfoo_row(row) for row in _objects(rows, where)]
+    return [document] if isinstance(document, Mapping) else _objects(document, repr(path.name))
+
+
+def _objects(rows: Any, where: str) -> list[Record]:
+    """A list of objects, which is not empty."""
+    rule = "be a list of objects"
+    if not isinstance(rows, list):
+        raise RefusedError(where, rule, got=_kind_of(rows))
+    if not rows:
+        raise RefusedError(where, rule, got="an empty list")
+    for place, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise RefusedError(where, rule, got=f"{_kind_of(row)} at position {place:,}")
+    return rows
+
+
+def _kind_of(value: Any) -> str:
+    """A kind of JSON value in words."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true or false"
+    kinds: dict[type, str] = {dict: "an object", list: "a list", str: "text"}
+    return kinds.get(type(value), "a number")
 
 
 def _promptfoo_row(row: Record) -> Record:
@@ -181,9 +222,9 @@ def _promptfoo_row(row: Record) -> Record:
     A manual rating is one of the component results, with an assertion of type "human". It overrides
     `success`, so `success` is not the judge's verdict for rated results.
     """
-    graded = row.get("gradingResult") or {}
-    parts = [part for part in graded.get("componentResults") or [] if isinstance(part, Mapping)]
-    human = [part for part in parts if (part.get("assertion") or {}).get("type") == "human"]
+    found = value_of(row, "gradingResult.componentResults")
+    parts = [part for part in found if isinstance(part, Mapping)] if isinstance(found, list) else []
+    human = [part for part in parts if value_of(part, "assertion.type") == "human"]
     others = [bool(part.get("pass")) for part in parts if part not in human]
     judge = all(others) if others else row.get("success")
     rated = human[-1].get("pass") if human else None
@@ -205,32 +246,47 @@ def _inspect_archive(path: Path) -> Iterator[Record]:
                     "be an Inspect log with samples",
                     got="none",
                 )
+            left = MOST_BYTES
             for name in names:
-                yield json.loads(archive.read(name))
-    except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
-        advice = "write it as JSON with: inspect log convert --to json"
-        raise RefusedError(
-            f"the archive {path.name!r}",
-            "be an Inspect log",
-            got=str(error),
-            advice=advice,
-        ) from None
+                with archive.open(name) as member:
+                    data = member.read(left + 1)
+                left -= len(data)
+                if left < 0:
+                    rule = f"have at most {MOST_BYTES:,} bytes of samples"
+                    raise RefusedError(f"the archive {path.name!r}", rule, got="more")
+                where = f"{name!r} in {path.name!r}"
+                sample = read_json(data, where)
+                if not isinstance(sample, Mapping):
+                    raise RefusedError(where, "be a JSON object", got=_kind_of(sample))
+                yield sample
+    except (zipfile.BadZipFile, zlib.error, EOFError):
+        fault = "damaged content"
+    except NotImplementedError:
+        fault = "a compression that Python cannot read"
+    except RuntimeError:  # zipfile's error for a password
+        fault = "encrypted content"
+    else:
+        return
+    advice = "write it as JSON with: inspect log convert --to json"
+    raise RefusedError(f"the archive {path.name!r}", "be an Inspect log", got=fault, advice=advice)
 
 
-def _parsed(line: str) -> Record | None:
+def _is_object(line: bytes) -> bool:
     try:
-        found = json.loads(line)
-    except ValueError:
-        return None
-    return found if isinstance(found, Mapping) else None
+        return isinstance(read_json(line, "the line"), Mapping)
+    except InvalidValueError:
+        return False
 
 
-def _line(path: Path, number: int, line: str) -> Record:
-    found = _parsed(line)
-    if found is None:
-        raise RefusedError(
-            f"line {number:,} of {path.name!r}", "be a JSON object", got=repr(line[:40])
-        )
+def _line(path: Path, number: int, line: bytes) -> Record:
+    where = f"line {number:,} of {path.name!r}"
+    try:
+        found = read_json(line, where)
+    except NotJsonError:
+        found = None
+    if not isinstance(found, Mapping):
+        got = repr(line[:40].decode("utf-8", "replace"))
+        raise RefusedError(where, "be a JSON object", got=got)
     return found
 
 
@@ -239,21 +295,20 @@ def _check_fields(records: Sequence[Record], named: Mapping[str, str]) -> None:
     for role, name in named.items():
         if not any(_has(record, name) for record in records):
             raise _no_field(role, name, _field_names(records))
-        whole = next((one for one in records if isinstance(value_of(one, name), Mapping)), None)
+        whole = next(
+            (one for one in records if isinstance(value_of(one, name), Mapping | list)), None
+        )
         if whole is not None:
             inner = [one for one in _field_names([whole]) if one.startswith(f"{name}.")]
+            inner = inner or [f"{name}.0"]
             rule = f"name a field inside this one, such as {', '.join(map(repr, inner[:3]))}"
             raise RefusedError(f"--{role}", rule, got=repr(name))
 
 
 def _has(record: Any, name: str) -> bool:
     """Whether a record has the field, even if it is null."""
-    if isinstance(record, Mapping) and name in record:
-        return True
-    head, _, rest = name.partition(".")
-    if not rest:
-        return value_of(record, head) is not None
-    return _has(value_of(record, head), rest)
+    nothing = object()
+    return value_of(record, name, nothing) is not nothing
 
 
 def _field_names(records: Sequence[Record]) -> list[str]:
@@ -273,7 +328,7 @@ def _field_names(records: Sequence[Record]) -> list[str]:
 
 
 def _no_field(role: str, name: str, names: Sequence[str]) -> RefusedError:
-    shown = ", ".join(map(repr, names[:_MOST_NAMES]))
+    shown = ", ".join(map(repr, names[:_MOST_NAMES])) or "none"
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     rule = f"name a field of the data, which has {shown}{more}"
     return RefusedError(f"--{role}", rule, got=repr(name), advice=did_you_mean(name, names))

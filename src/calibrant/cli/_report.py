@@ -22,7 +22,17 @@ if TYPE_CHECKING:
 
 _PAGES = (".html", ".htm")
 _NOT_SHOWN = ("as_json", "quiet", "debug", "output", "overwrite", "threads", "help")
-_COLUMNS = ("score", "label", "segment", "group", "weight", "pos_label", "classes", "file_format")
+_COLUMNS = (
+    "score",
+    "label",
+    "segment",
+    "group",
+    "weight",
+    "pos_label",
+    "classes",
+    "file_format",
+    "decimal",
+)
 _PASSWORD = re.compile(r"(://[^/@\s:]*):\S*@")
 
 
@@ -146,7 +156,7 @@ def _typed_columns(options: Mapping[str, Any]) -> Iterator[str]:
     """The options that name columns and classes, as typed."""
     for name in _COLUMNS:
         value = options.get(name)
-        if isinstance(value, str):
+        if isinstance(value, str) and (name, value) != ("decimal", "."):
             option = "format" if name == "file_format" else name.replace("_", "-")
             yield f"--{option} {shlex.quote(value)}"
 

@@ -215,6 +215,8 @@ def _fitted_again(calibrator: Any, data: Any, labels: dict[str, Any], seed: obje
     from calibrant.calibrators.regions.weakness import reported_by_caller
 
     again = clone(calibrator).set_params(pos_label=labels["pos_label"])
+    if "attributes" in again.get_params(deep=False):  # they may have come as a frame
+        again.set_params(attributes=list(getattr(calibrator, "_attribute_names", ())) or None)
     if type(seed) is int and "random_state" in again.get_params(deep=False):
         again.set_params(random_state=seed)
     with reported_by_caller():

@@ -16,6 +16,7 @@ _OPTIONS = {  # with the same name
     "cost_false_alarm",
     "cost_miss",
     "coverage",
+    "decimal",
     "dialect",
     "epsilon",
     "expected_rate",

@@ -16,6 +16,7 @@ from calibrant._optional import pa, pc, pq
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._output import harmless
 from calibrant.cli._target import kind_of
+from calibrant.sample.arrow_columns import kind_in_words
 from calibrant.sample.sources.file_kind import SAVE_AS_UTF8
 from calibrant.text import formulas
 from calibrant.text.numbers import plain
@@ -30,11 +31,12 @@ def opened(
 
     - is standard output.
 
-    CSV uses the delimiter of the `data` that were read. With `escape`, CSV text that a spreadsheet
-    would run as a formula gets a leading '.
+    CSV uses the delimiter and the decimal mark of the `data` that were read. With `escape`, CSV
+    text that a spreadsheet would run as a formula gets a leading '.
     """
     kind, packing = kind_of(output)
     mark = "\t" if ".tsv" in Path(output).name else getattr(data, "delimiter", ",")
+    decimal = getattr(data, "decimal", ".")
     with ExitStack() as stack:
         place = (
             None if output == "-" else stack.enter_context(draft_of(output, overwrite=overwrite))
@@ -57,7 +59,9 @@ def opened(
         if kind == "csv":
             write(csv_header(schema.names, mark, escape=escape))
         yield lambda batch: write(
-            csv_bytes(batch, mark, escape=escape) if kind == "csv" else json_bytes(batch)
+            csv_bytes(batch, mark, escape=escape, decimal=decimal)
+            if kind == "csv"
+            else json_bytes(batch)
         )
         stream.flush()
 
@@ -79,10 +83,11 @@ def csv_header(names: list[str], mark: str, *, escape: bool = False) -> bytes:
     return (mark.join(cells) + "\n").encode()
 
 
-def csv_bytes(batch: Any, mark: str, *, escape: bool = False) -> Any:
+def csv_bytes(batch: Any, mark: str, *, escape: bool = False, decimal: str = ".") -> Any:
     """The batch as lines of CSV; only fields that need quotes get them."""
     columns = zip(batch.schema.names, batch.columns, strict=True)
-    cells = [_csv_cells(column, name, mark, escape=escape) for name, column in columns]
+    how: dict[str, Any] = {"escape": escape, "decimal": decimal}
+    cells = [_csv_cells(column, name, mark, **how) for name, column in columns]
     return _joined(cells, mark, "", "\n") if batch.num_rows else b""
 
 
@@ -111,10 +116,10 @@ def _joined(cells: list[Any], mark: str, start: str, end: str) -> Any:
     return whole.buffers()[2].slice(first, last - first)
 
 
-def _csv_cells(column: Any, name: str, mark: str, *, escape: bool) -> Any:
+def _csv_cells(column: Any, name: str, mark: str, *, escape: bool, decimal: str) -> Any:
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return _csv_cells(column.dictionary_decode(), name, mark, escape=escape)
+        return _csv_cells(column.dictionary_decode(), name, mark, escape=escape, decimal=decimal)
     try:
         texts = column.cast(pa.large_string()).fill_null("")
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -122,10 +127,14 @@ def _csv_cells(column: Any, name: str, mark: str, *, escape: bool) -> Any:
         advice = "use -o out.parquet"
         if pa.types.is_binary(kind):
             advice += f"; or, if the input is CSV, {SAVE_AS_UTF8}"
-        raise RefusedError(f"column {name!r}", rule, got=str(kind), advice=advice) from None
-    if not _is_text(kind):
+        raise RefusedError(
+            f"column {name!r}", rule, got=kind_in_words(kind), advice=advice
+        ) from None
+    if decimal != "." and pa.types.is_floating(kind):
+        texts = pc.replace_substring(texts, ".", decimal)
+    elif not _is_text(kind):
         return texts
-    if escape:
+    elif escape:
         texts = _escaped(texts)
     special = pc.match_substring_regex(texts, f'["\\r\\n{mark}]')
     if not pc.any(special).as_py():

@@ -32,7 +32,8 @@ _SQL = Declared("answers.sql", "to_sql")
 )
 @_SQL.option(
     "search",
-    "SQL: nested comparisons, or a shorter query that joins a small table, which needs --table.",
+    "SQL: nested comparisons (case), or a shorter query that joins a small table (join), which needs"
+    " --table. auto joins if there is a table and the comparisons have more than 100 kB.",
     choices=words_of("answers.sql", "SEARCHES"),
 )
 @option.model_score
@@ -55,7 +56,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     Examples
     --------
     calibrant export model.json --to sql --dialect postgres --table scores
-    calibrant export model.json --to sql --dialect postgres --table scores --search join   # shorter
+    calibrant export model.json --to sql --dialect postgres --table scores --search case   # as is
     calibrant export model.json --to python -o calibrate.py
     calibrant export model.json --to onnx -o model.onnx
     calibrant export threshold.json --to sql --dialect duckdb --table scores   # from threshold

@@ -181,7 +181,8 @@ def _unlabelled(options: dict[str, Any]) -> Any:
     from calibrant.cli._input import Files
     from calibrant.cli._records import read_columns
 
-    source = Files([path], options["file_format"], options["threads"], options["quiet"])
+    how = {name: options[name] for name in ("file_format", "threads", "quiet", "decimal")}
+    source = Files([path], **how)
     return read_columns(source, {"score": options["score"]})["score"]
 
 

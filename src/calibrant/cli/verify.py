@@ -13,6 +13,7 @@ from calibrant.cli._model import DamagedError, columns_for, read_model, settings
 from calibrant.cli._output import note, print_json, say, width
 from calibrant.cli._show import guarantee_json, result_json, show, show_guarantee
 from calibrant.cli._verify_model import PROOF, recomputed
+from calibrant.cli._verify_others import OTHER_PROOF, comparison_of
 from calibrant.cli._verify_threshold import THRESHOLD_PROOF, found_again
 from calibrant.cli._words import in_options
 from calibrant.text.sentences import render
@@ -41,9 +42,10 @@ _COLOURS = {True: "green", False: "red", None: "yellow"}
 def command(**options: Any) -> int:
     """Fit the model again from DATA, and say whether its guarantee stands.
 
-    MODEL is a file from calibrant fit or calibrant threshold. DATA are the rows it was made from,
-    in any format. Give them in the same order, unless it was made with --id or --group. Column
-    names come from the model file, and the same rows are skipped as before. Exit code 0: everything
+    MODEL is a file from calibrant fit or calibrant threshold, or any file of save_model. DATA are
+    the rows it was made from, in any format. Give them in the same order, unless it was made with
+    --id or --group. Column names come from the model file, and the same rows are skipped as before.
+    For several classes, --score names one column for each, with commas. Exit code 0: everything
     was recomputed, and the guarantee stands; 1: it does not stand, or nothing is guaranteed; 3: a
     part could not be recomputed from these rows, such as bins that were given by hand, or rows in
     another order. The checks say what was compared, and what was not.
@@ -53,11 +55,17 @@ def command(**options: Any) -> int:
     calibrant verify model.json scores.csv
     calibrant verify threshold.json scores.csv
     calibrant verify model.json scores.parquet --json && echo stands
+    calibrant verify classes.json scores.csv --score p_cat,p_dog,p_owl --label animal
     """
     try:
-        model = read_model(options["model"], threshold=True)
+        model = read_model(options["model"], any_kind=True)
     except DamagedError as error:
         return _print([Check("model file", False, message_of(error))], options["as_json"])
+    if (compared := comparison_of(model.calibrator)) is not None:
+        with files(options) as source:
+            again, found = compared(model, source, options)
+        checks = [_complete(model), *found]
+        return _print(checks, options["as_json"], model, again, proof=OTHER_PROOF)
     guarantee = getattr(model.calibrator, "guarantee_", None)
     if guarantee is not None and guarantee.epsilon is None:
         nothing = Check("guarantee", False, guarantee_json(model.calibrator)["sentence"])
@@ -65,7 +73,7 @@ def command(**options: Any) -> int:
     with files(options) as source:
         columns = columns_for(model, source, options, *_ROLES)
         data = _rows(model, source, columns, options)
-        checks = [Check("model file", True, f"complete, checksum begins {model.fingerprint}")]
+        checks = [_complete(model)]
         if guarantee is not None and not guarantee.is_proved:
             checks.append(
                 Check(
@@ -80,7 +88,12 @@ def command(**options: Any) -> int:
         )
         checks += [*rows.checks, *(in_other_order(found) if rows.differs == "order" else found)]
         checks += on_provenance(model, columns)
-    return _print(checks, options["as_json"], model, again, rows.differs)
+    proof = PROOF if guarantee is not None else THRESHOLD_PROOF
+    return _print(checks, options["as_json"], model, again, rows.differs, proof=proof)
+
+
+def _complete(model: Any) -> Check:
+    return Check("model file", True, f"complete, checksum begins {model.fingerprint}")
 
 
 def _rows(model: Any, source: Any, columns: dict[str, Any], options: dict[str, Any]) -> Any:
@@ -100,12 +113,12 @@ def _print(
     model: Any = None,
     again: Any = None,
     differs: str | None = None,
+    proof: tuple[str, ...] = PROOF,
 ) -> int:
     """Print the verdict and the checks.
 
     The guarantee stands only if every part of it was recomputed.
     """
-    proof = PROOF if hasattr(getattr(model, "calibrator", None), "guarantee_") else THRESHOLD_PROOF
     found = {check.name: check.stands for check in checks}
     missing = [name for name in proof if found.get(name) is None]
     stands = False if False in found.values() else None if missing else True

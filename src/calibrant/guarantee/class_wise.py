@@ -13,7 +13,7 @@ from calibrant.guarantee.short import (
     rate_of,
 )
 from calibrant.text.numbers import upper
-from calibrant.text.result import Result
+from calibrant.text.result import Result, said_of_file
 from calibrant.text.result_table import ResultTable
 
 
@@ -29,6 +29,8 @@ class ClassWiseGuarantee(Result):
         The guarantee for each class against the rest; the classes share the error budget equally.
     adds_up : bool
         Whether the probabilities of a row add up to 1.
+    read : tuple of str
+        What was read from a file, and not recomputed from the rows.
     """
 
     _also: ClassVar[tuple[str, ...]] = ("epsilon", "is_proved")
@@ -36,6 +38,7 @@ class ClassWiseGuarantee(Result):
     confidence_level: float
     guarantees: Mapping[Hashable, Guarantee]
     adds_up: bool = False
+    read: tuple[str, ...] = ()
 
     @property
     def epsilon(self) -> float:
@@ -82,7 +85,7 @@ class ClassWiseGuarantee(Result):
             if self.adds_up
             else "Probabilities need not add up to 1"
         )
-        return f"Each class has an equal part of the error budget. {sums}."
+        return f"Each class has an equal part of the error budget. {sums}.{said_of_file(self.read)}"
 
     def tables(self) -> tuple[ResultTable, ...]:
         """The guarantee for each class, and the regions of all classes."""

@@ -24,6 +24,7 @@ from calibrant.guarantee.statement import (
     Statement,
 )
 from calibrant.text.numbers import above_cap, counted, lower, nearest, percent, upper
+from calibrant.text.result import said_of_file
 from calibrant.text.sentences import Setting, Text, joined, render
 
 if TYPE_CHECKING:
@@ -50,11 +51,7 @@ def explanation(guarantee: "Guarantee") -> Text:
     text = joined(listed(said, " "), statement.of_groups)
     if guarantee.is_weak:
         text = joined(text, " This says ", weakness(guarantee), ".")
-    if guarantee.read:
-        text = joined(
-            text, f" Read from a file, not recomputed from the rows: {', '.join(guarantee.read)}."
-        )
-    return text
+    return joined(text, said_of_file(guarantee.read))
 
 
 def _unproved(guarantee: "Guarantee") -> tuple[Text, ...]:

@@ -121,7 +121,8 @@ class ClassWiseCalibrator(ColumnsCalibrator):
             )
             calibrator.score_range_seen_ = None  # a single column does not show the scale
         self.calibrators_ = calibrators
-        self.guarantee_ = ClassWiseGuarantee(float(self.confidence_level), guarantees)
+        read = tuple(dict.fromkeys(part for one in guarantees.values() for part in one.read))
+        self.guarantee_ = ClassWiseGuarantee(float(self.confidence_level), guarantees, read=read)
         self._set_classes(classes)
 
     @predicts
@@ -185,6 +186,7 @@ class ClassWiseCalibrator(ColumnsCalibrator):
             check_state(state)
             binned.stated_ = self.stated_
             binned._restore(state, CODED)
+            binned.mark_as_read()
             if list(binned.partition_.bins_by_segment) != [None]:
                 raise InvalidValueError(
                     "partition",

@@ -211,4 +211,5 @@ class TopLabelCalibrator(ColumnsCalibrator):
         fitted = self._calibrator(self.confidence_level)
         fitted.stated_ = self.stated_
         fitted._restore(saved, CODED)
+        fitted.mark_as_read()
         self._set_calibrator(fitted)

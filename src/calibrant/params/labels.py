@@ -1,4 +1,7 @@
-"""Labels of two classes, coded as 0 and 1; the positive class is never guessed."""
+"""Labels of two classes, coded as 0 and 1.
+
+The positive class is named, or follows from labels such as 0 and 1, or no and yes.
+"""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
@@ -9,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._typing import ArrayLike, CodeArray
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
 from calibrant.params.arrays import as_array, as_column, is_missing, missing_entry
 from calibrant.text.numbers import counted
-from calibrant.text.sentences import Setting, Text, shown
+from calibrant.text.sentences import Setting, Text, shown, words
 
 SEVERAL_CLASSES: Text = (
     "for more classes, see ClassWiseCalibrator and TopLabelCalibrator in Python, and"
@@ -22,6 +25,18 @@ SEVERAL_CLASSES: Text = (
 
 _CHUNK_ROWS = 1 << 17  # rows whose codes fit in the processor's cache
 _UNAMBIGUOUS = ({0, 1}, {-1, 1})  # True == 1 and False == 0, so this includes bools
+
+
+_USUAL = {"yes": "no", "y": "n", "true": "false", "pass": "fail", "good": "bad"}
+"""Words that are the positive class by usage, and their opposites."""
+_SOFT: Text = (
+    "labels between 0 and 1 are not outcomes; were ",
+    Setting("scores"),
+    " and ",
+    Setting("y"),
+    " swapped? Soft labels, which are probabilities, cannot be used: give what happened in each row,"
+    " 0 or 1",
+)
 
 
 class UnexpectedLabelsError(InvalidValueError):
@@ -178,19 +193,16 @@ def _too_many(
 ) -> UnexpectedLabelsError:
     """Return the error for more than two distinct labels; `rows` holds the number of rows of each."""
     few = ", ".join(repr(kind) for kind in kinds[:5].tolist()) + (", ..." if len(kinds) > 5 else "")
-    fractions = kinds.dtype.kind == "f" and bool((kinds != np.floor(kinds)).any())
-    advice: Text = (
-        (
-            "labels between 0 and 1 are not outcomes; were ",
-            Setting("scores"),
-            " and ",
-            Setting("y"),
-            " swapped?",
-        )
-        if fractions
-        else _spelling(rows) or several
-    )
+    advice: Text = _SOFT if _are_soft(kinds) else _spelling(rows) or several
     return UnexpectedLabelsError("y", "contain two classes", f"{len(kinds)}: {few}", advice)
+
+
+def _are_soft(kinds: NDArray[Any]) -> bool:
+    """Whether labels are probabilities: numbers between 0 and 1, and not only these two."""
+    if kinds.dtype.kind != "f":
+        return False
+    inside = bool(((kinds >= 0.0) & (kinds <= 1.0)).all())
+    return inside and bool((kinds != np.floor(kinds)).any())
 
 
 def _spelling(rows: Mapping[Hashable, int]) -> str | None:
@@ -223,6 +235,8 @@ def _two_classes(
             raise UnexpectedLabelsError("y", "contain two classes", got, spelling)
         if seen.size == 1:
             only = seen.tolist()[0]
+            if _are_soft(seen):
+                raise UnexpectedLabelsError("y", "contain two classes", f"only {only!r}", _SOFT)
             example = Setting("classes", (0, 1) if only in (0, 1) else (only, "other"))
             name_both = (
                 "if the other class is merely rare, name both classes, as in ",
@@ -264,12 +278,35 @@ def _positive_index(known: NDArray[Any], pos_label: Hashable, score_columns: int
                 "pos_label", f"be one of the classes {labels}", shown(pos_label)
             )
         return cast(Literal[0, 1], labels.index(pos_label))
-    if score_columns == 1 and (known.dtype.kind not in "biuf" or set(labels) not in _UNAMBIGUOUS):
-        rule = (
-            f"name the positive class, one of {labels}, unless the classes are 0 and 1, or -1 and 1"
-        )
-        raise InvalidValueError("pos_label", rule, "none")
-    return 1
+    if score_columns == 2 or (known.dtype.kind in "biuf" and set(labels) in _UNAMBIGUOUS):
+        return 1
+    if _are_soft(known):
+        got = f"{labels[0]!r} and {labels[1]!r}"
+        raise UnexpectedLabelsError("y", "contain two classes", got, _SOFT)
+    for place, label in enumerate(labels):
+        if opposite(label) == _word(labels[1 - place]) and _word(label) in _USUAL:
+            taken = f"{label!r} is taken as the positive class, {labels[1 - place]!r} as the other"
+            warn_caller(words((f"{taken}; to choose yourself, give ", Setting("pos_label", label))))
+            return cast(Literal[0, 1], place)
+    rule = (
+        f"name the positive class, one of {labels}, unless the classes are 0 and 1, -1 and 1, or"
+        " words such as no and yes"
+    )
+    raise InvalidValueError("pos_label", rule, "none")
+
+
+def _word(label: Any) -> str:
+    return label.strip().casefold() if isinstance(label, str) else ""
+
+
+def opposite(label: Any) -> str | None:
+    """The other of two usual words for a class, in lower case; None for any other label.
+
+    >>> opposite("Yes"), opposite("bad"), opposite("late")
+    ('no', 'good', None)
+    """
+    word = _word(label)
+    return _USUAL.get(word) or next((key for key, other in _USUAL.items() if other == word), None)
 
 
 def encode(labels: NDArray[Any], negative: Any, positive: Any) -> tuple[CodeArray, int]:

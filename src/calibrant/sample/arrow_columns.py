@@ -13,6 +13,22 @@ from calibrant.params.arrays import EXACT_INTEGERS
 _VIEWS = {"string_view": "large_string", "binary_view": "large_binary"}
 
 
+def kind_in_words(kind: Any) -> str:
+    """The type of a column in plain words."""
+    asked = {
+        "numbers": pa.types.is_floating(kind) or pa.types.is_decimal(kind),
+        "whole numbers": pa.types.is_integer(kind),
+        "text": "string" in str(kind) and not pa.types.is_nested(kind),
+        "true or false": pa.types.is_boolean(kind),
+        "dates or times": pa.types.is_temporal(kind),
+        "bytes": "binary" in str(kind) and not pa.types.is_nested(kind),
+        "nothing": pa.types.is_null(kind),
+        "records": pa.types.is_struct(kind),
+        "lists": pa.types.is_nested(kind),
+    }
+    return next((words for words, holds in asked.items() if holds), str(kind))
+
+
 def plain_column(column: Any) -> Any:
     """Return the column with a type that Arrow's `take` supports and whose `null_count` includes
     all nulls.

@@ -7,11 +7,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from calibrant._optional import needed, pa
 from calibrant.errors import InvalidTypeError
 from calibrant.kernels.libraries import is_device_array
-from calibrant.params.rules import Flag, thread_count
+from calibrant.params.rules import Choice, Flag, thread_count
 from calibrant.sample.batch import Columns, missing_column
 from calibrant.sample.bounds import DataBounds
 from calibrant.sample.progress import Progress
@@ -30,6 +31,10 @@ and its class.
 """
 
 
+DECIMALS = (".", ",")
+"""The decimal marks of CSV files."""
+
+
 def scored(
     source: object,
     *,
@@ -40,6 +45,7 @@ def scored(
     id: str | None = None,
     group: str | None = None,
     format: str | None = None,
+    decimal: str = ".",
     skip_missing: bool = False,
     weight_bound: float | None = None,
     max_group_size: int | None = None,
@@ -68,6 +74,8 @@ def scored(
         and counted whole, wherever their rows are stored. It replaces `id`.
     format : {"parquet", "csv", "json", "ipc"}, optional
         Format of the files, if their names do not show it.
+    decimal : {".", ","}, default="."
+        The decimal mark of numbers in CSV files. Scores and weights may have per cent signs.
     skip_missing : bool, default=False
         Skip rows whose label is missing (null or NaN), such as outcomes that are still pending.
         Their number is reported by `Sample.skipped_rows` and in a note of the guarantee, which then
@@ -111,12 +119,18 @@ def scored(
     )
     threads = thread_count(n_jobs)
     bounds = DataBounds(weight_bound, max_group_size, group_target)
-    rows = _rows_of(source, columns, threads, progress, format)
+    Choice(DECIMALS).check("decimal", decimal)
+    rows = _rows_of(source, columns, threads, progress, format, decimal)
     return Sample(rows.with_bounds(bounds) if bounds.known else rows)
 
 
 def _rows_of(
-    source: object, columns: Columns, threads: int, progress: Progress, format: str | None
+    source: object,
+    columns: Columns,
+    threads: int,
+    progress: Progress,
+    format: str | None,
+    decimal: str,
 ) -> Rows:
     """The rows of a source, behind the protocol of its engine."""
     if isinstance(source, Mapping) and any(is_device_array(column) for column in source.values()):
@@ -132,7 +146,8 @@ def _rows_of(
     if paths:
         from calibrant.sample.sources.files import from_files
 
-        return from_files(paths, columns, threads=threads, progress=progress, format=format)
+        reading: dict[str, Any] = {"threads": threads, "progress": progress}
+        return from_files(paths, columns, format=format, decimal=decimal, **reading)
     return _from_arrow(source, columns, threads, progress)
 
 

@@ -457,5 +457,5 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         self._guarantee = None
         self._set_classes(classes)
 
-    def _mark_as_read(self) -> None:
+    def mark_as_read(self) -> None:
         """Do nothing: the stream itself records what was read and keeps it when it continues."""

@@ -31,6 +31,15 @@ _SINGLE = (
 )  # a field annotated Any or Hashable holds a label
 
 
+def said_of_file(read: Sequence[str]) -> str:
+    """The sentence about what a result read from a file, after a blank; empty without any.
+
+    >>> said_of_file(("counts", "limits"))
+    ' Read from a file, not recomputed from the rows: counts, limits.'
+    """
+    return f" Read from a file, not recomputed from the rows: {', '.join(read)}." if read else ""
+
+
 class Result:
     """A result. A subclass must define `sentence`.
 

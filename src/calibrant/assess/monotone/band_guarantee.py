@@ -7,7 +7,7 @@ import numpy as np
 
 from calibrant.assess.monotone.runs import BandSteps
 from calibrant.text.numbers import percent, rows
-from calibrant.text.result import Result
+from calibrant.text.result import Result, said_of_file
 from calibrant.text.result_table import ResultTable
 
 
@@ -25,6 +25,8 @@ class BandGuarantee(Result):
         What must be true.
     of_groups, of_weights : str
         The texts about groups and about weights.
+    read : tuple of str
+        What was read from a file, and not recomputed from the rows.
     """
 
     _also: ClassVar[tuple[str, ...]] = ("is_refuted", "n_rows")
@@ -34,6 +36,7 @@ class BandGuarantee(Result):
     assumptions: tuple[str, ...] = field()
     of_groups: str = ""
     of_weights: str = ""
+    read: tuple[str, ...] = ()
 
     @property
     def is_refuted(self) -> bool:
@@ -52,12 +55,12 @@ class BandGuarantee(Result):
         if self.is_refuted:
             return (
                 f"{basis}, the rate falls somewhere as the score rises:"
-                f" {self.steps.refutation}.{self.of_groups}"
+                f" {self.steps.refutation}.{self.of_groups}{said_of_file(self.read)}"
             )
         claim = "the rate at every score lies in its interval, at all scores simultaneously"
         return (
             f"{basis}, {claim}.{self.of_groups}{self.of_weights} Assumed:"
-            f" {'; '.join(self.assumptions)}."
+            f" {'; '.join(self.assumptions)}.{said_of_file(self.read)}"
         )
 
     def tables(self) -> tuple[ResultTable, ...]:

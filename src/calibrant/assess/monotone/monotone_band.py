@@ -41,6 +41,7 @@ from calibrant.sample.sources.memory import MemoryRows
 from calibrant.sample.sql.search import LARGEST
 from calibrant.text import numbers
 
+_N_CELLS = Integer(1) | Only("auto")
 _KEPT = "These are the rows that were kept, each with probability weight / bound, of"
 _ASSUMED = (
     "the rate does not fall as the score rises",
@@ -188,9 +189,10 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
         "before": Entry(Integer(0), of="_before", absent=0),
         "weight_bound": Entry(WEIGHT_BOUND, of="_bound", absent=0.0),
         "groups": Entry(Lists(OneCount(), size=2), of="_groups", absent=(0, 0)),
+        "n_cells": Entry(_N_CELLS, absent="auto"),
     }
     _rules: ClassVar[RuleTable] = {
-        "n_cells": Integer(1) | Only("auto"),
+        "n_cells": _N_CELLS,
     }
 
     _: KW_ONLY
@@ -202,6 +204,7 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
     _before = 0  # number of rows from which some were kept by weight, in files of earlier releases
     _bound = 0.0  # of these weights
     _groups = (0, 0)  # counted groups, and pilot groups
+    _read = tuple[str, ...]()  # what was read from a file
 
     __metadata_request__fit = {"scores": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
     __metadata_request__predict_interval = {"scores": UNUSED}  # noqa: RUF012
@@ -297,6 +300,7 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
     def _set(self, steps: BandSteps, classes: Classes, facts: RowFacts = RowFacts()) -> None:  # noqa: B008 - frozen
         self.steps_ = steps
         self._facts = facts
+        self._read = tuple[str, ...]()
         self.n_rows_ = steps.n_rows
         self.n_runs_ = steps.n_runs
         self.refutation_ = steps.refutation
@@ -378,9 +382,8 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
             assumed += (f"no importance weight exceeds {self._bound:g}",)
             if not self._facts.keyed:
                 assumed += ("the order of the rows is unrelated to scores and labels",)
-        return BandGuarantee(
-            float(self.confidence_level), self.steps_, assumed, of_groups, of_weights
-        )
+        level = float(self.confidence_level)
+        return BandGuarantee(level, self.steps_, assumed, of_groups, of_weights, self._read)
 
     def _table(self, coverage: float) -> Table:
         """A table with a cut wherever a limit changes: a lower limit applies from its knot on, an
@@ -410,7 +413,7 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
 
     @classmethod
     def _made(cls, values: dict[str, Any], known: Known) -> Self:
-        band = cls(confidence_level=values["confidence_level"])
+        band = cls(confidence_level=values["confidence_level"], n_cells=values["n_cells"])
         band._bound = values["_bound"]
         band._before = values["_before"]
         band._groups = values["_groups"]
@@ -423,5 +426,8 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
             values["n_runs_"],
             values["refutation_"],
         )
+        n_units = band._groups[0] or steps.n_rows
+        steps.check(n_units, 1.0 - band.confidence_level)
         band._set(steps, values["_known"], values["_facts"])
+        band._read = ("rows", "limits")
         return band

@@ -12,6 +12,7 @@ from calibrant.assess.monotone.grouped_runs import GroupScores, grouped_limits
 from calibrant.assess.monotone.weighted_runs import weighted_limits
 from calibrant.cells.score_counts import ScoreCounts
 from calibrant.cells.score_partition import equal_mass
+from calibrant.errors import InvalidValueError
 from calibrant.limits.interval import Interval
 from calibrant.limits.non_identical import non_identical
 from calibrant.params.declared_state import Saved
@@ -19,6 +20,7 @@ from calibrant.params.kind import EntryTable
 from calibrant.params.rules import Number
 from calibrant.text import numbers
 
+_ROUNDING = 1e-9  # how much limits may differ on another machine
 _CELLS = 10.0  # number of cells over the cube root of the rows
 _CELLS_OF_BETS = 6.7  # the same, for rows that are bet on one by one
 _CELLS_OF_GROUPS = 3.5  # the same, for rows in groups
@@ -148,6 +150,33 @@ class BandSteps:
         crossing = refutation(low, high, limits.lower, limits.upper)
         return cls(*_best(high, limits.lower, 0.0), upper_knots, upper, n_rows, low.size, crossing)
 
+    def check(self, n_units: int, alpha: float) -> None:
+        """Raise an error for limits that no rows, or groups, of this number could give.
+
+        Notes
+        -----
+        A lower limit at the tail t, from a run of n units, is at most t^(1 / n), which all of them
+        positive would give; an upper limit is at least 1 - t^(1 / n). So a limit tells how many
+        units its run has at least. A lower limit at x and an upper limit at a score above x come
+        from runs without common rows, which together have at most all units.
+        """
+        if max(self.lower.size, self.upper.size) > self.n_runs:
+            raise InvalidValueError("runs", "be at least as many as knots", got=str(self.n_runs))
+        tail = alpha / (2.0 * max(self.n_runs, 1))
+        below = _least_units(self.lower, tail)
+        above = _least_units(1.0 - self.upper, tail)
+        later = np.searchsorted(self.upper_knots, self.lower_knots, side="right")
+        # of the upper limits above a score, the first is the smallest
+        together = below + np.append(above, 0.0)[later]
+        needed = float(np.concatenate([below, above, together]).max(initial=0.0))
+        if self.refutation is not None:
+            found = np.array([self.refutation.at_least, 1.0 - self.refutation.at_most])
+            needed = max(needed, float(_least_units(found, tail).sum()))
+        if needed > n_units * (1.0 + _ROUNDING) + _ROUNDING:
+            rule = f"be limits that {n_units:,} rows or groups can give"
+            got = f"limits that need {needed:,.0f}" if needed < np.inf else "certainty"
+            raise InvalidValueError("lower and upper", rule, got=got)
+
     def at(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The limits at each score.
 
@@ -157,6 +186,13 @@ class BandSteps:
         below = np.searchsorted(self.lower_knots, scores, side="right")
         above = np.searchsorted(self.upper_knots, scores, side="left")
         return np.append(0.0, self.lower)[below], np.append(self.upper, 1.0)[above]
+
+
+def _least_units(limits: FloatArray, tail: float) -> FloatArray:
+    """The smallest number of units that give these lower limits; none for a limit of 0 or less."""
+    is_between = (limits > 0.0) & (limits < 1.0)
+    needed = np.log(tail) / np.log(np.where(is_between, limits, 0.5))
+    return np.where(is_between, needed, np.where(limits <= 0.0, 0.0, np.inf))
 
 
 def _number_of_cells(n_cells: int | str, automatic: float, n_rows: float) -> int:

@@ -100,12 +100,17 @@ def _of_words(array: NDArray[Any]) -> Scores:
     blank = np.array([not word.strip() for word in array.tolist()])
     if blank.any():
         raise missing_entry("scores", int(blank.argmax()), int(blank.sum()), "an empty text")
-    words, codes = np.unique(array.astype(str), return_inverse=True)
-    if words.size > _MOST_WORDS:
+    # a verdict is the same in any case, and its number does not depend on the alphabet
+    plain = [" ".join(word.split()).casefold() for word in array.tolist()]
+    written: dict[str, str] = {}
+    for verdict, word in zip(plain, array.tolist(), strict=True):
+        written.setdefault(verdict, word.strip())
+    if len(written) > _MOST_WORDS:
         rule = f"be numbers, or at most {_MOST_WORDS} verdicts in words"
-        raise InvalidValueError("scores", rule, got=_what_is_no_number(array, words.size))
-    values = codes.astype(np.float64)
-    return Scores(values, np.unique(values), tuple(words.tolist()))
+        raise InvalidValueError("scores", rule, got=_what_is_no_number(array, len(written)))
+    code = {verdict: float(place) for place, verdict in enumerate(written)}
+    values = np.array([code[verdict] for verdict in plain])
+    return Scores(values, np.unique(values), tuple(written.values()))
 
 
 def _what_is_no_number(array: NDArray[Any], n_words: int) -> str:

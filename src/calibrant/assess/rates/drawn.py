@@ -2,6 +2,7 @@
 limits nothing.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -119,11 +120,12 @@ def _chance(p_value: float) -> str:
 def check_draw(items: Items) -> DrawCheck | None:
     """Test whether the labelled units are a random sample of all units.
 
-    With groups, a unit is a group, and its score is the mean score of its items. None if there is
-    nothing to compare.
+    With groups, a unit is a group, and its score is the mean score of its items; for verdicts, the
+    share of its items with that verdict. How a verdict is spelled makes no difference. None if
+    there is nothing to compare.
     """
-    values, labelled = _units(items)
-    found = _largest_difference(items.scores, values, labelled)
+    labelled, mean = _units(items)
+    found = _largest_difference(_parts(items, mean), labelled)
     return None if found is None else DrawCheck(*found)
 
 
@@ -136,10 +138,10 @@ def check_order(items: Items) -> OrderCheck | None:
     """
     if items.order is None or items.n_labels == len(items):
         return None
-    values, labelled = _units(items)
+    labelled, mean = _units(items)
     order = items.order
     if items.groups is not None:  # all items of a group have its time
-        order = np.zeros(values.size, dtype=np.int64)
+        order = np.zeros(labelled.size, dtype=np.int64)
         order[items.groups] = items.order
     inside = labelled == 1
     times = order[inside]
@@ -149,12 +151,13 @@ def check_order(items: Items) -> OrderCheck | None:
         return None
     size = int(ends[np.abs(2 * ends - times.size).argmin()])
     first = times <= np.sort(times)[size - 1]
-    found = _largest_difference(items.scores, values[inside], first.astype(np.int64))
+    parts = _parts(items, lambda values: mean(values)[inside])
+    found = _largest_difference(parts, first.astype(np.int64))
     return None if found is None else OrderCheck(*found)
 
 
 def _largest_difference(
-    scores: Scores, values: FloatArray, chosen: IntArray
+    parts: list[tuple[str, IntArray]], chosen: IntArray
 ) -> tuple[float, str, float, float] | None:
     """Where the chosen units differ most from all units: the p-value, the set of scores, and its
     share among the chosen and among all.
@@ -163,9 +166,8 @@ def _largest_difference(
     units in each set is hypergeometric. The smallest p-value, times the number of sets and of
     sides, is a p-value (Bonferroni).
     """
-    n_units = values.size
+    n_units = chosen.size
     n_chosen = int(chosen.sum())
-    parts = _parts(scores, values)
     if n_chosen == n_units or not parts:
         return None
     best = None
@@ -179,38 +181,60 @@ def _largest_difference(
     return best
 
 
-def _units(items: Items) -> tuple[FloatArray, IntArray]:
-    """The score of each unit, and whether it is labelled."""
+def _units(items: Items) -> tuple[IntArray, Callable[[FloatArray], FloatArray]]:
+    """Which units are labelled, and the mean of each unit."""
     if items.groups is None:
-        return items.scores.values, items.labelled.astype(np.int64)
+        return items.labelled.astype(np.int64), lambda values: values
     units = RowUnits(
         items.groups, int(items.groups.max(initial=-1)) + 1, np.ones(items.groups.size)
     )
-    labelled = units.sums(items.labelled) > 0.0
-    values = items.scores.values
-    exponent = exponent_of(values)
-    means = units.sums(np.ldexp(values, -exponent)) / units.totals
-    return np.ldexp(means, exponent), labelled.astype(np.int64)
+
+    def mean(values: FloatArray) -> FloatArray:
+        exponent = exponent_of(values)  # sums of scores near 1e300 would overflow
+        means = units.sums(np.ldexp(values, -exponent)) / units.totals
+        return np.ldexp(means, exponent)
+
+    return (units.sums(items.labelled) > 0.0).astype(np.int64), mean
 
 
-def _parts(scores: Scores, values: FloatArray) -> list[tuple[str, IntArray]]:
-    """Sets of scores, with their names."""
-    distinct = scores.distinct if values is scores.values else np.unique(values)
-    if scores.words and distinct.size <= len(scores.words):
+def _parts(items: Items, mean: Callable[[FloatArray], FloatArray]) -> list[tuple[str, IntArray]]:
+    """Sets of units, with their names."""
+    scores = items.scores
+    if not scores.words and (items.groups is None or scores.distinct.size != 2):
         return [
-            (f"verdict {scores.words[int(value)]!r}", (values == value).astype(np.int64))
-            for value in distinct
-            if distinct.size > 1
+            (f"score of at least {nearest(cut)}", inside)
+            for cut, inside in _cuts(mean(scores.values))
         ]
+    parts = []
+    for value in _verdicts(scores):
+        has = (scores.values == value).astype(np.float64)
+        what = f"verdict {scores.words[int(value)]!r}" if scores.words else f"score {value:g}"
+        shares = mean(has)
+        for cut, inside in _cuts(shares):
+            at_least = f"share of at least {nearest(cut)} with " if cut < 1.0 else ""
+            parts.append((at_least + what, inside))
+    return parts
+
+
+def _verdicts(scores: Scores) -> list[float]:
+    """The verdicts to test: of two, the more common one, because the other has the same test."""
+    if scores.distinct.size != 2:
+        return scores.distinct.tolist() if scores.distinct.size > 2 else []
+    counts = [int((scores.values == value).sum()) for value in scores.distinct]
+    if counts[0] == counts[1]:
+        return [float(scores.values[0])]
+    return [float(scores.distinct[int(np.argmax(counts))])]
+
+
+def _cuts(values: FloatArray) -> list[tuple[float, IntArray]]:
+    """The units with at least a value, for each value or for some of many."""
+    distinct = np.unique(values)
     cuts = distinct[1:]
     if distinct.size > MOST_VERDICTS:
         ranks = np.arange(1, _CUTS + 1) / (_CUTS + 1)
         cuts = np.unique(np.quantile(values, ranks, method="higher"))
         cuts = cuts[cuts > distinct[0]]
-    return [
-        (f"score of at least {nearest(cut)}", (values >= cut).astype(np.int64))
-        for cut in cuts.tolist()
-    ]
+    return [(cut, (values >= cut).astype(np.int64)) for cut in cuts.tolist()]
 
 
 def _two_sided(n_units: int, in_all: int, n_labelled: int, seen: int) -> float:

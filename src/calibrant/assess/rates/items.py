@@ -16,7 +16,7 @@ from calibrant.params.arrays import (
     is_missing,
     missing_entry,
 )
-from calibrant.params.labels import encode_labels
+from calibrant.params.labels import encode_labels, opposite
 from calibrant.text.numbers import counted
 from calibrant.text.sentences import shown
 
@@ -173,6 +173,8 @@ def _classes(labels: NDArray[Any], pos_label: Hashable) -> tuple[Any, Any] | Non
         return None
     if isinstance(first, str):
         if pos_label is None:
+            if (usual := opposite(first)) is not None:
+                return first, usual
             rule = f"name the positive class, as all labels are {first!r}"
             raise InvalidValueError("pos_label", rule, got="none")
         other = pos_label if pos_label != first else f"not {first}"

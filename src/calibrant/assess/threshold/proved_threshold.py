@@ -15,7 +15,7 @@ from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import as_scores
 from calibrant.sample.reader import scored_rows
 from calibrant.text.numbers import above_cap, percent, rows
-from calibrant.text.result import Result
+from calibrant.text.result import Result, said_of_file
 from calibrant.text.result_table import ResultTable
 from calibrant.text.sentences import joined, shown, words
 
@@ -160,8 +160,7 @@ class Threshold(Result):
                 " A group counts as at most"
                 f" {rows(self.max_group_size)}{above_cap(self.above_cap or 0.0)}"
             )
-        if self.read:
-            about += f" Read from a file, not recomputed from the rows: {', '.join(self.read)}."
+        about += said_of_file(self.read)
         return words(joined(f"{head} ", told, f".{about}"))
 
     @property

@@ -17,6 +17,7 @@ from calibrant.guarantee.absorbed import absorbed_shares, rows_between
 from calibrant.limits.group_limits import group_distance
 from calibrant.limits.interval import Interval, PairOfLimits
 from calibrant.limits.kolmogorov import kolmogorov_distance, rank_distance
+from calibrant.limits.least_width import check_widths
 from calibrant.params.declared_state import Inline, Saved
 from calibrant.params.kind import Entry, EntryTable, Known
 from calibrant.params.rules import TEXT, Integer
@@ -40,8 +41,6 @@ place of exact capital for all but the last 128 rows of a region. Files without 
 without bets.
 """
 _EARLIER_RULE = 2
-_ROUNDING = 1e-9  # how much limits may differ on another machine
-_LEAST = 0.5  # share of the narrowest theoretically possible limits: accepted in a file
 USUAL_LEVEL = 0.9
 """Curves are moved as at this level, so that they do not depend on `confidence_level`."""
 CURVE_SHARE = 0.1
@@ -85,27 +84,8 @@ class ProvedCurve(Saved):
             raise InvalidValueError("rule", f"be at most {RULE}", got=str(self.rule))
 
     def check(self, counts: IntArray, alpha: float) -> None:
-        """Raise an error for limits that are narrower than any rows could make them.
-
-        Notes
-        -----
-        With outcomes z_i in [a, b] of mean z, a bet against m < z that cannot lose more than it has
-        multiplies the capital by 1 + lam (z_i - m), lam <= 1 / (m - a). Its mean factor is at most
-        (z - a) / (m - a), and so the capital reaches 1 / d in n rows only if z - m >= (z - a) (1 -
-        d^(1 / n)). Both sides together leave at least (b - a) (1 - d^(1 / n)), and labels minus a
-        curve have b - a >= 1. Exact limits on a rate leave as much. Half of that is required.
-        """
-        least = _LEAST * -np.expm1(np.log(alpha / 2.0) / np.maximum(counts, 1))
-        for name, limits in (("errors", self.errors), ("rates", self.rates)):
-            width = limits.upper - limits.lower
-            short = np.flatnonzero(width < least * (1.0 - _ROUNDING) - _ROUNDING)
-            if short.size:
-                region = int(short[0])
-                rule = (
-                    f"leave at least {least[region]:.3g} in region {region}: its counts prove no"
-                    " more"
-                )
-                raise InvalidValueError(f"{name} of the curve", rule, got=f"{width[region]:.3g}")
+        """Raise an error for limits that are narrower than any rows could make them."""
+        check_widths({"errors": self.errors, "rates": self.rates}, counts, alpha, "the curve")
 
 
 @dataclass(frozen=True, eq=False)

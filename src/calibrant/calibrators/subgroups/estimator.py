@@ -39,6 +39,7 @@ from calibrant.cells.subgroup_family import MOST_ORDERS, SubgroupFamily
 from calibrant.errors import InvalidTypeError, InvalidValueError, no_table
 from calibrant.guarantee.statement import Claim, Edges, Statement
 from calibrant.limits.interval import Interval, PairOfLimits
+from calibrant.limits.least_width import check_widths
 from calibrant.params.arrays import as_scores
 from calibrant.params.attributes import AttributeColumn, read_attributes
 from calibrant.params.frames import predicts
@@ -420,6 +421,8 @@ class SubgroupCalibrator(_ProvesSubgroups):
             names,
         )
         proved = (learned["value"], learned["errors"], learned["margin"])
+        alpha = error_budget(self.confidence_level)
+        check_widths({"errors": learned["errors"]}, counts, alpha, "the calibrator")
         words = list(learned["subgroups"])
         guarantee = self._guarantee(words, (counts, positives), proved, classes.positive, facts)
         self._set_classes(classes)

@@ -9,6 +9,7 @@ from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.relative import RARE, relative_limits
 from calibrant.limits.interval import Interval
 from calibrant.text.numbers import counted, limits, percent, upper
+from calibrant.text.result import said_of_file
 from calibrant.text.result_table import ResultTable
 
 WITHOUT_ATTRIBUTES = (
@@ -170,9 +171,7 @@ class SubgroupGuarantee(Guarantee):
         if self.is_rare:
             factors = limits(float(self.relative.lower.min()), float(self.relative.upper.max()))
             said.append(f"In every subgroup the rate is {factors} times the average prediction.")
-        if self.read:
-            said.append(f"Read from a file, not recomputed from the rows: {', '.join(self.read)}.")
-        return " ".join(said)
+        return " ".join(said) + said_of_file(self.read)
 
     @property
     def details(self) -> str:

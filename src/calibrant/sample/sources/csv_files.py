@@ -3,9 +3,10 @@
 import csv
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ from calibrant._optional import Lazy, pa, pc
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import is_number
 from calibrant.sample.added_columns import AddColumns
+from calibrant.sample.arrow_columns import kind_in_words
 from calibrant.sample.batch import Columns
 from calibrant.sample.faults import Place
 from calibrant.sample.sources.arrow import ArrowData, Part
 from calibrant.sample.sources.file_kind import SAVE_AS_UTF8, beginning
+from calibrant.text.sentences import Setting, Text
 
 arrow_csv: Any = Lazy("pyarrow.csv")
 
@@ -27,20 +30,66 @@ _HEADER_SIZES = (
 )  # bytes searched for the end of the header; Arrow's blocks hold 8 MB
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CsvFile:
     """A CSV file. Score and weight are read as numbers, other columns as `types` says or by
     inference.
+
+    Blanks around the names of columns are dropped. `decimal` is the decimal mark of all numbers. If
+    the first score has a per cent sign, all of them must have one; the same for weights.
     """
 
     path: Path
     delimiter: str
     columns: Columns
     types: Mapping[str, Any]
+    decimal: str = "."
 
     def open(self, names: Sequence[str] | None) -> Any:
         """A reader of these columns; None for all."""
-        return self._reader(names, self._known_types(), strings_can_be_null=True)
+        known = self._known_types()
+        percent = [name for name in self.percent_columns if names is None or name in names]
+        if not percent:
+            return self._reader(names, known, strings_can_be_null=True)
+        texts = dict.fromkeys(percent, pa.string())
+        reader = self._reader(names, known | texts, strings_can_be_null=True)
+        schema = pa.schema([(one.name, known.get(one.name, one.type)) for one in reader.schema])
+
+        def batches() -> Iterator[Any]:
+            for batch, place in Part(lambda names: reader, name=self.path.name).batches(None):
+                for name in percent:
+                    numbers = self.as_type(batch.column(name), name, known[name], place)
+                    index = batch.schema.get_field_index(name)
+                    batch = batch.set_column(index, name, numbers)
+                yield batch
+
+        return pa.RecordBatchReader.from_batches(schema, batches())
+
+    @cached_property
+    def percent_columns(self) -> tuple[str, ...]:
+        """The columns of scores and weights whose first entry has a per cent sign."""
+        numeric = [name for name in (self.columns.score, self.columns.weight) if name]
+        wanted = [name for name in numeric if self.header.count(name) == 1]
+        start = beginning(self.path, _HEADER_SIZES[0]).decode("utf-8-sig", "replace")
+        if not wanted or "%" not in start:
+            return ()
+        rows = csv.reader(io.StringIO(start.lstrip("\r\n"), newline=""), delimiter=self.delimiter)
+        next(rows, None)
+        missing = set(_missing())
+        first: dict[str, str] = {}
+        for row in rows:
+            for name in wanted:
+                place = self.header.index(name)
+                if place < len(row) and row[place].strip() not in missing:
+                    first.setdefault(name, row[place])
+            if len(first) == len(wanted):
+                break
+        return tuple(name for name, text in first.items() if text.rstrip().endswith("%"))
+
+    def as_type(self, texts: Any, name: str, kind: Any, place: Place) -> Any:
+        """Convert a text column as the file writes its numbers."""
+        mark = "%" if name in self.percent_columns else ""
+        return as_type(texts, name, kind, self.columns, place, decimal=self.decimal, unit=mark)
 
     def open_as_text(self, names: Sequence[str] | None, **settings: Any) -> Any:
         """A reader that keeps every entry as text, with nothing read as a number or as missing."""
@@ -57,7 +106,8 @@ class CsvFile:
         use_threads: bool = True,
         **parsing: Any,
     ) -> Any:
-        return arrow_csv.open_csv(
+        written = dict(zip(self.header, self._written_header, strict=True))
+        reader = arrow_csv.open_csv(
             pa.input_stream(str(self.path), compression="detect"),
             arrow_csv.ReadOptions(use_threads=use_threads, block_size=1 << 23),
             arrow_csv.ParseOptions(
@@ -68,19 +118,30 @@ class CsvFile:
                 **parsing,
             ),
             arrow_csv.ConvertOptions(
-                column_types=types,
-                include_columns=None if names is None else list(names),
+                column_types={written.get(name, name): kind for name, kind in types.items()},
+                include_columns=(
+                    None if names is None else [written.get(name, name) for name in names]
+                ),
                 null_values=_missing(),
                 strings_can_be_null=strings_can_be_null,
+                decimal_point=self.decimal,
             ),
         )
+        if self.header == self._written_header:
+            return reader
+        return _renamed(reader, {raw: name for name, raw in written.items()})
 
     def _known_types(self) -> dict[str, Any]:
         numeric = (self.columns.score, self.columns.weight)
         return {**self.types, **{name: pa.float64() for name in numeric if name is not None}}
 
-    @property
+    @cached_property
     def header(self) -> list[str]:
+        """The names of the columns, without blanks around them."""
+        return _without_blanks(self._written_header)
+
+    @cached_property
+    def _written_header(self) -> list[str]:
         """The names in the header line, which may be quoted and then contain line breaks."""
         header = _header(self.path, self.delimiter)
         if header is None:
@@ -126,7 +187,7 @@ class CsvFile:
                     with suppress(
                         pa.ArrowNotImplementedError
                     ):  # a type that Arrow infers from text only in files
-                        as_type(batch.column(name), name, kinds[name], self.columns, place)
+                        self.as_type(batch.column(name), name, kinds[name], place)
         except CalibrantError as error:
             return error
         except pa.ArrowException:
@@ -144,27 +205,61 @@ def _missing() -> list[str]:
     return ["<NA>", *arrow_csv.ConvertOptions().null_values]
 
 
-def as_type(texts: Any, name: str, kind: Any, columns: Columns, place: Place) -> Any:
+def _renamed(reader: Any, names: Mapping[str, str]) -> Any:
+    """A reader whose columns have other names."""
+    new = [names[name] for name in reader.schema.names]
+    schema = pa.schema(
+        [pa.field(name, one.type) for name, one in zip(new, reader.schema, strict=True)]
+    )
+    batches = (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in reader)
+    return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+def _without_blanks(names: list[str]) -> list[str]:
+    """Names without blanks around them, unless two would then be equal or one empty."""
+    plain = [name.strip() for name in names]
+    return plain if len(set(plain)) == len(set(names)) and all(plain) else names
+
+
+def as_type(
+    texts: Any,
+    name: str,
+    kind: Any,
+    columns: Columns,
+    place: Place,
+    *,
+    decimal: str = ".",
+    unit: str = "",
+) -> Any:
     """Convert a text column to its type, with missing entries as null.
 
+    `decimal` is the decimal mark; with the unit "%", each entry ends with it and is divided by 100.
     Raise an error for an entry of another type.
     """
     known = pc.if_else(pc.is_in(texts, pa.array(_missing())), pa.scalar(None, pa.string()), texts)
     if kind == pa.string():
         return known
     trimmed = pc.utf8_trim_whitespace(known)
+    plain = trimmed
+    if pa.types.is_floating(kind) and decimal != ".":  # a point is then no decimal mark
+        plain = pc.replace_substring(pc.replace_substring(plain, ".", "_"), decimal, ".")
+    if unit:
+        has_unit = pc.ends_with(plain, unit)
+        bare = pc.utf8_rtrim_whitespace(pc.utf8_rtrim(plain, unit))
+        plain = pc.if_else(has_unit, bare, pc.binary_join_element_wise(plain, "_", ""))
     try:
-        return pc.cast(trimmed, kind)
+        numbers = pc.cast(plain, kind)
+        return pc.divide(numbers, 100.0) if unit else numbers
     except pa.ArrowInvalid:
-        row = _first_odd(trimmed, kind)
+        row = _first_odd(plain, kind)
     text = _shortened(trimmed[row].as_py(), 40)
     got = f"{text!r} in {place.after(row)}"
     part = next((part for part, column in columns.named.items() if column == name), None)
     if part in ("score", "weight"):
-        raise InvalidTypeError(
-            part, "contain real numbers", got=got, advice=_number_hint(text), column=name
-        )
-    got += f", and only {kind} in other rows"
+        rule = "have a per cent sign in each row, or in none" if unit else "contain real numbers"
+        advice = None if unit else _number_hint(text, decimal)
+        raise InvalidTypeError(part, rule, got=got, advice=advice, column=name)
+    got += f", and only {kind_in_words(kind)} in other rows"
     raise InvalidTypeError(
         part or f"column {name!r}", "contain one kind of entry", got, column=part and name
     )
@@ -186,11 +281,12 @@ def _shortened(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
-def _number_hint(text: str) -> str | None:
-    if re.fullmatch(r"\s*-?\d*,\d+\s*", text):
-        return "write decimals with a point, not with a comma"
-    if re.fullmatch(r"\s*-?[\d.]+\s*%\s*", text):
-        return "write it without the per cent sign, divided by 100"
+def _number_hint(text: str, decimal: str) -> Text | None:
+    other = "," if decimal == "." else "."
+    if re.fullmatch(rf"-?\d*[{other}]\d+\s*%?", text):
+        return (f"if {other!r} is the decimal mark, give ", Setting("decimal", other))
+    if re.fullmatch(r"-?[\d.,]+\s*%", text):
+        return "write all entries with a per cent sign, or none"
     return None
 
 
@@ -202,6 +298,8 @@ class TextData(ArrowData):
 
     delimiter = ","
     types: Mapping[str, Any]
+    decimal = "."
+    percent_columns: Sequence[str] = ()
 
     def looked_at(self, batch: Any, columns: Columns, place: Place) -> Any:
         """The used columns, converted to their types."""
@@ -209,7 +307,13 @@ class TextData(ArrowData):
         return pa.RecordBatch.from_pydict(
             {
                 name: as_type(
-                    batch.column(name), name, kinds.get(name, pa.string()), self.columns, place
+                    batch.column(name),
+                    name,
+                    kinds.get(name, pa.string()),
+                    self.columns,
+                    place,
+                    decimal=self.decimal,
+                    unit="%" if name in self.percent_columns else "",
                 )
                 for name in columns.to_read
             }
@@ -263,7 +367,7 @@ def _check_names(header: list[str], path: Path) -> None:
 def delimiter_of(path: Path, columns: Columns) -> str:
     """The delimiter with which the header contains the requested columns; a comma if there is none."""
     wanted = {name for name in columns.named.values() if name}
-    held = {mark: _header(path, mark) or [] for mark in _DELIMITERS}
+    held = {mark: _without_blanks(_header(path, mark) or []) for mark in _DELIMITERS}
     best = max(
         _DELIMITERS, key=lambda mark: (len(wanted & set(held[mark])), len(held[mark]), mark == ",")
     )

@@ -1,11 +1,12 @@
 """File formats, recognised by name or by first bytes, and the reasons why a file cannot be read."""
 
 import io
-import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from calibrant._json import NotJsonError, read_json
 from calibrant._optional import pa
 from calibrant.errors import InvalidValueError
 from calibrant.text.sentences import Setting, Text, joined
@@ -65,10 +66,9 @@ def beginning(path: Path, size: int = 4096) -> bytes:
             return bytes(stream.read(size))
     except PermissionError:
         raise _not_allowed(path) from None
-    except (pa.ArrowException, OSError) as error:
-        reason = " ".join(str(error).split())[:160]
-        why = f"({reason}): it is cut short, damaged, or not compressed at all"
-        raise InvalidValueError(None, f"{path.name!r} cannot be decompressed {why}") from None
+    except (pa.ArrowException, OSError):
+        why = "it is cut short, damaged, or not compressed at all"
+        raise InvalidValueError(None, f"{path.name!r} cannot be decompressed: {why}") from None
 
 
 def sniff_bytes(start: bytes) -> str | None:
@@ -142,19 +142,23 @@ def first_bad_line(path: Path, score: str) -> str | None:
                 for line in io.TextIOWrapper(stream, encoding="utf-8", errors="replace")
                 if line.strip()
             )
+            kinds: dict[str, str] = {}
             for row, line in enumerate(lines, start=1):
-                if (reason := _bad_object(line, score)) is not None:
+                if (reason := _bad_object(line, score, kinds)) is not None:
                     return f"{reason} in row {row:,} of {path.name}"
     except (pa.ArrowException, OSError):
         pass
     return None
 
 
-def _bad_object(line: str, score: str) -> str | None:
+def _bad_object(line: str, score: str, kinds: dict[str, str]) -> str | None:
+    """Why a line cannot be read after others, whose fields have these kinds, or None."""
     try:
-        entry: Any = json.loads(line)
-    except ValueError:
+        entry: Any = read_json(line, "each line", strict=True)
+    except NotJsonError:
         entry = None
+    except InvalidValueError as error:
+        return str(error)
     if not isinstance(entry, dict):
         return (
             "each line must be a JSON object; got"
@@ -163,7 +167,27 @@ def _bad_object(line: str, score: str) -> str | None:
     value = entry.get(score)
     if isinstance(value, str | list | dict):
         return f"score column {score!r} must contain real numbers; got {value!r}"
+    for field, kind in _kinds_in(entry):
+        if kinds.setdefault(field, kind) != kind:
+            return f"field {field!r} must contain one kind of entry; got {kinds[field]}, and {kind}"
     return None
+
+
+def _kinds_in(value: Any, field: str = "") -> Iterator[tuple[str, str]]:
+    """The kind of each field, with dots in the names of nested ones; null has none."""
+    if isinstance(value, dict):
+        if field:
+            yield field, "an object"
+        for name, inner in value.items():
+            yield from _kinds_in(inner, f"{field}.{name}" if field else name)
+    elif isinstance(value, list):
+        yield field, "a list"
+        for inner in value:
+            yield from _kinds_in(inner, f"{field}.0")
+    elif isinstance(value, bool):
+        yield field, "true or false"
+    elif value is not None:
+        yield field, "text" if isinstance(value, str) else "a number"
 
 
 def _not_allowed(path: Path) -> InvalidValueError:
@@ -174,12 +198,13 @@ def unreadable(path: Path, format: str, error: Exception) -> InvalidValueError:
     """Return the error for a file that Arrow could not read."""
     if isinstance(error, PermissionError):
         return _not_allowed(path)
-    reason = " ".join(str(error).split())
-    if isinstance(error, UnicodeDecodeError) or "invalid UTF8" in reason:
+    if isinstance(error, UnicodeDecodeError) or "invalid UTF8" in str(error):
         return InvalidValueError(
             f"the text in {path.name!r}", "be UTF-8", got="other bytes", advice=SAVE_AS_UTF8
         )
-    can_break = format in _BINARY or path.suffix.lower() in COMPRESSIONS
-    if can_break and not isinstance(error, pa.ArrowNotImplementedError):
-        reason = f"it is cut short or damaged ({reason[:160]}): get it again from its source"
+    reason = f"its content is not {FORMATS[format]}; write it again with another program"
+    if isinstance(error, pa.ArrowNotImplementedError):
+        reason = "it has a type or a compression that cannot be read here"
+    elif format in _BINARY or path.suffix.lower() in COMPRESSIONS:
+        reason = "it is cut short or damaged: get it again from its source"
     return InvalidValueError(None, f"{path.name!r} cannot be read as {FORMATS[format]}: {reason}")

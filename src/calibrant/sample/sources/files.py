@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from calibrant._optional import Lazy, pa, pq
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
+from calibrant.sample.arrow_columns import kind_in_words
 from calibrant.sample.batch import Columns
 from calibrant.sample.progress import Progress
 from calibrant.sample.row_keys import key_kind
@@ -17,6 +18,7 @@ from calibrant.sample.sources import file_kind
 from calibrant.sample.sources.arrow import BATCH_ROWS, ArrowData, Part
 from calibrant.sample.sources.csv_files import CsvFile, TextData, delimiter_of
 from calibrant.sample.sources.hive import Read, columns_of_folders, with_columns
+from calibrant.sample.sources.json_lines import LONGEST_LINE, check_nesting
 from calibrant.text.sentences import Setting, did_you_mean
 
 json: Any = Lazy("pyarrow.json")
@@ -97,10 +99,11 @@ def from_files(
     format: str | None = None,
     types: Mapping[str, Any] | None = None,
     as_text: bool = False,
+    decimal: str = ".",
 ) -> ArrowData:
     """The files that `source` names, all in one format.
 
-    `types` gives the Arrow types of columns that are read from text.
+    `types` gives the Arrow types of columns that are read from text, `decimal` their decimal mark.
 
     Columns are read in the order of the first file. Rows are counted over the files in the order of
     their names. CSV files may be read as plain text. Folders named key=value are columns too.
@@ -118,9 +121,10 @@ def from_files(
     rows = [0] * len(paths)
     of_folders = columns_of_folders(paths, types or {}, as_text=as_text)
     for place, path in enumerate(paths):
-        own, reads = File(
-            path, kind, columns, types or {}, as_text, stamp_of(path), of_folders[place]
-        ).opened()
+        file = File(
+            path, kind, columns, types or {}, as_text, stamp_of(path), of_folders[place], decimal
+        )
+        own, reads = file.opened()
         columns.check(own.names)
         first = own if first is None else first
         if different := sorted(set(own.names) ^ set(first.names)):
@@ -138,6 +142,8 @@ def from_files(
     data = TextData(parts, first, columns, **settings)
     data.delimiter = delimiter_of(paths[0], columns)
     data.types = types or {}
+    data.decimal = decimal
+    data.percent_columns = file.csv().percent_columns
     return data
 
 
@@ -159,7 +165,7 @@ def _check_flat(schema: Any, columns: Columns) -> None:
         name = getattr(columns, role)
         if name is not None and pa.types.is_nested(kind := schema.field(name).type):
             raise InvalidTypeError(
-                role, "contain numbers, bools or text", got=str(kind), column=name
+                role, "contain numbers, bools or text", got=kind_in_words(kind), column=name
             )
 
 
@@ -222,6 +228,7 @@ class File:
     as_text: bool
     stamp: tuple[int, ...]
     of_folders: Mapping[str, Any] = field(default_factory=dict)
+    decimal: str = "."
 
     def opened(self) -> Opened:
         """Return the schema and the parts, which raise our own errors."""
@@ -267,7 +274,8 @@ class File:
 
     def csv(self) -> CsvFile:
         """The file as CSV."""
-        return CsvFile(self.path, delimiter_of(self.path, self.columns), self.columns, self.types)
+        delimiter = delimiter_of(self.path, self.columns)
+        return CsvFile(self.path, delimiter, self.columns, self.types, self.decimal)
 
     def _fault(self, names: list[str] | None) -> CalibrantError | None:
         """The error for the first unreadable row, if one is found."""
@@ -329,13 +337,15 @@ def _open_json(file: File) -> Opened:
     def reader() -> Any:
         source = pa.input_stream(str(file.path), compression="detect")
         return getattr(json, "open_json", json.read_json)(
-            source, json.ReadOptions(block_size=1 << 23)
+            source, json.ReadOptions(block_size=LONGEST_LINE)
         )
 
     def read(names: list[str] | None) -> Any:
         opened = reader()
         return opened if hasattr(opened, "read_next_batch") else opened.to_batches()
 
+    with pa.input_stream(str(file.path), compression="detect") as stream:
+        check_nesting(stream, repr(file.path.name))
     return reader().schema, [(read, 0)]
 
 
