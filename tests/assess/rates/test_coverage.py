@@ -48,11 +48,12 @@ def test_the_rate_among_the_items_is_covered(share, sensitivity, specificity, me
 
 @pytest.mark.slow
 def test_a_file_sorted_by_label_is_no_harm():
-    """Labelled rows stand sorted by label: bets in the order of the file would miss, bets in a
-    random order hold.
+    """Labelled rows stand sorted by label: bets in a random order hold. Bets in the order of the
+    file would miss; their limits cross, which is said, and they decide nothing.
     """
     rng = np.random.default_rng(2)
     missed = {False: 0, True: 0}
+    doubtful = {False: 0, True: 0}
     draws = 60
     for seed in range(draws):
         good = (np.arange(300) < 150).astype(int)  # sorted
@@ -68,8 +69,11 @@ def test_a_file_sorted_by_label_is_no_harm():
                 random_state=seed,
             )
             missed[sequential] += not found.lower <= 0.5 <= found.upper
+            doubtful[sequential] += found.is_doubtful
     assert is_kept(missed[False], draws, 0.2)
-    assert not is_kept(missed[True], draws, 0.2)  # the attack works
+    assert missed[True] == 0
+    assert doubtful[True] == draws  # the attack works
+    assert doubtful[False] <= 3
 
 
 @pytest.mark.slow
