@@ -42,14 +42,11 @@ PAGES = (
 
 
 def sources(folder: Path) -> str:
-    known = (
-        read(folder, "sets")
-        .groupby(["table", "licence"], sort=True)
-        .set.agg(", ".join)
-        .reset_index()
-    )
-    return markdown(
-        ["table", "licence", "sets"], known[["table", "licence", "set"]].to_numpy().tolist()
+    """The tables of each licence, with the sets made from them."""
+    known = read(folder, "sets").groupby(["licence", "table"], sort=True).set.agg(", ".join)
+    return "\n" + "\n".join(  # a list begins after an empty line
+        f"- **{licence}:** {'; '.join(f'{table} ({sets})' for (_, table), sets in each.items())}"
+        for licence, each in known.groupby("licence")
     )
 
 
