@@ -173,7 +173,5 @@ def test_the_keys_of_each_part_are_those_of_the_guide(
         command, ("scores.csv", "--score", "p", "--label", "y")
     )
     found = entry(calibrant(command, *arguments, "--json").json)
-    row = next(
-        line for line in KEYS.read_text().splitlines() if line.startswith(f"| `{part}` | `")
-    )
+    row = next(line for line in KEYS.read_text().splitlines() if line.startswith(f"| `{part}` | `"))
     assert re.findall(r"`(\w+)`", row)[1:] == list(found)
