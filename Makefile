@@ -7,31 +7,38 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE  # compiled once, and not in each process that a test starts
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test portable oldest lint docs look paper study mutants bench dist clean
+.PHONY: help demo quick test proofs services portable oldest lint docs look paper study mutants differential bench dist clean
 
 help: ## Show what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.ready-demo ## Train, audit, calibrate and judge a model of flight delays; writes out/report.html
 	@$(BIN)/calibrant demo
 
-quick: $(VENV)/.ready-test ## Run the tests for daily work, in less than a minute: no long simulation, cluster, browser or database
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -q -p no:logging --hypothesis-profile=quick -m 'not slow and not service and not broad' \
-		-o addopts='-ra --strict-markers --strict-config --import-mode=importlib' \
-		--ignore tests/sample/test_dask.py --ignore tests/sample/test_spark.py --ignore tests/sample/test_device.py \
-		--ignore tests/kernels/test_device.py --ignore tests/draw/test_report_browser.py tests
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal -p no:logging
+ONLY_TESTS := -o addopts='-ra --strict-markers --strict-config --import-mode=importlib' tests
 
-test: $(VENV)/.ready-test ## Run all tests and the examples in docstrings, README and docs; prints the slowest ten
-	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10 -p no:logging
+quick: $(VENV)/.ready-test ## Run the tests for daily work, in less than a minute: a part of each kind of test
+	@$(PYTEST) -q --hypothesis-profile=quick -m 'not slow and not service and not broad' $(ONLY_TESTS) \
+		--ignore tests/sample/test_dask.py --ignore tests/sample/test_spark.py --ignore tests/sample/test_device.py \
+		--ignore tests/kernels/test_device.py --ignore tests/draw/test_report_browser.py
+
+test: $(VENV)/.ready-test ## Run the tests and the examples in docstrings and README; three to five minutes
+	@$(PYTEST) -m 'not slow and not service' --durations=10
+
+proofs: $(VENV)/.ready-test ## Run the long simulations that attack each guarantee; SEED=today draws new data, once
+	@$(PYTEST) -m 'slow and not service' --durations=10 $(if $(SEED),--fresh-seed=$(SEED)) $(ONLY_TESTS)
+
+services: $(VENV)/.ready-test ## Run the tests that start Spark, Dask, a browser, PostgreSQL or other processes
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -p no:logging -m service --durations=10 $(ONLY_TESTS)
 
 # Another machine, as far as this one can be: linear algebra that every x86 processor has, one thread, other hashes,
 # another time zone, no home.
 ELSEWHERE := OPENBLAS_CORETYPE=Prescott OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PYTHONHASHSEED=1 TZ=Asia/Tokyo HOME=/nonexistent
 
-portable: $(VENV)/.ready-test ## Run the quick tests and the examples of README and docs as on another machine; two minutes
+portable: $(VENV)/.ready-test ## Run the quick tests and the examples of README and docs as on another machine; three minutes
 	@$(ELSEWHERE) $(MAKE) --no-print-directory quick
-	@$(ELSEWHERE) $(BIN)/python -m pytest -n 2 --dist worksteal -p no:logging -o addopts='-ra --strict-markers --import-mode=importlib' \
-		tests/project/test_readme.py
+	@$(ELSEWHERE) $(BIN)/python tools/examples.py out/portable --perturbed
 
 oldest: $(VENV)-oldest/.ready ## Run the quick tests with the oldest dependencies that are supported
 	@$(VENV)-oldest/bin/python -m pytest -n 2 -q -m 'not slow and not broad' -p no:cacheprovider --no-header \
@@ -49,7 +56,7 @@ lint: $(VENV)/.ready-lint ## Check style, types and which module may import whic
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 
-docs: $(VENV)/.ready-docs ## Build the documentation into site/; warnings are errors
+docs: $(VENV)/.ready-docs ## Run the code of every page and build the documentation into site/; warnings are errors
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "Built site/index.html"
 
@@ -66,6 +73,9 @@ study: $(VENV)-study/.ready ## Run the validation study on real data, or some of
 
 mutants: $(VENV)/.ready-test ## Change the statistical core at random, and see whether its tests notice; half an hour
 	@PYTHONPATH=src $(BIN)/python tools/mutants.py --seed $(or $(SEED),1)
+
+differential: $(VENV)/.ready-test ## Compare all answers with those of another commit on random data: BASE=main; COUNT=60 data sets
+	@$(BIN)/python tools/differential.py --base $(or $(BASE),main) --count $(or $(COUNT),60)
 
 bench: $(VENV)/.ready-bench ## Time the kernels, fits and streams against textbook numpy and against peers that are installed
 	@$(BIN)/python benchmarks/kernels.py

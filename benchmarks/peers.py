@@ -79,7 +79,7 @@ def main() -> None:
 
     quick = {
         "calibrant, numpy alone": ours(float("inf")),
-        "calibrant, with numba": ours(0),
+        "calibrant, with numba": ours(1),
         "textbook numpy": lambda: textbook(scores, labels),
         "scikit-learn KBinsDiscretizer": lambda: scikit_learn(scores, labels),
     }

@@ -19,7 +19,7 @@ from mkdocs.structure.files import File, InclusionLevel
 sys.path.append(str(Path(__file__).parents[1] / "tools"))
 import notebooks
 from dark import dark_name
-from examples import ROOT, pictures_of, pictures_of_script, place_of
+from examples import FENCE, ROOT, pictures_of, pictures_of_script, place_of
 
 DOCS, MADE, TOOLS = ROOT / "docs", ROOT / "out" / "docs", ROOT / "tools"
 DATA_IN_REPOSITORY = "](../../tools/realdata.py)"
@@ -93,7 +93,7 @@ def chapters() -> list[Path]:
 def on_files(files: Any, config: Any) -> None:
     """Run the examples that changed, and add their pictures and files to download."""
     pages = {DOCS / file.src_uri: file for file in files.documentation_pages()}
-    examples = {page: names for page in pages if (names := pictures_of(page))}
+    examples = {page: pictures_of(page) for page in pages if FENCE.search(page.read_text())}
     examples |= {script.path: pictures_of_script(script.path) for script in scripts().values()}
     subprocess.run(
         [sys.executable, str(TOOLS / "examples.py"), str(MADE), *map(str, examples)], check=True

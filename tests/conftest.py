@@ -5,11 +5,18 @@ them.
 import gc
 import importlib
 import os
+from collections.abc import Callable
+from datetime import date
 from importlib import metadata
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_info
+
+from worlds import guarantees
 
 # Tests run beside each other, one process per core: threads of linear algebra would only wait for
 # each other. Virtual machines of Java live for a minute, in which a second round of compilation
@@ -59,7 +66,7 @@ SERVICES = {"browser", "cluster", "postgres", "spark"}
 """Fixtures that start a server or a browser."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark as `service` what uses such a fixture, by name or by parameter, and what starts a
     process itself. Files with such tests come first.
     """
@@ -70,11 +77,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if callspec
             else set()
         )
-        if starts_process(getattr(item, "function", None)) or SERVICES & (
+        if names_of(getattr(item, "function", None)) & {"subprocess"} or SERVICES & (
             named | set(getattr(item, "fixturenames", ()))
         ):
             item.add_marker(pytest.mark.service)
     longest_first(items)
+    if config.getoption("--fresh-seed"):
+        items[:] = [
+            item for item in items if names_of(getattr(item, "function", None)) & COVERAGE_CHECKS
+        ]
 
 
 def longest_first(items: list[pytest.Item]) -> None:
@@ -102,8 +113,75 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def starts_process(function: object, helpers: bool = True) -> bool:
-    """Whether a function, or one of its module that it calls, uses `subprocess`."""
-    names = getattr(getattr(function, "__code__", None), "co_names", ())
+def names_of(function: object, helpers: bool = True) -> set[str]:
+    """The names that a function uses, and those of its module that it calls."""
+    names = set(getattr(getattr(function, "__code__", None), "co_names", ()))
     called = [function.__globals__.get(name) for name in names] if names and helpers else []
-    return "subprocess" in names or any(starts_process(one, helpers=False) for one in called)
+    return names.union(*(names_of(one, helpers=False) for one in called))
+
+
+# A run with a fresh seed: other data in all coverage tests, at one joint level, once.
+
+COVERAGE_CHECKS = {"assert_kept", "assert_rare"}
+FRESH_SEEDS = Path(__file__).parent / "data" / "fresh_seeds.csv"
+"""Seeds that were drawn, and what came of them; each is run once, green or not."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add an option for a fresh seed."""
+    parser.addoption(
+        "--fresh-seed", help="a number, or today: coverage tests draw other data, once"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Mix the fresh seed into every seed of a test."""
+    given = config.getoption("--fresh-seed")
+    if not given:
+        return
+    seed = int(f"{date.today():%Y%m%d}" if given == "today" else given)
+    config.option.fresh_seed = str(seed)
+    known = [line.split(",")[0] for line in FRESH_SEEDS.read_text().splitlines()[1:]]
+    if str(seed) in known and not hasattr(config, "workerinput"):
+        raise pytest.UsageError(
+            f"seed {seed} was run before (tests/data/fresh_seeds.csv); a seed is run once, so that"
+            " nobody draws until the result is green"
+        )
+    draw: Callable[..., Any] = np.random.default_rng
+
+    def mixed(given: Any = None) -> Any:
+        if isinstance(given, int | np.integer):
+            return draw([seed, int(given)])
+        if isinstance(given, list | tuple | np.ndarray):
+            return draw([seed, *given])
+        return draw(given)
+
+    np.random.default_rng = mixed
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Give a test its share of the joint level of a run with a fresh seed."""
+    if item.config.getoption("--fresh-seed"):
+        guarantees.Share.left = guarantees.JOINT / len(item.session.items)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
+    """With a fresh seed, only what checks a guarantee is judged: other figures may differ."""
+    report = yield
+    if item.config.getoption("--fresh-seed") and report.failed and call.excinfo is not None:
+        where = Path(str(call.excinfo.traceback[-1].path)).name
+        if where != Path(guarantees.__file__).name:
+            report.outcome = "skipped"
+            report.longrepr = (str(item.path), 0, f"Skipped: not a guarantee: {call.excinfo.value}")
+    return report
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Record a fresh seed and what came of it."""
+    seed = session.config.getoption("--fresh-seed")
+    if seed and not hasattr(session.config, "workerinput"):
+        counts = session.config.pluginmanager.get_plugin("terminalreporter").stats
+        found = [len(counts.get(name, ())) for name in ("passed", "failed", "skipped")]
+        with FRESH_SEEDS.open("a") as file:
+            print(seed, date.today(), *found, sep=",", file=file)

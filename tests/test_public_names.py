@@ -99,6 +99,7 @@ PUBLIC = {
         "InvalidValueError",
         "NoTableError",
         "NotTakenError",
+        "PooledSegmentsWarning",
         "StoreError",
         "WeakGuaranteeWarning",
     ],

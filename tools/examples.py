@@ -1,15 +1,21 @@
 """Run the examples of the documentation: the code of its pages, and the scripts of its gallery.
 
-    python tools/examples.py out/docs docs/cases/credit.md docs/gallery/two_models.py
+    python tools/examples.py out/docs                      # README, all pages and scripts
+    python tools/examples.py out/docs docs/guides/audit.md # one page
+    python tools/examples.py out/portable --perturbed      # a solver's last digits are changed
+    python tools/examples.py out/renewed --renew docs/index.md src/calibrant/errors.py
 
-Each example runs in a folder of its own below out/docs, where it leaves its pictures: a page by
-`savefig`, a script by `plt.show()`; and of each picture a second one, for the dark site. A script
-leaves a thumbnail, too. An example that has not changed, nor calibrant, is not run again. The tests
-run the same code.
+Each example runs in a folder of its own below the first argument, where it leaves its pictures: a
+page by `savefig`, a script by `plt.show()`; and of each picture a second one, for the dark site. A
+script leaves a thumbnail, too. An example that has not changed, nor calibrant, is not run again.
+
+`--renew` writes what examples print into pages and docstrings, where it has changed, and lists the
+lines of prose that have a figure which is no longer printed.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import doctest
 import hashlib
@@ -20,8 +26,10 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator
-from functools import cache
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import cache, partial
 from importlib import metadata
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -86,22 +94,62 @@ def run_commands(code: str) -> None:
 
     The lines below it must be in what it prints, `...` standing for anything.
     """
+    for command, shown in commands_of(code):
+        printed = run_command(command)
+        if not is_shown(shown, printed):
+            raise AssertionError(f"{command}\nprints\n{printed}\nand not\n{shown}")
+
+
+def commands_of(code: str) -> Iterator[tuple[str, str]]:
+    """Each command, and what the page shows of its output."""
+    for part in re.split(r"^\$ calibrant ", code, flags=re.MULTILINE)[1:]:
+        command, shown = part.replace("\\\n", "").split("\n", 1)
+        yield command, shown
+
+
+def run_command(command: str) -> str:
+    """What a command prints; it must succeed."""
     from click.testing import CliRunner
 
     from calibrant.cli._app import app
 
-    for part in re.split(r"^\$ calibrant ", code, flags=re.MULTILINE)[1:]:
-        command, shown = part.replace("\\\n", "").split("\n", 1)
-        result = CliRunner(env={"COLUMNS": "100"}).invoke(app, shlex.split(command))
-        if result.exit_code:
-            raise AssertionError(f"{command}\n{result.output}") from result.exception
-        pieces = (
-            r"\s+".join(map(re.escape, piece.split()))
-            for piece in shown.split("...")
-            if piece.strip()
-        )
-        if not re.search(".*?".join(pieces), result.output, re.DOTALL):
-            raise AssertionError(f"{command}\nprints\n{result.output}\nand not\n{shown}")
+    result = CliRunner(env={"COLUMNS": "100"}).invoke(app, shlex.split(command))
+    if result.exit_code:
+        raise AssertionError(f"{command}\n{result.output}") from result.exception
+    return str(result.output)
+
+
+def is_shown(shown: str, printed: str) -> bool:
+    """Whether the output has what the page shows, in order."""
+    pieces = (
+        r"\s+".join(map(re.escape, piece.split())) for piece in shown.split("...") if piece.strip()
+    )
+    return re.search(".*?".join(pieces), printed, re.DOTALL) is not None
+
+
+@contextlib.contextmanager
+def perturbed() -> Iterator[None]:
+    """Within this, coefficients of logistic regression move a little, as on another processor.
+
+    No figure on a page may be that near to a rounding edge.
+    """
+    import numpy as np
+    from sklearn.linear_model import LogisticRegression
+
+    generator = np.random.default_rng(1)
+    solve = LogisticRegression.fit
+
+    def fit(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        solve(self, X, y, sample_weight)
+        self.coef_ *= 1.0 + 1e-6 * generator.standard_normal(self.coef_.shape)
+        self.intercept_ *= 1.0 + 1e-6 * generator.standard_normal(self.intercept_.shape)
+        return self
+
+    LogisticRegression.fit = fit
+    try:
+        yield
+    finally:
+        LogisticRegression.fit = solve
 
 
 @contextlib.contextmanager
@@ -218,35 +266,78 @@ def key_of(example: Path) -> str:
 
 def place_of(example: Path) -> str:
     """Name of the folder of an example."""
-    return "-".join(example.relative_to(ROOT / "docs").with_suffix("").parts)
+    return "-".join(example.relative_to(ROOT).with_suffix("").parts).removeprefix("docs-")
 
 
-def main() -> None:
-    """Run the examples that changed. Where one cannot run, its pictures say why."""
-    folder, *examples = [Path(name).absolute() for name in sys.argv[1:]]
-    for example in examples:
-        place = folder / place_of(example)
-        key = key_of(example)
-        kept = place / "key.txt"
-        if kept.exists() and kept.read_text() == key:
-            continue
-        shutil.rmtree(place, ignore_errors=True)
-        place.mkdir(parents=True)
-        os.chdir(place)
-        print(f"running {example.relative_to(ROOT)}", flush=True)
-        try:
-            with contextlib.redirect_stdout(io.StringIO()), twice():
-                (run_script if example.suffix == ".py" else run_page)(example)
-        except Exception as error:
-            if (reason := excuse(error)) is None:
-                raise
-            print(f"  its pictures cannot be made here: {reason}", flush=True)
-            made = pictures_of_script if example.suffix == ".py" else pictures_of
-            stand_in(reason, made(example))
-        else:
-            kept.write_text(key)
+def run(example: Path, folder: Path, *, is_perturbed: bool = False) -> str:
+    """Run an example if it changed; return what there is to say.
+
+    Where it cannot run, its pictures say why.
+    """
+    os.environ["MPLBACKEND"] = "agg"
+    place = folder / place_of(example)
+    key = key_of(example)
+    kept = place / "key.txt"
+    if kept.exists() and kept.read_text() == key:
+        return ""
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    os.chdir(place)
+    name = example.relative_to(ROOT).as_posix()
+    try:
+        with (
+            contextlib.redirect_stdout(io.StringIO()),
+            perturbed() if is_perturbed else twice(),
+        ):
+            (run_script if example.suffix == ".py" else run_page)(example)
+    except Exception as error:
+        if (reason := excuse(error)) is None:
+            raise AssertionError(f"{name}: {error}") from error
+        made = pictures_of_script if example.suffix == ".py" else pictures_of
+        stand_in(reason, made(example))
+        return f"ran {name}; its pictures cannot be made here: {reason}"
+    kept.write_text(key)
+    return f"ran {name}"
+
+
+def every_example() -> list[Path]:
+    """README, the pages with code, and the scripts of the gallery."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    found = [page for page in pages if FENCE.search(page.read_text(encoding="utf-8"))]
+    return [*found, *sorted((ROOT / "docs" / "gallery").glob("*.py"))]
+
+
+def main() -> int:
+    """Run the examples that changed, two at a time, or renew what they print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("examples", type=Path, nargs="*")
+    parser.add_argument("--perturbed", action="store_true", help="change a solver's last digits")
+    parser.add_argument("--renew", action="store_true", help="write what examples print")
+    given = parser.parse_intermixed_args()
+    examples = [name.absolute() for name in given.examples] or every_example()
+    if given.renew:
+        from renewal import renew
+
+        work = partial(renew, folder=given.folder.absolute())
+    else:
+        work = partial(run, folder=given.folder.absolute(), is_perturbed=given.perturbed)
+    failed = 0
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        for done in as_completed([pool.submit(work, example) for example in examples]):
+            try:
+                said = done.result()
+            except Exception as error:
+                failed += 1
+                said = f"FAILED {error}"
+            if said:
+                print(said, flush=True)
+    if failed:
+        print(f"{failed} of {len(examples)} examples failed")
+    return min(failed, 1)
 
 
 if __name__ == "__main__":
-    os.environ["MPLBACKEND"] = "agg"
-    main()
+    sys.exit(main())

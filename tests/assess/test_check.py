@@ -15,6 +15,7 @@ from calibrant.assess.check.p_values import label_p_values, rank_p_values, small
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.sample.time_order import periods, read_times
 from calibrant.text.sentences import render
+from worlds.guarantees import assert_rare
 
 
 def test_ranks_among_earlier_values():
@@ -198,7 +199,7 @@ def test_false_alarms_are_at_most_as_stated(n, values, repeats):
         found = check(rng.random(n) < scores, scores, classes=(False, True), confidence_level=0.5)
         alarms += found.alarm
         finals.append([np.exp(test.path[-1]) for test in found.tests])
-    assert stats.binomtest(alarms, repeats, 0.5, alternative="greater").pvalue > 1e-3
+    assert_rare(alarms, repeats, 0.5)
     mean = np.mean(finals, axis=0)
     error = np.std(finals, axis=0) / np.sqrt(repeats)
     assert (mean < 1.0 + 4.0 * error + 0.02).all()

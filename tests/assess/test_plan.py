@@ -13,7 +13,7 @@ from calibrant import AnchoredCalibrator, BinningCalibrator, Tally, plan
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals import METHODS, get_method
 from calibrant.limits.empirical_bernstein import largest_bernstein
-from worlds.guarantees import assert_kept
+from worlds.guarantees import assert_kept, assert_rare
 
 PLANNED = [name for name, method in METHODS.items() if method.largest_radius is not None]
 """The methods that `plan` offers, the default first."""
@@ -257,7 +257,7 @@ def test_nine_of_ten_curves_reach_what_is_planned_for_smooth_rates(n, n_bins, le
             model = AnchoredCalibrator(n_bins=n_bins, confidence_level=level, random_state=seed)
             reached.append(model.fit(scores, y).guarantee_.epsilon)
     missed = int((np.array(reached) > planned.epsilon).sum())
-    assert stats.binomtest(missed, len(reached), 0.1, alternative="greater").pvalue > 0.01
+    assert_rare(missed, len(reached), 0.1, level=0.01)
     assert planned.epsilon < 2.0 * np.mean(reached)  # and no more labels than are needed, about
 
 

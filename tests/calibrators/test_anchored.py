@@ -24,7 +24,7 @@ from calibrant.calibrators.anchored.pieces import interpolate, simplified
 from calibrant.calibrators.anchored.pilot_rows import knot_scores
 from calibrant.cells.score_counts import ScoreCounts
 from calibrant.cells.score_partition import ScorePartition
-from calibrant.errors import InvalidValueError
+from calibrant.errors import InvalidValueError, PooledSegmentsWarning
 from calibrant.limits.kolmogorov import kolmogorov_distance
 from calibrant.params.random import RandomSource
 from calibrant.sample.reader import read_rows
@@ -187,7 +187,7 @@ def test_sentence_says_what_is_guaranteed_and_what_is_not():
 def test_auto_takes_the_curve_that_predicts_best():
     step = AnchoredCalibrator().fit(*draw(20_000, rate=lambda s: np.where(s < 0.5, 0.1, 0.8)))
     assert "venn-abers" in step.curve_
-    assert AnchoredCalibrator().fit(*draw(300, rate=lambda s: s)).curve_ == "score"
+    assert AnchoredCalibrator().fit(*draw(300, rate=lambda s: s)).curve_.startswith("score")
     steep = AnchoredCalibrator().fit(
         *draw(2000, seed=1, rate=lambda s: s**2 / (s**2 + 4 * (1 - s) ** 2))
     )
@@ -220,7 +220,8 @@ def test_segments_have_regions_and_curves_of_their_own():
     scores, y = draw(6000)
     segments = np.repeat(["a", "b", "c"], [3000, 2900, 100])
     y = np.where(segments == "b", 1 - y, y)  # the score ranks the wrong way round there
-    model = AnchoredCalibrator(n_bins=4).fit(scores, y, segments=segments)
+    with pytest.warns(PooledSegmentsWarning):
+        model = AnchoredCalibrator(n_bins=4).fit(scores, y, segments=segments)
     points = np.array([0.1, 0.9])
     rising, flat, few = (model.predict(points, segments=[name] * 2) for name in "abc")
     assert rising[1] - rising[0] > 0.5

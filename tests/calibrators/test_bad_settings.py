@@ -84,7 +84,7 @@ BAD_PARAMETERS = {
     ],
     "interval": ["clopper_pearson", "wilson", "", None, 3, ["kl"], len],
     "value": ["median", "Mean", "", None, 0.5, ["mean"]],
-    "pilot": [0, 0.0, 1.0, -0.1, 2.0, -3, np.nan, N, N + 1, 0.999, 1e-9, True, "0.2", [0.2], 1j],
+    "pilot": [0, 0.0, 1.0, -0.1, 2.0, -3, np.nan, N, N + 1, 1 - 1e-9, 1e-9, True, "0.2", [0.2], 1j],
     "random_state": [-1, 1.5, "seed", True, [1, 2], np.random, np.array([1])],
     "n_jobs": [0, -2, 1.5, "all", True, [1], np.array([1, 2])],
     "score_range": [

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from calibrant import BetaCalibrator
+from calibrant.errors import CalibrantWarning
 
 POINTS = [0.07, 0.3, 0.5, 0.62, 0.9]
 # betacal 1.1.0 at POINTS. As shipped it stops its solver at a tolerance of 1e-4, which leaves
@@ -53,6 +54,8 @@ BETACAL = {
     ],
 }
 
+AT_THE_EDGES = pytest.mark.filterwarnings("ignore:some scores are exactly")
+
 
 def data(kind="plain"):
     rng = np.random.default_rng(20)
@@ -61,6 +64,7 @@ def data(kind="plain"):
     return (scores if kind == "plain" else np.round(scores, 1)), y
 
 
+@AT_THE_EDGES
 @pytest.mark.parametrize(("kind", "parameters"), BETACAL)
 def test_numbers_of_betacal(kind, parameters):
     # rounded scores hold 0 and 1, which both clip at 2.2e-16
@@ -110,11 +114,24 @@ def test_boundary_curve_is_the_best_of_the_family():
         ([1e-320, 1e-300, 0.5, 1.0], [0, 1, 0, 1]),
     ],
 )
+@AT_THE_EDGES
 def test_hard_data_give_finite_increasing_curves_without_warnings(scores, y, parameters):
     calibrator = BetaCalibrator(parameters=parameters).fit(scores, y, classes=(0, 1))
     assert np.isfinite([calibrator.a_, calibrator.b_, calibrator.c_]).all()
     assert calibrator.a_ >= 0 <= calibrator.b_
     assert (np.diff(calibrator.predict(np.linspace(0, 1, 201))) >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("scores", "edges"), [([0.0, 0.4, 0.6], "0"), ([0.2, 1.0], "1"), ([0.0, 0.5, 1.0], "0 or 1")]
+)
+def test_scores_of_0_and_1_bring_a_warning(scores, edges):
+    """A few of them change the curve everywhere."""
+    with pytest.warns(CalibrantWarning, match=f"some scores are exactly {edges}, where") as found:
+        BetaCalibrator().fit(scores * 20, np.arange(20 * len(scores)) % 2)
+    assert len(found) == 1
+    inside = np.clip(scores * 20, 0.001, 0.999)
+    BetaCalibrator().fit(inside, np.arange(20 * len(scores)) % 2)
 
 
 def test_ab_keeps_one_half():

@@ -58,7 +58,7 @@ def test_segments_may_be_a_column() -> None:
     y = [0, 1] * 4
     segments = np.array(["a", "b"] * 4)
     flat, column = (
-        BinningCalibrator(1).fit(scores, y, segments=given)
+        BinningCalibrator(1, segment_rule=None).fit(scores, y, segments=given)
         for given in (segments, segments[:, None])
     )
     assert flat.tally_ == column.tally_

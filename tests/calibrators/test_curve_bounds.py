@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from calibrant import AnchoredCalibrator
 from calibrant.calibrators.anchored import half_curves
@@ -20,6 +19,7 @@ from calibrant.cells.knots import Knots
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.params.random import RandomSource
 from calibrant.sample.reader import read_rows
+from worlds.guarantees import assert_rare
 
 LEVEL = 1e-4
 REGIONS = ScorePartition(np.array([0.4]))
@@ -131,7 +131,7 @@ def test_every_curve_has_its_true_error_within_limits(name, exact):
                 ((truth(rate, share) < rates.lower) | (truth(rate, share) > rates.upper)).any()
             )
         missed += broken
-    assert stats.binomtest(missed, draws, alpha, alternative="greater").pvalue > LEVEL
+    assert_rare(missed, draws, alpha, level=LEVEL)
 
 
 def test_limits_are_not_vacuous_and_shrink_with_rows():
@@ -243,7 +243,7 @@ def test_averages_of_the_first_curve_miss_as_rarely_as_they_say():
             counts = np.concatenate([rng.multinomial(150, share) for share in shares])
             missed += lower_averages(values, counts, starts, variance, tail) > truth
         for count, level in zip(missed.tolist(), tail.tolist(), strict=True):
-            assert stats.binomtest(count, draws, level, alternative="greater").pvalue > LEVEL
+            assert_rare(count, draws, level, level=LEVEL)
     found = lower_averages(values, counts * 100, starts, np.array([0.015, 0.007]), tail)
     assert (found > np.array(truth) - 0.01).all()
 

@@ -15,6 +15,7 @@ from calibrant.calibrators.regions.parameters import Stated
 from calibrant.calibrators.regions.region_calibrator import cut_rows
 from calibrant.errors import CalibrantWarning, InvalidValueError
 from calibrant.limits.goal_bets import unit_limits
+from worlds.guarantees import assert_rare
 
 LEVEL = 1e-3
 
@@ -59,7 +60,7 @@ def test_the_guarantee_holds_where_sizes_of_groups_follow_labels():
         model = AnchoredCalibrator(confidence_level=0.5, n_bins=2, random_state=draw)
         model.fit(scores, y, groups=group, max_group_size=6)
         broken += is_broken(model, rate_among_rows)
-    assert stats.binomtest(broken, draws, 0.5, alternative="greater").pvalue > LEVEL
+    assert_rare(broken, draws, 0.5, level=LEVEL)
 
 
 @pytest.mark.slow
@@ -79,7 +80,7 @@ def test_the_guarantee_holds_where_weights_follow_labels():
         model = AnchoredCalibrator(confidence_level=0.5, n_bins=2, random_state=draw)
         model.fit(scores, y, importance_weight=weights, weight_bound=4.0)
         broken += is_broken(model, lambda s: 4.0 * s**2 / weight_of(s), weight_of)
-    assert stats.binomtest(broken, draws, 0.5, alternative="greater").pvalue > LEVEL
+    assert_rare(broken, draws, 0.5, level=LEVEL)
 
 
 def test_epsilon_is_near_that_of_bins_with_the_same_regions():
@@ -120,7 +121,7 @@ def test_lower_limits_of_shares_are_those_of_the_product_and_miss_rarely():
         fixed = stakes[stakes * lower <= 0.5]
         products = [np.log1p(stake * weight * (inside - lower)).sum() for stake in fixed]
         assert max(products) >= goal
-    assert stats.binomtest(missed, draws, tail, alternative="greater").pvalue > LEVEL
+    assert_rare(missed, draws, tail, level=LEVEL)
     assert lower > 0.06  # not vacuous
 
 
@@ -195,7 +196,7 @@ def test_unlabelled_scores_of_the_same_population_are_rarely_refuted():
         for _ in range(150)
     ]
     refuted = sum(said is not None for said in found)
-    assert stats.binomtest(refuted, 150, 0.01, alternative="greater").pvalue > LEVEL
+    assert_rare(refuted, 150, 0.01, level=LEVEL)
 
 
 def test_unlabelled_scores_are_refused_where_they_are_not_built(rows):

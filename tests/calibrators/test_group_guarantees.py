@@ -24,6 +24,7 @@ from calibrant.sample.groups import Groups
 from calibrant.sample.reader import read_rows
 from calibrant.tripod import ConformalSets
 from read_marks import unmarked
+from worlds.guarantees import assert_rare
 from worlds.one_draw import one_of_each
 
 ONE_OF_EACH = [
@@ -94,7 +95,7 @@ def test_guarantees_hold_for_a_random_row_of_a_new_group(calibrator):
         missed += _is_broken(clone(calibrator).fit(scores, y, groups=groups, **told))
         if seed < 5:
             missed_without += _is_broken(clone(calibrator).fit(scores, y, **told))
-    assert binomtest(missed, n_draws, 0.1, alternative="greater").pvalue > 0.001
+    assert_rare(missed, n_draws, 0.1)
     assert missed_without >= 3  # where groups are not given, large groups decide
 
 
@@ -218,7 +219,7 @@ def test_guarantees_of_weighted_groups_hold(target):
         off_limits += bool(((limits.lower > errors) | (limits.upper < errors)).any())
         assert curve.guarantee_.epsilon < 0.4
     for number in (missed, off_limits):
-        assert binomtest(number, n_draws, 0.1, alternative="greater").pvalue > 0.001
+        assert_rare(number, n_draws, 0.1)
 
 
 def test_weights_of_one_are_no_weights(rows):

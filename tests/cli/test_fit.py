@@ -279,4 +279,6 @@ def test_a_default_fit_reads_a_parquet_file_five_times_and_looks_at_its_first_ro
 
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", counted)
     assert calibrant("fit", "many.parquet", "-o", "many.json").code == 0
-    assert 5 * n_rows < sum(rows_read) < 6 * n_rows
+    # a float32 score may be tied among the pilot rows, which then cut the bins: one pass fewer
+    fewest = 4 if kind == "float32" else 5
+    assert fewest * n_rows < sum(rows_read) < 6 * n_rows

@@ -12,7 +12,7 @@ from calibrant.intervals import METHODS
 from calibrant.limits.error_budget import budgets
 from guarantee.conftest import Limits
 from worlds.binary import WORLDS, World
-from worlds.guarantees import assert_kept
+from worlds.guarantees import assert_kept, assert_rare
 
 CAUGHT = (
     0.16  # a guarantee that is broken so often, in place of 10%, is caught with probability 0.99
@@ -143,7 +143,7 @@ def test_exact_intervals_spend_their_error_budget() -> None:
     first = Tally.from_counts(counts[0], positives[0], partition=bins)
     np.testing.assert_array_equal(Guarantee.from_tally(bins, first).lower, lower[0])
     misses = int(((rate < lower) | (rate > upper)).any(axis=1).sum())
-    assert stats.binomtest(misses, draws, ALPHA, alternative="greater").pvalue > LEVEL
+    assert_rare(misses, draws, ALPHA, level=LEVEL)
     # and it is refuted that it leaves half of its budget unspent
     assert stats.binomtest(misses, draws, ALPHA / 2, alternative="greater").pvalue < LEVEL
 

@@ -2,12 +2,15 @@
 it.
 """
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from calibrant import BinningCalibrator
+from calibrant import AnchoredCalibrator, BinningCalibrator
 from calibrant.cells.bins import OTHER
+from calibrant.errors import PooledSegmentsWarning
 
 LIMIT = 60
 ROUNDS = 60
@@ -63,3 +66,41 @@ def test_certified_masses_hold_where_segments_are_chosen():
     assert (
         binomtest(broken, ROUNDS, 0.005, alternative="greater").pvalue > 0.01
     )  # 5 % of the error budget
+
+
+def two_segments(seed):
+    rng = np.random.default_rng(seed)
+    scores = rng.uniform(size=600)
+    return scores, rng.uniform(size=600) < scores, np.repeat(["a", "b"], 300)
+
+
+@pytest.mark.parametrize("kind", [BinningCalibrator, AnchoredCalibrator])
+def test_segments_are_not_pooled_in_silence(kind):
+    """Two segments of 300 rows: which rows choose is random, and nearly always both are pooled."""
+    pooled = 0
+    for seed in range(6):
+        scores, y, segments = two_segments(seed)
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            fitted = kind().fit(scores, y, segments=segments)
+        told = [one.message for one in found if one.category is PooledSegmentsWarning]
+        names = tuple(name for name in ("a", "b") if name not in fitted.partition_.segments)
+        assert [one.segments for one in told] == ([names] if names else [])
+        said = f"({len(names)} segment{'s' * (len(names) > 1)} pooled)"
+        for again in (fitted, kind.from_dict(fitted.to_dict())):
+            assert (said in again.guarantee_.sentence) == bool(names)
+            assert len(again.guarantee_.sentence.split()) <= 35
+        if told:
+            assert "segment_rule=None" in str(told[0])
+        pooled += bool(names)
+    assert pooled >= 3
+
+
+def test_pooling_that_was_asked_for_is_said_without_a_warning():
+    scores, y, segments = two_segments(0)
+    own = BinningCalibrator(segment_rule=["a"]).fit(scores, y, segments=segments)
+    assert "(1 segment pooled)" in own.guarantee_.sentence
+    many = BinningCalibrator(segment_rule=5_000).fit(scores, y, segments=segments)
+    assert "(2 segments pooled)" in many.guarantee_.sentence
+    each = BinningCalibrator(segment_rule=None).fit(scores, y, segments=segments)
+    assert "pooled" not in each.guarantee_.sentence

@@ -14,6 +14,7 @@ from calibrant.limits.block_bets import (
     late_sizes,
 )
 from calibrant.limits.goal_bets import BetUnits, goal_limits
+from worlds.guarantees import assert_rare
 
 LEVEL = 1e-4
 
@@ -57,7 +58,7 @@ def test_limits_miss_as_rarely_as_they_say(name, n_rows):
     for tail in (0.05, 0.25):
         lower, upper = block_limits(found, np.full(draws, tail))
         for missed in (int((lower > mean).sum()), int((upper < mean).sum())):
-            assert stats.binomtest(missed, draws, tail, alternative="greater").pvalue > LEVEL
+            assert_rare(missed, draws, tail, level=LEVEL)
 
 
 @pytest.mark.parametrize("n_rows", [60, 1_000])

@@ -7,12 +7,12 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
-from scipy import special, stats
+from scipy import special
 
 from calibrant.limits import bounded_mean
 from calibrant.limits.bets import Bets
 from calibrant.limits.bounded_mean import betting_mean, largest_distance, lower_mean
-from worlds.guarantees import assert_kept
+from worlds.guarantees import assert_kept, assert_rare
 
 ALPHA = 0.1
 LEVEL = 1e-4  # there are some 40 binomial tests of metrics and means
@@ -31,7 +31,7 @@ def test_limits_of_a_bounded_mean_cover_and_shrink(world: str) -> None:
     for _ in range(500):
         low, high = betting_mean(draw(200), ALPHA)
         missed += not low <= mean <= high
-    assert stats.binomtest(missed, 500, ALPHA, alternative="greater").pvalue > LEVEL
+    assert_rare(missed, 500, ALPHA, level=LEVEL)
     low, high = betting_mean(draw(100_000), ALPHA)
     assert high - low < 0.0125
 

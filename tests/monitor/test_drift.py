@@ -3,6 +3,7 @@ dated.
 """
 
 import copy
+import itertools
 import json
 import pickle
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from calibrant import (
 )
 from calibrant.calibrators import ScalingBinningCalibrator
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
+from calibrant.monitor.unit_scores import unit_scores
 from calibrant.monitor.watched import Watched
 from worlds.guarantees import assert_kept
 
@@ -340,21 +342,23 @@ def test_weekdays_that_differ_are_ranked_among_themselves() -> None:
         scores, labels, at = day_rows(rng, day, effect=0.05, shift=1.0 if day % 7 == 3 else 0.0)
         monitor.update(scores, labels, at=at)
     assert not monitor.alarm
-    assert [len(kind) for kind in monitor._test.residuals] == [20] * 7
-    assert "days of one weekday are exchangeable" in monitor.summary().assumptions
+    assert np.bincount(monitor._test.kinds).tolist() == [20] * 7
+    assert monitor.summary().assumptions[0].startswith("days of one weekday are exchangeable")
 
 
 def test_ranks_are_uniform_and_independent_by_enumeration() -> None:
-    """Over all orders of four days, the ranks of the third and the fourth take each pair of values
-    equally often.
+    """Over all orders of four days of unlike volume, the ranks of the third and the fourth take
+    each pair of values equally often.
     """
-    import itertools
-
-    residuals = [0.1, 0.5, -0.3, 2.0]
-    seen = {}
-    for order in itertools.permutations(residuals):
-        ranks = tuple(sum(other < order[t] for other in order[:t]) for t in (2, 3))
-        seen[ranks] = seen.get(ranks, 0) + 1
+    days = [([30, 10], [3, 9]), ([500, 100], [100, 60]), ([10, 80], [9, 4]), ([20, 20], [4, 10])]
+    seen: dict[tuple[int, ...], int] = {}
+    for order in itertools.permutations(days):
+        rows, hits = map(np.array, zip(*order, strict=True))
+        ranks = []
+        for n_days in (3, 4):
+            scores = unit_scores(rows[:n_days], hits[:n_days], np.full(n_days, 0.5))
+            ranks.append(int(np.sum(scores < scores[-1])))
+        seen[tuple(ranks)] = seen.get(tuple(ranks), 0) + 1
     assert set(seen.values()) == {2}
     assert len(seen) == 12
 

@@ -66,9 +66,12 @@ def test_a_calm_snapshot_says_what_its_bound_rests_on(store: Path) -> None:
         monitor.record("a", 0.2, at=100.0)
         monitor.resolve("a", 0, at=100.0)
         found = monitor.advance(102.0)
-    said = f"From these rows alone, calibrated values are within {numbers.upper(found.epsilon)}"
+    said = f"From these rows alone, calibrated values are now within {numbers.upper(found.epsilon)}"
     assert said in found.sentence
-    assert "holds at all times with 95% confidence, if rates do not change" in found.sentence
+    assert (
+        "With 95% confidence, this holds at every moment with that moment's bound" in found.sentence
+    )
+    assert "if rates do not change" in found.sentence
     assert found.epsilon > CALIBRATOR.guarantee_.epsilon
 
 

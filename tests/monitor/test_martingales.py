@@ -19,6 +19,7 @@ from calibrant.monitor.martingale import (
     mean_limits,
     start_weight,
 )
+from worlds.guarantees import assert_rare
 
 
 def whole(*numbers: int) -> np.ndarray:
@@ -196,7 +197,7 @@ def test_limits_of_a_mean_hold_at_every_moment() -> None:
         missed += any(
             not low <= mean <= high for (low, high), mean in zip(limits, means, strict=True)
         )
-    assert stats.binomtest(missed, 300, alpha, alternative="greater").pvalue > 1e-3
+    assert_rare(missed, 300, alpha)
     low, high = mean_limits(200, 400, alpha)
     assert high - low < 0.2
 

@@ -17,7 +17,7 @@ from calibrant import (
     expected_performance,
 )
 from calibrant.errors import CalibrantError, InvalidValueError
-from worlds.guarantees import assert_kept
+from worlds.guarantees import assert_kept, assert_rare
 
 
 @pytest.mark.slow
@@ -137,7 +137,7 @@ def test_what_is_expected_holds_under_another_mix(kind: type) -> None:
         held &= bool(((lower <= precision) & (precision <= upper)).all())
         missed += not held
         assert found.rate_upper - found.rate_lower < 0.2
-    assert stats.binomtest(missed, runs, 0.1, alternative="greater").pvalue > 1e-3
+    assert_rare(missed, runs, 0.1)
 
 
 def test_the_largest_brier_score_is_found_inside_the_limits_of_a_region_around_one_half() -> None:

@@ -1,5 +1,10 @@
 """One source of random numbers: its key, and the fingerprint of rows that the key is made of."""
 
+import os
+import pickle
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -8,6 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse, stats
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
 from calibrant import (
@@ -21,7 +28,7 @@ from calibrant import (
     scored,
     threshold,
 )
-from calibrant.classifier.task import features_fingerprint
+from calibrant.classifier.task import sums_of_features
 from calibrant.errors import CalibrantWarning
 from calibrant.params.random import RandomSource, RowSums, fingerprint_of, seed_number, text_keys
 from calibrant.sample.reader import read_rows, rows_of
@@ -45,32 +52,94 @@ def test_a_fingerprint_does_not_depend_on_order_type_or_the_name_of_the_positive
     )
 
 
-def test_the_last_digits_of_a_solver_change_no_fingerprint() -> None:
-    noise = 1.0 + 1e-12 * np.random.default_rng(1).standard_normal(500)
+def test_the_last_digits_of_a_solver_hardly_ever_change_a_fingerprint() -> None:
+    """Noise of 1e-12 moves a score across a step of 1e-6 once in about 10^6 rows."""
+    changed = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        scores = rng.uniform(size=500)
+        noise = 1.0 + 1e-12 * rng.standard_normal(500)
+        labels = (rng.uniform(size=500) < scores).astype(np.uint8)
+        before = fingerprint_of(scores, labels=labels)
+        changed += fingerprint_of(scores * noise, labels=labels) != before
+    assert changed <= 2
+
+
+def test_a_copy_with_fewer_digits_has_another_fingerprint() -> None:
+    """On purpose: with fewer digits, data sets of values close together would share a draw."""
     whole = fingerprint_of(SCORES, labels=LABELS)
-    assert fingerprint_of(SCORES * noise, labels=LABELS) == whole
     assert fingerprint_of([float(f"{score:.12g}") for score in SCORES], labels=LABELS) == whole
-    assert fingerprint_of(SCORES.astype(np.float32), labels=LABELS) == whole
+    assert fingerprint_of(SCORES.astype(np.float32), labels=LABELS) != whole
+    assert fingerprint_of(SCORES.round(4), labels=LABELS) != whole
+
+
+NARROW = {
+    "probabilities": lambda rng: rng.uniform(0.981, 0.988, size=50),
+    "times of one day": lambda rng: 1_700_000_000 + 86_400 * rng.uniform(size=50),
+    "seconds of one day": lambda rng: 1_700_000_000 + rng.integers(0, 86_400, size=50),
+    "years": lambda rng: rng.integers(2000, 2024, size=50),
+}
+
+
+@pytest.mark.parametrize("kind", NARROW)
+def test_data_sets_of_values_close_together_have_fingerprints_of_their_own(kind: str) -> None:
+    """Rounded to 6 binary digits, the values of a data set would all be equal."""
+    labels = np.arange(50) < 25
+    scores, features = set(), set()
+    for seed in range(200):
+        values = NARROW[kind](np.random.default_rng(seed))
+        scores.add(fingerprint_of(values, labels=labels))
+        features.add(sums_of_features(values[:, None], labels).fingerprint)
+    assert len(features) == 200
+    assert len(scores) == 200
+
+
+def test_every_digit_of_a_feature_counts_and_only_its_value() -> None:
+    X = np.random.default_rng(3).normal(size=(40, 2))
+    codes = np.arange(40) % 2
+    whole = sums_of_features(X, codes).fingerprint
+    moved = X.copy()
+    moved[7, 1] = np.nextafter(moved[7, 1], 1.0)
+    assert sums_of_features(moved, codes).fingerprint != whole
+    single = X.astype(np.float32)
+    assert (
+        sums_of_features(single, codes).fingerprint
+        == sums_of_features(single.astype(np.float64), codes).fingerprint
+    )
+    years = np.arange(1990, 2030)[:, None]
+    assert (
+        sums_of_features(years, codes).fingerprint
+        == sums_of_features(years.astype(float), codes).fingerprint
+    )
+
+
+def test_each_class_of_several_counts() -> None:
+    X = np.ones((30, 1))
+    found = {
+        sums_of_features(X, np.repeat([0, 1, 2], [first, 10, 20 - first])).fingerprint
+        for first in range(1, 20)
+    }
+    assert len(found) == 19
 
 
 def test_a_fingerprint_tells_other_rows_apart() -> None:
     """Sums of plain bits would not: scores that are few halvings from 1 have bits in few places."""
     levels = np.array([0.25, 0.5, 0.75])
-    found = set()
+    found, of_features = set(), set()
     counts = [(first, second) for first in range(60) for second in range(60)]
+    labels = np.zeros(120, dtype=np.uint8)
     for first, second in counts:
         rows = np.repeat(levels, [first, second, 120 - first - second])
-        found.add(fingerprint_of(rows, labels=np.zeros(120, dtype=np.uint8)))
-    assert len(found) == len(counts)
+        found.add(fingerprint_of(rows, labels=labels))
+        of_features.add(sums_of_features(rows[:, None], labels).fingerprint)
+    assert len(found) == len(of_features) == len(counts)
     moved = SCORES.copy()
     moved[7] *= 0.95
     others = [LABELS.copy() for _ in range(500)]
     for place, labels in enumerate(others):
         labels[place] = 1 - labels[place]
     prints = {fingerprint_of(SCORES, labels=labels) for labels in (LABELS, *others)}
-    assert (
-        len({*prints, fingerprint_of(moved, labels=LABELS)}) > 200
-    )  # one for each rounded score and label
+    assert len({*prints, fingerprint_of(moved, labels=LABELS)}) == 502
 
 
 @given(cuts=st.lists(st.integers(0, 500), max_size=4), seed=st.integers(0, 5))
@@ -148,17 +217,84 @@ def test_features_of_every_kind_have_a_fingerprint() -> None:
     frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(kind=np.where(codes, "x", "y"))
     kinds = [X, sparse.csr_matrix(X * (X > 0)), [[value] for value in X[:, 0]], frame]
     for features in kinds:
-        whole = features_fingerprint(features, codes)
+        whole = sums_of_features(features, codes).fingerprint
         if isinstance(features, list):
             moved = [features[place] for place in order]
         else:
             moved = features.iloc[order] if hasattr(features, "iloc") else features[order]
-        assert features_fingerprint(moved, codes[order]) == whole
-        assert features_fingerprint(features, codes | (np.arange(40) == 1)) != whole
-    assert features_fingerprint(frame, codes) == features_fingerprint(pl.from_pandas(frame), codes)
-    assert features_fingerprint(frame, codes) != features_fingerprint(frame.assign(kind="x"), codes)
+        assert sums_of_features(moved, codes[order]).fingerprint == whole
+        assert sums_of_features(features, codes | (np.arange(40) == 1)).fingerprint != whole
+    assert (
+        sums_of_features(frame, codes).fingerprint
+        == sums_of_features(pl.from_pandas(frame), codes).fingerprint
+    )
+    assert (
+        sums_of_features(frame, codes).fingerprint
+        != sums_of_features(frame.assign(kind="x"), codes).fingerprint
+    )
     texts = text_keys(["a", "b", "a"])
     assert texts[0] == texts[2] != texts[1]
+
+
+def test_a_few_values_are_few_in_every_source(tmp_path) -> None:
+    """Many data sets then share a fingerprint; one of 2 values among 2,000 rows has enough."""
+    labels = np.arange(2_000) % 2
+    few = {
+        "one value": (np.full(2_000, 0.3), labels, True),
+        "one value, up to its last digits": (0.3 + 1e-9 * SCORES.repeat(4), labels, True),
+        "two values": (np.where(np.arange(2_000) % 3, 0.3, 0.4), labels, False),
+        "a rare second value": (np.where(np.arange(2_000) % 1_500, 0.3, 0.4), labels, True),
+        "many values": (SCORES.repeat(4), labels, False),
+    }
+    for name, (scores, codes, expected) in few.items():
+        assert read_rows(scores, codes).row_sums().has_few_values is expected, name
+        table = pa.table({"p": scores, "y": codes})
+        table.to_pandas().to_csv(tmp_path / "rows.csv", index=False)
+        for source in (table, pl.from_arrow(table).lazy(), str(tmp_path / "rows.csv")):
+            rows = rows_of(scored(source, score="p", label="y"))
+            assert rows.row_sums().has_few_values is expected, name
+        parts = [
+            RowSums.of([scores[half]], (0, 1), codes[half])
+            for half in np.split(np.arange(2_000), 2)
+        ]
+        assert sum(parts[1:], parts[0]).has_few_values is expected, name
+
+
+def test_a_guarantee_of_drawn_rows_with_few_values_is_also_over_the_seed() -> None:
+    labels = np.arange(2_000) % 3 == 0
+    said = "With 90% confidence over rows and seed,"
+    for calibrator in (AnchoredCalibrator(), BinningCalibrator(pilot=0.1)):
+        fitted = calibrator.fit(np.full(2_000, 0.3), labels)
+        assert fitted.guarantee_.sentence.startswith(said)
+        assert "few different values" in fitted.guarantee_.explanation
+        again = type(fitted).from_dict(fitted.to_dict())
+        assert again.guarantee_.sentence == fitted.guarantee_.sentence
+        other = clone(calibrator).fit(np.linspace(0.2, 0.4, 2_000), labels)
+        assert other.guarantee_.sentence.startswith("With 90% confidence, ")
+    undrawn = BinningCalibrator(1, pilot=None).fit(np.full(2_000, 0.3), labels)
+    assert undrawn.guarantee_.sentence.startswith("With 90% confidence, ")
+    grouped = BinningCalibrator(1).fit(
+        np.full(2_000, 0.3), labels, groups=np.arange(2_000) // 2, max_group_size=2
+    )
+    assert grouped.guarantee_.sentence.startswith(said)
+
+
+def test_a_classifier_of_rows_with_few_values_says_that_too() -> None:
+    labels = np.arange(800) % 2 == 0
+    X = np.ones((800, 2))
+    model = DummyClassifier(strategy="prior")
+    for classifier in (
+        CalibratedClassifier(model),
+        CalibratedClassifier(model, BinningCalibrator(1, pilot=None)),
+    ):
+        fitted = classifier.fit(X, labels)
+        said = fitted.guarantee_.sentence
+        assert said.startswith("With 90% confidence over rows and seed,")
+        assert pickle.loads(pickle.dumps(fitted)).guarantee_.sentence == said
+        varied = clone(classifier).fit(X * np.arange(800)[:, None], labels)
+        assert varied.guarantee_.sentence.startswith("With 90% confidence, ")
+    several = CalibratedClassifier(model).fit(X, np.arange(800) % 3)
+    assert several.guarantee_.sentence.startswith("With 90% confidence over rows and seed,")
 
 
 def test_the_same_rows_give_the_same_answer_and_results_record_their_seed() -> None:
@@ -248,3 +384,34 @@ def test_draws_for_one_fit_are_unrelated() -> None:
         SCORES, LABELS, importance_weight=SCORES, weight_bound=1.0
     )
     assert weighted.guarantee_.is_proved
+
+
+_SCORES_OF_A_SOLVER = """
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from calibrant.params.random import fingerprint_of
+
+for seed in range(10):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(1_000, 20))
+    y = (rng.uniform(size=1_000) < 1 / (1 + np.exp(-X[:, 0]))).astype(np.uint8)
+    scores = LogisticRegression().fit(X[:500], y[:500]).predict_proba(X)[:, 1]
+    print(fingerprint_of(scores, labels=y), scores.tobytes().hex())
+"""
+
+
+@pytest.mark.slow
+def test_scores_of_another_processor_have_the_same_fingerprint() -> None:
+    """OpenBLAS has kernels for each kind of processor, whose sums differ in their last digits."""
+    found = []
+    for kind in ({}, {"OPENBLAS_CORETYPE": "Prescott"}):
+        command = [sys.executable, "-c", _SCORES_OF_A_SOLVER]
+        said = subprocess.run(
+            command, env={**os.environ, **kind}, capture_output=True, text=True, check=True
+        )
+        found.append([line.split() for line in said.stdout.splitlines()])
+    own, other = found
+    if own == other:
+        pytest.skip("numpy has no OpenBLAS with kernels for several processors here")
+    assert [line[0] for line in own] == [line[0] for line in other]
+    assert any(line[1] != old[1] for line, old in zip(own, other, strict=True))

@@ -1,5 +1,6 @@
-"""Every snippet of the README and of the docs runs, prints what the page says it prints, and makes
-its pictures.
+"""The snippets of the README run and print what it says they print; pages and gallery are in order.
+
+`make docs` runs the code of the pages and of the gallery.
 """
 
 import ast
@@ -8,66 +9,35 @@ import json
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 
 ROOT = Path(__file__).parents[2]
-PAGES = [
-    path
-    for path in (ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")))
-    if "```py" in path.read_text()
-]
-SLOW = tuple(ROOT / "docs" / name for name in ("start", "learn", "cases"))
 
 spec = importlib.util.spec_from_file_location("examples", ROOT / "tools" / "examples.py")
 examples = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(examples)
 
 
-def run(runner, example):
-    """Run an example; skip it, but never in CI, where data or a library of its own cannot be had."""
-    try:
-        runner(example)
-    except Exception as error:
-        if (reason := examples.excuse(error)) is None:
-            raise
-        pytest.skip(reason)
-
-
-@pytest.mark.broad
-@pytest.mark.parametrize(
-    "page",
-    [pytest.param(path, marks=pytest.mark.slow) if path.parent in SLOW else path for path in PAGES],
-    ids=lambda path: path.relative_to(ROOT).as_posix(),
-)
-def test_snippets_run_in_order(page, tmp_path, monkeypatch):
+def test_snippets_run_in_order(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run(examples.run_page, page)
+    examples.run_page(ROOT / "README.md")
 
 
-SOLVED = [path for path in PAGES if "LogisticRegression" in path.read_text(encoding="utf-8")]
+def test_what_an_example_prints_is_renewed_and_nothing_else(tmp_path, monkeypatch):
+    import renewal
 
-
-@pytest.mark.slow
-@pytest.mark.parametrize("page", SOLVED, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_no_page_prints_what_the_last_digits_of_a_solver_decide(page, tmp_path, monkeypatch):
-    """Another processor moves coefficients a little.
-
-    No figure on a page may be that near to a rounding edge.
-    """
     monkeypatch.chdir(tmp_path)
-    generator = np.random.default_rng(1)
-    solve = LogisticRegression.fit
-
-    def fit(self, X, y, sample_weight=None):
-        solve(self, X, y, sample_weight)
-        self.coef_ *= 1.0 + 1e-6 * generator.standard_normal(self.coef_.shape)
-        self.intercept_ *= 1.0 + 1e-6 * generator.standard_normal(self.intercept_.shape)
-        return self
-
-    monkeypatch.setattr(LogisticRegression, "fit", fit)
-    run(examples.run_page, page)
+    page = tmp_path / "page.md"
+    text = (
+        "Twice 21 is 41.\n\n```pycon\n>>> print('twice 21', 'is', 42)\ntwice 21\n    is 41\n```\n"
+    )
+    page.write_text(text)
+    changes = list(renewal.of_page(page, text))
+    assert [(text[start:end], said) for start, end, said in changes] == [("41", "42")]
+    ((start, end, said),) = changes
+    new = text[:start] + said + text[end:]
+    assert list(renewal.of_page(page, new)) == []
+    assert list(renewal.stale_prose(text, new)) == ["  line 1: 41: Twice 21 is 41."]
 
 
 def test_the_gallery_lists_each_script_once_and_describes_it():
@@ -130,17 +100,6 @@ def test_an_example_leaves_the_style_of_other_figures_alone(tmp_path, monkeypatc
     before = dict(mpl.rcParams)
     examples.run_script(script)
     assert dict(mpl.rcParams) == before
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "script", sorted(ROOT.glob("docs/gallery/*.py")), ids=lambda path: path.stem
-)
-def test_scripts_of_the_gallery_show_one_picture(script, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    run(examples.run_script, script)
-    assert (tmp_path / f"{script.stem}.png").exists()
-    assert (tmp_path / f"{script.stem}-small.png").exists()
 
 
 def test_a_thumbnail_is_small_and_keeps_the_size_of_its_letters():

@@ -48,3 +48,23 @@ def test_every_test_that_the_table_of_claims_names_is_there() -> None:
     assert all(
         (ROOT / "tests" / file).is_file() for file in re.findall(r"`([\w/]*test_\w+\.py)`", page)
     )
+
+
+def test_a_differential_run_sees_a_number_that_changed(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    import differential
+
+    assert list(differential.differences({"a": 1.0, "b": "x"}, {"a": 1.0 + 1e-9, "b": "x"})) == []
+    found = dict(differential.differences({"a": 1.0, "b": "x"}, {"a": 1.00001, "b": "y"}))
+    assert found["b"] == float("inf")
+    assert 0 < found["a"] < 2e-5
+
+
+def test_every_question_of_a_differential_run_has_numbers_and_not_errors_alone(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    import differential_cases as cases
+
+    drawn = [cases.Case(1, 150, "uniform", roles, "arrow") for roles in ((), ("weight",))]
+    for name, ask in cases.QUESTIONS.items():
+        answers = [cases.answer(ask, case) for case in drawn]
+        assert any("" not in one and one for one in answers), name

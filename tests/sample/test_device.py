@@ -90,6 +90,7 @@ CALIBRATORS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:some scores are exactly")
 @pytest.mark.parametrize("name", CALIBRATORS)
 def test_every_calibrator_takes_and_returns_tensors(name: str) -> None:
     from sklearn.base import clone
@@ -251,6 +252,16 @@ def test_on_a_gpu_rows_are_drawn_and_counted_where_they_are(
     ):
         assert (far.partition_, far.tally_) == (near.partition_, near.tally_)
         assert far.guarantee_.sentence == near.guarantee_.sentence
+
+
+@pytest.mark.parametrize("value", [np.full(ROWS, 0.3), np.where(np.arange(ROWS) % 3, 0.3, 0.4)])
+def test_few_values_are_few_on_a_device_too(value, place) -> None:
+    scores = value.astype(np.float32)
+    near = BinningCalibrator(2).fit(scores, Y)
+    far = BinningCalibrator(2).fit(torch.from_numpy(scores), TENSORS["y"])
+    assert far.guarantee_.sentence == near.guarantee_.sentence
+    assert far.tally_ == near.tally_
+    assert ("over rows and seed" in far.guarantee_.sentence) == (np.unique(value).size == 1)
 
 
 @pytest.mark.parametrize("segment", [None, "region"])

@@ -396,10 +396,20 @@ def test_giant_groups_of_another_rate_are_told():
     groups = np.concatenate([np.arange(300), np.full(3_000, 300)])
     scores = rng.uniform(size=groups.size)
     y = np.concatenate([rng.uniform(size=300) < 0.9, np.zeros(3_000)]).astype(int)
-    with pytest.warns(GroupCapWarning, match="choose the cap"):
-        ShiftCalibrator(n_bins=1, random_state=1).fit(
-            scores, y, groups=groups, importance_weight=1.0 + scores, weight_bound=2.0
+    told = set()
+    for seed in range(20):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            fitted = ShiftCalibrator(n_bins=1, random_state=seed).fit(
+                scores, y, groups=groups, importance_weight=1.0 + scores, weight_bound=2.0
+            )
+        warned = any(
+            warning.category is GroupCapWarning and "choose the cap" in str(warning.message)
+            for warning in found
         )
+        is_pilot = fitted.guarantee_.statement.groups.max_weight > 100
+        told.add((warned, is_pilot))
+    assert told == {(True, False), (False, True)}  # which is drawn depends on the seed
 
 
 def test_too_few_groups():

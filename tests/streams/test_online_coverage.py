@@ -2,17 +2,18 @@
 it is not.
 """
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from calibrant import OnlineCalibrator, Partition
+from calibrant import Guarantee, OnlineCalibrator, Partition
 from calibrant.intervals import Interval
 from calibrant.limits.sequences.centred import log_evidence
 from calibrant.sequences import CentredBetaBinomial
-from worlds.guarantees import assert_kept
+from worlds.guarantees import assert_kept, assert_rare
 from worlds.label_streams import BINS, stream
 
 
@@ -67,6 +68,50 @@ def test_coverage_holds_when_the_widest_region_is_labelled_next() -> None:
     )  # as often as limits for one look miss that are used after every label
 
 
+def looks(rng: np.random.Generator, n_looks: int) -> tuple[list[Guarantee], np.ndarray]:
+    """The guarantees of a stream after every 20 labels, and how far its predictions then were from
+    the rates.
+    """
+    rates = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
+    online = OnlineCalibrator(Partition.fixed_width(5))
+    found = []
+    for _ in range(n_looks):
+        bins = rng.integers(5, size=20)
+        online.partial_fit((bins + 0.5) / 5, rng.uniform(size=20) < rates[bins])
+        found.append(online.guarantee_)
+    return found, np.array([np.abs(now.value - rates).max() for now in found])
+
+
+def test_the_sentence_of_a_stream_states_the_bound_of_now() -> None:
+    found, _ = looks(np.random.default_rng(8), 3)
+    for n_labels, now in zip((20, 40, 60), found, strict=True):
+        said = re.search(r"then now, after (\d+) labels, .* is within (\S+) of the", now.sentence)
+        assert said is not None
+        assert int(said[1]) == now.n_rows == n_labels
+        assert float(said[2]) == pytest.approx(now.epsilon, abs=1e-3)
+        assert "at all times" not in str(now)
+        assert "at every moment of the stream, each time with that moment's bound" in str(now)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("remembered_limits")
+def test_at_every_moment_predictions_are_within_the_bound_of_that_moment() -> None:
+    rng = np.random.default_rng(9)
+    missed_by_the_last = []
+
+    def simulate() -> Iterator[dict[str, bool]]:
+        while True:
+            found, errors = looks(rng, 30)
+            missed_by_the_last.append(bool((errors > found[-1].epsilon).any()))
+            yield {"bounds": bool((errors > [now.epsilon for now in found]).any())}
+
+    assert_kept(simulate(), 0.1, caught=0.2)
+    # so the last bound must not be stated for earlier predictions
+    runs = len(missed_by_the_last)
+    missed = sum(missed_by_the_last)
+    assert stats.binomtest(missed, runs, 0.1, alternative="greater").pvalue < 1e-3
+
+
 @pytest.mark.broad
 def test_a_growing_stream_merged_again_and_again_keeps_its_coverage() -> None:
     # counting the rows of each earlier state once more missed in a third of the runs
@@ -88,7 +133,7 @@ def test_a_growing_stream_merged_again_and_again_keeps_its_coverage() -> None:
     misses = (
         ((limits.lower > rate) | (limits.upper < rate)).reshape(runs, len(sizes)).any(axis=1).sum()
     )
-    assert stats.binomtest(int(misses), runs, 0.1, alternative="greater").pvalue > 1e-3
+    assert_rare(int(misses), runs, 0.1)
 
 
 def test_only_what_is_proved_of_labelling_rules_is_said() -> None:

@@ -5,7 +5,7 @@ inverses.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +24,20 @@ from calibrant.calibrators.tables.steps import steps_of_probabilities
 from calibrant.calibrators.tables.table import Table
 from calibrant.cells.lines import Lines
 from calibrant.cells.score_counts import ScoreCounts
+from calibrant.errors import warn_caller
 from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.rules import Choice, Number, RuleTable
-from calibrant.text.sentences import Setting
+from calibrant.sample.rows import Rows
+from calibrant.text.sentences import Setting, Text, words
 
 PARAMETERS = ("abm", "ab", "am")
+_DISTORTED: Text = (
+    (
+        ", where the logarithms of a beta curve are infinite; they count as 2.2e-16 from the edge,"
+        " and can distort the whole curve: clip scores, for example to [0.001, 0.999], or use "
+    ),
+    Setting("method", "isotonic", python="IsotonicCalibrator()"),
+)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -61,7 +70,8 @@ class BetaCalibrator(CurveCalibrator):
     Notes
     -----
     This is logistic regression on ln p and -ln(1 - p). Scores of exactly 0 and 1 count as 2.2e-16
-    and 1 - 2.2e-16, because their logarithms are infinite; scores outside [0, 1] raise an error. If
+    and 1 - 2.2e-16, because their logarithms are infinite; a few of them can distort the whole
+    curve, so `fit` warns of them. Scores outside [0, 1] raise an error. If
     the best a or b is negative, the curve would decrease somewhere, so the best curve with a = 0 or
     b = 0 is used instead. Scores that rank rows in the wrong order give a = b = 0, the base rate
     for all. Separable labels get a finite curve, as in `PlattCalibrator`.
@@ -100,6 +110,14 @@ class BetaCalibrator(CurveCalibrator):
             scores,
             ("use ", Setting("method", "platt", python="PlattCalibrator()"), " for other scores"),
         )
+
+    def _fit_rows(self, data: Rows) -> Self:
+        super()._fit_rows(data)
+        low, high = self.score_range_seen_ or (0.5, 0.5)
+        edges = [edge for edge, at in (("0", low == 0.0), ("1", high == 1.0)) if at]
+        if edges:
+            warn_caller(words((f"some scores are exactly {' or '.join(edges)}", *_DISTORTED)))
+        return self
 
     def _learn(self, rows: ScoreCounts) -> dict[str, Any]:
         p = inner(rows.scores)

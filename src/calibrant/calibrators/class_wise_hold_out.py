@@ -77,10 +77,12 @@ class ClassWiseHoldOut:
         confidence_level: float,
         order: IndexArray,
         groups: ArrayLike | None = None,
+        over_seed: bool = False,
     ) -> Self:
         """Bet on the label of each class minus its probability.
 
-        See `HoldOutCalibrator.fit` for the arguments.
+        See `HoldOutCalibrator.fit` for the arguments. `over_seed` says that the probability is also
+        over the seed that drew the rows.
         """
         level = 1.0 - error_budget(confidence_level) / classes.size
         fitted = []
@@ -97,6 +99,8 @@ class ClassWiseHoldOut:
                     order=order,
                     classes=(False, True),
                 )
+            if over_seed:
+                calibrator.set_over_seed()
             fitted.append(calibrator)
         own = None
         if groups is None:

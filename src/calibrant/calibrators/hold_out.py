@@ -152,6 +152,7 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
         "rates": Entry(PairOfLimits("tally.n_regions"), of="_limits.rates"),
         "groups": Entry(Maybe(_GROUPS), of="guarantee_.statement.groups", absent=None),
         "falls": Entry(Flag(), of="guarantee_.statement.falls", absent=False),
+        "over_seed": Entry(Flag(), of="guarantee_.statement.over_seed", absent=False),
     }
 
     n_bins: int | str = "auto"
@@ -322,6 +323,8 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
         self._set_limits(partition, tally, limits, moved, classes, learned["groups"])
         if learned["falls"]:
             self.falling()
+        if learned["over_seed"]:
+            self.set_over_seed()
 
 
 def proving_regions(n_units: int, rate: float) -> int:

@@ -13,12 +13,12 @@ from calibrant.classifier.task import (
     Task,
     check_weights,
     class_labels,
-    features_fingerprint,
+    sums_of_features,
     without_weightless,
 )
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import as_frequencies
-from calibrant.params.random import RandomSource
+from calibrant.params.random import RandomSource, RowSums
 from calibrant.sample.groups import Groups
 from calibrant.sample.time_order import read_times
 from calibrant.text.sentences import shown
@@ -91,7 +91,7 @@ def read_task(
     classes = _classes(labels, settings.estimator, settings.several)
     codes = np.searchsorted(classes, labels) if classes.size > 2 else labels == classes[1]
     drawn = settings.estimator is None or classes.size > 2
-    fingerprint = features_fingerprint(X, codes) if drawn else 0
+    sums = sums_of_features(X, codes) if drawn else RowSums()
     return Task(
         X,
         labels,
@@ -100,7 +100,8 @@ def read_task(
         to_calibrator,
         groups=None if groups is None else Groups.of(groups, len(labels)).row_keys,
         moments=_moments(time, len(labels)) if settings.last else None,
-        source=RandomSource.of(settings.random_state, "hold-out and folds", rows=fingerprint),
+        source=RandomSource.of(settings.random_state, "hold-out and folds", rows=sums.fingerprint),
+        over_seed=drawn and sums.has_few_values,
         positive=_positive(classes, settings.pos_label),
     )
 

@@ -134,6 +134,7 @@ class Fitting:
             raise InvalidValueError("pos_label of the calibrator", rule, shown(other), advice)
         calibrator.set_params(pos_label=positive)
         named = {**params, "classes": classes}
-        return calibrator.fit(
-            scores, task.labels[rows], **task.part(task.to_calibrator, rows), **named
-        )
+        calibrator.fit(scores, task.labels[rows], **task.part(task.to_calibrator, rows), **named)
+        if task.over_seed and is_guarantee(calibrator.guarantee_):
+            calibrator.set_over_seed()
+        return calibrator

@@ -111,7 +111,8 @@ def _balanced(task: Task, training: IndexArray, n_folds: int) -> list[Fold]:
     """Folds with about equal numbers of rows of each class; in whole groups, if there are any."""
     keys = _keys(task)[training]
     source = task.source.for_purpose("folds")
-    fewest = int(task.class_counts(training).min())
+    counts = task.class_counts(training)
+    fewest = int(counts.min())
     if fewest < 2:
         advice = "add rows of the rarer class"
         raise InvalidValueError(
@@ -126,8 +127,8 @@ def _balanced(task: Task, training: IndexArray, n_folds: int) -> list[Fold]:
             raise InvalidValueError("cv", rule, got=got, advice=advice)
         fold = random_places(keys, source) % n_folds
     else:
-        if task.classes.size == 2:
-            n_folds = min(n_folds, fewest)
+        # with two classes, each fold has rows of both; with more, no fold is empty
+        n_folds = min(n_folds, fewest if task.classes.size == 2 else int(counts.max()))
         fold = np.empty(training.size, dtype=np.intp)
         labels = task.labels[training]
         for label in task.ordered_classes[::-1]:

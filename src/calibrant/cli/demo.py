@@ -68,7 +68,6 @@ def command(output: str, trees: int, watch: bool, as_json: bool, **_: Any) -> No
     from calibrant.cli._flights import LATE_MINUTES, load_flights, train
 
     folder = Path(output)
-    folder.mkdir(parents=True, exist_ok=True)
     if not as_json:
         asked = f"Will a flight arrive more than {LATE_MINUTES} minutes late? New York, 2013.\n"
         say(asked, bold=True)
@@ -76,6 +75,7 @@ def command(output: str, trees: int, watch: bool, as_json: bool, **_: Any) -> No
         flights = load_flights()
     with _step("train gradient boosting on January to June"):
         model = train(flights[flights["month"] <= 6], trees)
+    folder.mkdir(parents=True, exist_ok=True)
     if watch:
         _watch(folder, model, flights, as_json=as_json)
         return

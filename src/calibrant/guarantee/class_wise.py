@@ -5,8 +5,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from calibrant.guarantee.guarantee import Guarantee
-from calibrant.guarantee.short import assumption_of, counting_of, prediction_of, rate_of
-from calibrant.text.numbers import percent, upper
+from calibrant.guarantee.short import (
+    assumption_of,
+    confidence_of,
+    counting_of,
+    prediction_of,
+    rate_of,
+)
+from calibrant.text.numbers import upper
 from calibrant.text.result import Result
 from calibrant.text.result_table import ResultTable
 
@@ -63,7 +69,7 @@ class ClassWiseGuarantee(Result):
         statement = worst.statement
         rate = rate_of(statement).removeprefix("the ") + counting_of(statement)
         return (
-            f"With {percent(self.confidence_level)} confidence, {assumption_of(statement)}, then"
+            f"{confidence_of(self.confidence_level, statement)}, {assumption_of(statement)}, then"
             f" for each of {len(self.guarantees)} classes, in each bin, its {rate} is within"
             f" {upper(self.epsilon)} of the {prediction_of(worst)}."
         )

@@ -35,11 +35,12 @@ def proved_sentence(guarantee: "Guarantee") -> str:
     regions without relative limits, and then how groups are weighted. The details include all.
     """
     opening = (
-        f"With {percent(guarantee.confidence_level)} confidence,"
+        f"{confidence_of(guarantee.confidence_level, guarantee.statement)},"
         f" {assumption_of(guarantee.statement)}, then "
     )
     if guarantee.statement.population is Population.STREAM:
-        opening += "at all times "
+        # predictions move with the counts, so the bound of now is not one for earlier predictions
+        opening += f"now, after {counted(guarantee.n_rows, 'label')}, "
     event = event_of(guarantee)
     shorter = event if guarantee.statement.event is Event.CORRECT_PREDICTION else ""
     said = f"{opening}{_claim(guarantee, event)}."
@@ -70,6 +71,12 @@ def not_proved(reasons: tuple[Text, ...], opening: str = "Nothing is proved") ->
 def n_words(text: str) -> int:
     """Number of words in a text."""
     return len(text.split())
+
+
+def confidence_of(level: float, statement: Statement) -> str:
+    """The confidence, and what it is a probability over if that is not only the rows."""
+    over = " over rows and seed" if statement.over_seed else ""
+    return f"With {percent(level)} confidence{over}"
 
 
 def event_of(guarantee: "Guarantee") -> str:
@@ -121,11 +128,13 @@ def _claim(
         rate += counting_of(guarantee.statement)
     prediction = prediction_of(guarantee)
     number = stated.kept.size
-    each = f"in each of {counted(number, noun_of(guarantee))}"
+    pooled = pooled_of(guarantee.statement)
+    regions = f"{counted(number, noun_of(guarantee))}{pooled}"
+    each = f"in each of {regions}"
     if number == 1:
-        each = f"in the only {noun_of(guarantee)}"
+        each = f"in the only {noun_of(guarantee)}{pooled}"
     if not stated.kept.all():
-        of_all = f"in {int(stated.kept.sum()):,} of {counted(number, noun_of(guarantee))}"
+        of_all = f"in {int(stated.kept.sum()):,} of {regions}"
         each = f"{of_all}, with at least {percent(stated.mass)} of rows,"
     telling = telling_regions(guarantee)
     if not telling.any():
@@ -135,10 +144,17 @@ def _claim(
     )
     if telling.all():
         return f"{each} {rate} is {factors} times the {prediction}"
-    some = f"in {int(telling.sum()):,} of {counted(number, noun_of(guarantee))}"
+    some = f"in {int(telling.sum()):,} of {regions}"
     said = f"{some} {rate} is {factors} times the {prediction}"
     most = float(guarantee.upper[~telling].max())
     return f"{said}, elsewhere at most {upper(most)}" if elsewhere and most < 1.0 else said
+
+
+def pooled_of(statement: Statement) -> str:
+    """How many segments share regions, if any do."""
+    if not statement.n_pooled:
+        return ""
+    return f" ({counted(statement.n_pooled, 'segment')} pooled)"
 
 
 def telling_regions(guarantee: "Guarantee") -> BoolArray:

@@ -146,9 +146,10 @@ class Statement:
         What is known about the importance weights, if rows have them.
     n_bins : int or None
         The number of bins requested, if one was.
-    n_segments, n_atoms, n_absorbed, n_uncounted : int
-        Segments; single score values that are regions of their own; tied edge values that are part
-        of a bin; edge values that count in no region.
+    n_segments, n_pooled, n_atoms, n_absorbed, n_uncounted : int
+        Segments with regions of their own, one of them "other" if segments are pooled; segments
+        that are pooled in it; single score values that are regions of their own; tied edge values
+        that are part of a bin; edge values that count in no region.
     looked, cutting : int
         Pilot rows that were only checked for ties, and rows that cut bins because ties were found.
     caveats : tuple of Caveat
@@ -166,6 +167,8 @@ class Statement:
     drawn_by_seed : bool
         Whether random draws depend on the seed alone and not on the rows, as in files of earlier
         releases.
+    over_seed : bool
+        Whether the probability is also over the seed, because rows take only a few values.
     """
 
     theorem: str = ""
@@ -175,6 +178,7 @@ class Statement:
     weights: ImportanceWeights | None = None
     n_bins: int | None = None
     n_segments: int = 0
+    n_pooled: int = 0
     n_atoms: int = 0
     n_absorbed: int = 0
     n_uncounted: int = 0
@@ -189,6 +193,7 @@ class Statement:
     falls: bool = False
     to_do: Text = ""
     drawn_by_seed: bool = False
+    over_seed: bool = False
 
     @property
     def has_ties(self) -> bool:

@@ -35,6 +35,11 @@ OFF_BY = (
     " show."
 )
 
+_OVER_SEED = (
+    "Rows take only a few different values, so many data sets share one random draw for a given"
+    " seed: the probability is over the rows and a seed that was chosen at random."
+)
+
 
 def explanation(guarantee: "Guarantee") -> Text:
     """What the first sentence leaves out: what else is proved, for which rows, and what to do if it
@@ -73,6 +78,8 @@ def _more(guarantee: "Guarantee") -> tuple[str, ...]:
     number = len(guarantee.regions)
     every = f"all {counted(number, noun_of(guarantee))}"
     said = []
+    if guarantee.statement.over_seed:
+        said.append(_OVER_SEED)
     if event_of(guarantee) not in proved_sentence(guarantee):
         said.append(f"This is the rate{event_of(guarantee)}.")
     if made_of := _made_of(guarantee):
@@ -143,7 +150,7 @@ def _scope(guarantee: "Guarantee") -> str:
         )
     if statement.population is Population.STREAM:
         return (
-            f"This holds at every moment of the stream, now after {counted(n_rows, 'label')}, for"
+            "This holds at every moment of the stream, each time with that moment's bound, for"
             " every distribution of the data, if all rows come from one population and rows in a"
             " region are labelled as they come or at random."
         )

@@ -7,5 +7,7 @@ ROUNDS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1))
 """Pairs of a shift and a multiplier, one per round."""
 FEWER_ROUNDS = ((29, 0xD6E8FEB86659FD93), (32, 1))
 """The rounds for sums over rows: each row is scrambled, so that sums of different rows differ."""
-DROPPED_BITS = 46
-"""Low bits of a double that are dropped to round it to 6 binary digits: steps of 0.8 to 1.6%."""
+DROPPED_BITS = 33
+"""Low bits of a double that are dropped to round it to 20 significant binary digits: steps of one
+to two millionths of a value.
+"""

@@ -5,6 +5,7 @@ next.
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from calibrant._typing import IntArray
 from calibrant.params.declared_state import Saved
 from calibrant.params.kind import EntryTable
 from calibrant.params.rules import TEXT, Integer
@@ -56,10 +57,10 @@ class Change:
     name : str
         Its name in the partition.
     rows : int
-        The number of rows since then.
+        The number of rows since then; over all regions, without regions that had no rows before.
     rate_before, rate_since : float
         Observed rates before and since. Over all regions, `rate_before` is the earlier rate for the
-        mix of rows since then.
+        mix of these rows.
     lower, upper : float or None
         Limits on the difference: for a region, on the rate since minus the rate before; over all
         regions, on the rate since minus the observed `rate_before`. None if no limits are proved.
@@ -83,6 +84,29 @@ class Change:
         if self.lower is None or self.upper is None:
             return said
         return f"{said} (difference {limits(self.lower, self.upper)})"
+
+
+def compared_rates(
+    before: tuple[IntArray, IntArray], since: tuple[IntArray, IntArray]
+) -> tuple[int, float, float] | None:
+    """Number of rows since, the earlier rate for their mix, and their rate, from rows and hits per
+    region.
+
+    Regions without earlier rows have no earlier rate and are left out; None if no row is left.
+
+    >>> import numpy as np
+    >>> compared_rates(
+    ...     (np.array([100, 0]), np.array([20, 0])), (np.array([50, 70]), np.array([20, 70]))
+    ... )
+    (50, 0.2, 0.4)
+    """
+    known = before[0] > 0
+    rows = since[0][known]
+    n_rows = int(rows.sum())
+    if n_rows == 0:
+        return None
+    expected = float(rows @ (before[1][known] / before[0][known]))
+    return n_rows, expected / n_rows, float(since[1][known].sum()) / n_rows
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -1,8 +1,5 @@
 """The wording of a monitor of rates: its assumptions, its notes, and what to do after an alarm."""
 
-from collections.abc import Sequence
-
-from calibrant.monitor.change import Change
 from calibrant.monitor.pooled_rates import PooledRates
 from calibrant.monitor.ranked_units import RankedUnits
 from calibrant.monitor.watched import Watched
@@ -28,14 +25,14 @@ def calm_words(watched: Watched, test: PooledRates | RankedUnits, unit: str) -> 
     return f"{calm} since the reference period"
 
 
-def rows_to_recalibrate(n_calibration: int, changes: Sequence[Change]) -> str:
+def rows_to_recalibrate(n_calibration: int, n_since: int | None) -> str:
     """What to do after an alarm: with how many rows to recalibrate, and how many of them are
     already available.
 
-    >>> rows_to_recalibrate(0, ())
+    >>> rows_to_recalibrate(0, None)
     'Recalibrate on rows from after the change; calibrant.plan says how many.'
     """
-    since = f" {counted(changes[0].rows, 'row')} have been counted since then." if changes else ""
+    since = "" if n_since is None else f" {counted(n_since, 'row')} have been counted since then."
     if n_calibration == 0:
         return f"Recalibrate on rows from after the change; calibrant.plan says how many.{since}"
     many = f"about {counted(n_calibration, 'row')}, the number used for calibration"
@@ -46,12 +43,12 @@ def assumptions_of(unit: str, maturity: float | None, *, by_weekday: bool) -> tu
     """The assumptions behind the false alarm probability.
 
     >>> assumptions_of("day", None, by_weekday=False)
-    ('days are exchangeable',)
+    ('days are exchangeable, with their volume and mix of scores',)
     """
     assumed: tuple[str, ...] = _ROWS
     if unit != "row":
         alike = "days of one weekday" if by_weekday else f"{unit}s"
-        assumed = (f"{alike} are exchangeable",)
+        assumed = (f"{alike} are exchangeable, with their volume and mix of scores",)
     return assumed if maturity is None else (*assumed, AT_MATURITY, _AS_IN_CALIBRATION)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from calibrant._typing import FloatArray, IntArray
 from calibrant.errors import InvalidValueError
 from calibrant.limits.sequences.centred import CentredBetaBinomial
-from calibrant.monitor.change import Change
+from calibrant.monitor.change import Change, compared_rates
 from calibrant.monitor.exact_scores import exact_scores
 from calibrant.monitor.martingale import ShiftMixture, mean_limits, start_weight
 from calibrant.monitor.watched import Watched
@@ -154,6 +154,9 @@ class PooledRates(Resumed):
         before_hits = self.first_hits[start]
         since_rows = self.pool_rows - before_rows
         since_hits = self.pool_hits - before_hits
+        compared = compared_rates((before_rows, before_hits), (since_rows, since_hits))
+        if compared is None:
+            return ()
         share = alpha * float(start_weight(start)) / 2.0
         log_share = float(np.log(2.0 * size / share))
         before = CentredBetaBinomial.limits_of(before_rows, before_hits, log_share)
@@ -163,9 +166,8 @@ class PooledRates(Resumed):
         names = self.watched.partition.describe()
         clarity = self.clarity(start)
         order = np.argsort(-np.abs(clarity), kind="stable")
-        clear = [region for region in order.tolist() if abs(clarity[region]) >= _CLEAR] or order[
-            :1
-        ].tolist()
+        order = order[(before_rows[order] > 0) & (since_rows[order] > 0)].tolist()
+        clear = [region for region in order if abs(clarity[region]) >= _CLEAR] or order[:1]
         found = [
             Change(
                 region=region,
@@ -178,24 +180,10 @@ class PooledRates(Resumed):
             )
             for region in clear
         ]
-        return (self._overall(since_rows, since_hits, rates_before, share), *found)
-
-    def _overall(
-        self, rows: IntArray, hits: IntArray, rates_before: FloatArray, alpha: float
-    ) -> Change:
-        total = int(rows.sum())
-        expected = float(rates_before @ rows) / max(total, 1)
-        low, high = mean_limits(float(hits.sum()), total, alpha)
-        observed = float(hits.sum()) / max(total, 1)
-        return Change(
-            None,
-            "all regions",
-            total,
-            expected,
-            observed,
-            low - expected,
-            high - expected,
-        )
+        n_rows, expected, observed = compared
+        low, high = mean_limits(observed * n_rows, n_rows, share)
+        overall = Change(None, "all regions", *compared, low - expected, high - expected)
+        return (overall, *found)
 
     def _check_state(self) -> None:
         if (self.pool_hits > self.pool_rows).any():

@@ -7,56 +7,68 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import ndtri
 
-from calibrant._typing import FloatArray, IntArray
+from calibrant._typing import IntArray
 from calibrant.errors import InvalidValueError
-from calibrant.monitor.change import Change
+from calibrant.monitor.change import Change, compared_rates
 from calibrant.monitor.martingale import ShiftMixture
+from calibrant.monitor.unit_scores import unit_scores
 from calibrant.monitor.watched import Watched
 from calibrant.params.declared_state import Resumed, Resumes
 from calibrant.params.kind import EntryTable
 from calibrant.params.random import RandomSource
-from calibrant.params.rules import Number
-from calibrant.params.state_kinds import Lists, Numbers, OneCount, Tabled
+from calibrant.params.state_kinds import Counts, OneCount, Tabled
 
 _SIZES = np.array([0.1, 0.2, 0.4, 0.8, 1.6])
 _DAYS_A_WEEK = 7
+_OF_REGIONS = Counts(size="watched.n_regions")
 
 
 class RankedUnits(Resumed):
-    """The rank of each unit's residual among all units so far, and bets that ranks have become
-    higher or lower.
+    """The rank of each unit's score among all units so far, and bets that ranks have become higher
+    or lower.
 
-    The residual of a unit is sum (s_b - n_b p_b) / sqrt(sum n_b p_b (1 - p_b)), over regions with
-    n_b rows, s_b of them positive. The rates p_b come from calibration: from rows that are in no
-    unit. If units are exchangeable, the rank of each among the n units up to it is uniform and
-    independent of the earlier ranks. With ties broken at random and V uniform, (rank - V) / n is
-    then uniform on [0, 1] for every n, so the numbers z = Phi^-1((rank - V) / n) are exactly
-    independent N(0, 1).
+    With each unit, all scores are computed again from the rows and hits of all units up to it
+    (`unit_scores`), so no rate must be known beforehand. Let units be exchangeable: each unit as a
+    whole, with its volume and its mix of scores. Given the set of the first n units and all units
+    after them, each of the n is equally likely to be the last. Scores depend on that set alone, so
+    the rank of the last is uniform; and later ranks are functions of what is given, so it is
+    independent of them. With ties broken at random and V uniform, (rank - V) / n is uniform on
+    [0, 1] for every n, however small, so the numbers z = Phi^-1((rank - V) / n) are exactly
+    independent N(0, 1). With `weekdays`, all of this holds within each weekday.
+
+    If volume or mix moves, ranks are no longer exactly uniform. But scores are close to uniform at
+    any volume and mix, and close to independent: the difference between a unit and all units up to
+    it is uncorrelated with the earlier ones, as recursive residuals are.
     """
 
     _entries: ClassVar[EntryTable] = {
         "reference": OneCount(),
-        "residuals": Lists(Lists(Number(), into=list), size="n_kinds", into=list),
-        "sums": Tabled(Numbers(low=0.0), n_rows=3),
-        "n_units": OneCount(),
+        "kinds": Counts(),
+        "rows": Tabled(_OF_REGIONS),
+        "hits": Tabled(_OF_REGIONS),
         "mixture": Resumes("mixture"),
     }
 
     def __init__(self, watched: Watched, seed: int, reference: int, weekdays: bool) -> None:
         self.watched = watched
         self.reference = reference
-        self.weekdays = weekdays
         self.n_kinds = _DAYS_A_WEEK if weekdays else 1
-        self.residuals: list[list[float]] = [[] for _ in range(self.n_kinds)]
-        self.sums = np.zeros((3, 0))  # for the units since each start: rows, hits, expected hits
-        self.n_units = 0
+        self.kinds = np.zeros(0, dtype=np.int64)
+        self.rows = np.zeros((0, watched.n_regions), dtype=np.int64)
+        self.hits = self.rows
         self.mixture = ShiftMixture(np.ones((1, self.n_kinds)), np.ones(1), _SIZES)
         self._source = RandomSource.of(seed, "drift of ranks")
+        self._of_labels = RandomSource.of(seed, "drift of ranks: labels")
 
     n_waiting = 0
     """Always 0: units are processed immediately, while rows of `PooledRates` wait for their batch.
     """
     batch_rows = 1
+
+    @property
+    def n_units(self) -> int:
+        """Number of units so far."""
+        return self.kinds.size
 
     @property
     def n_reference(self) -> int:
@@ -75,46 +87,47 @@ class RankedUnits(Resumed):
 
     def take(self, rows: IntArray, hits: IntArray, kind: int) -> None:
         """Process the rows and positive rows of a unit; `kind` is its weekday, or 0."""
-        rates = self.watched.baseline
-        expected = float(rows @ rates)
-        variance = float(rows @ (rates * (1.0 - rates)))
-        residual = (
-            (float(hits.sum()) - expected) / float(np.sqrt(variance)) if variance > 0.0 else 0.0
-        )
-        earlier = np.array(self.residuals[kind])
-        if not self.in_reference:
-            if self.mixture.begins():
-                self.sums = np.concatenate([self.sums, np.zeros((3, 1))], axis=1)
-            self._bet(residual, earlier, kind)
-            self.sums = self.sums + np.array([[rows.sum()], [hits.sum()], [expected]])
-        self.residuals[kind].append(residual)
-        self.n_units += 1
+        pool = np.bincount(self.kinds, minlength=self.n_kinds).astype(np.float64)
+        is_compared = not self.in_reference
+        self.kinds = np.append(self.kinds, kind)
+        self.rows = np.concatenate([self.rows, rows[None, :]])
+        self.hits = np.concatenate([self.hits, hits[None, :]])
+        if is_compared:
+            z = np.zeros(self.n_kinds)
+            z[kind] = ndtri(np.clip(self._share_below(kind), 1e-300, 1.0 - 2.0**-53))
+            strength = np.zeros(self.n_kinds)
+            strength[kind] = np.sqrt(pool[kind] / (pool[kind] + 1.0))
+            self.mixture.update(z, strength, pool)
 
-    def _bet(self, residual: float, earlier: FloatArray, kind: int) -> None:
-        uniform = float(self._source.uniforms(np.array([self.n_units], dtype=np.uint64))[0])
-        less = int(np.count_nonzero(earlier < residual))
-        equal = int(np.count_nonzero(earlier == residual)) + 1
-        share = (less + uniform * equal) / (earlier.size + 1)
-        z = np.zeros(self.n_kinds)
-        z[kind] = ndtri(np.clip(share, 1e-300, 1.0 - 2.0**-53))
-        strength = np.zeros(self.n_kinds)
-        strength[kind] = np.sqrt(earlier.size / (earlier.size + 1.0))
-        pool = np.array([len(units) for units in self.residuals], dtype=np.float64)
-        self.mixture.update(z, strength, pool)
+    def _share_below(self, kind: int) -> float:
+        """The randomised rank of the last unit among those of its kind, as a share of them."""
+        (places,) = np.nonzero(self.kinds == kind)
+        keys = places.astype(np.uint64)
+        scores = unit_scores(self.rows[places], self.hits[places], self._of_labels.uniforms(keys))
+        less = int(np.count_nonzero(scores < scores[-1]))
+        equal = int(np.count_nonzero(scores == scores[-1]))
+        return (less + float(self._source.uniforms(keys[-1:])[0]) * equal) / scores.size
 
     def changes(self, start: int) -> tuple[Change, ...]:
         """What has changed since a start, over all regions. There are no limits, because units may
         differ in any way.
         """
-        rows, hits, expected = self.sums[:, start].tolist()
-        total = max(rows, 1.0)
-        return (Change(None, "all regions", int(rows), expected / total, hits / total, None, None),)
+        first = int(self.mixture.first[start].sum())
+        before = self.rows[:first].sum(axis=0), self.hits[:first].sum(axis=0)
+        since = self.rows[first:].sum(axis=0), self.hits[first:].sum(axis=0)
+        compared = compared_rates(before, since)
+        return () if compared is None else (Change(None, "all regions", *compared, None, None),)
 
     def _check_state(self) -> None:
-        if sum(map(len, self.residuals)) != self.n_units:
-            raise InvalidValueError("residuals", f"be {self.n_units:,} numbers in all")
-        n_starts = self.mixture.n_starts
-        if self.sums.shape[1] != n_starts:
-            raise InvalidValueError("sums", f"have {n_starts} starts")
-        if (self.sums[0] != np.floor(self.sums[0])).any():
-            raise InvalidValueError("sums", "begin with whole numbers")
+        if not len(self.rows) == len(self.hits) == self.n_units:
+            raise InvalidValueError("rows and hits", f"have {self.n_units:,} units, as kinds")
+        if (self.hits > self.rows).any() or not self.rows.sum(axis=1).all():
+            raise InvalidValueError("rows", "be at least hits, and some in each unit")
+        if (self.kinds >= self.n_kinds).any():
+            raise InvalidValueError("kinds", f"be less than {self.n_kinds}")
+        due = max(0, self.n_units - self.reference)
+        if self.mixture.n_batches != due:
+            raise InvalidValueError("mixture.n_batches", f"be {due:,}, the units compared")
+        n_before = self.mixture.first.sum(axis=1)
+        if ((n_before < self.reference) | (n_before > self.n_units)).any():
+            raise InvalidValueError("mixture.first", "be units of the reference and since")

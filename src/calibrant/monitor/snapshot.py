@@ -193,9 +193,9 @@ class MonitorSnapshot(Result):
         if not self.n_mature:
             return ""
         return (
-            f"From these rows alone, calibrated values are within {upper(self.epsilon)} of the rates:"
-            f" a bound that holds at all times with {percent(self.confidence_level)} confidence, if"
-            " rates do not change, and is wide at first. "
+            f"From these rows alone, calibrated values are now within {upper(self.epsilon)} of the"
+            f" rates. With {percent(self.confidence_level)} confidence, this holds at every moment"
+            " with that moment's bound, if rates do not change; at first the bound is wide. "
         )
 
     @property

@@ -18,7 +18,7 @@ from calibrant.params.declared_state import LabelEntries, Saved
 from calibrant.params.kind import Entry, EntryTable, Known
 from calibrant.params.labels import CODED, Classes
 from calibrant.params.saved_state import read_counts
-from calibrant.params.state_kinds import Counts, Maybe, Nested, Numbers, OneCount
+from calibrant.params.state_kinds import Counts, Maybe, Nested, OneCount
 
 Fitted: TypeAlias = ScoreCalibrator | Model
 """A fitted calibrator, or the content of its model file."""
@@ -41,8 +41,6 @@ class Watched(Saved):
     rows, hits : int arrays of shape (n_regions,)
         Calibration rows and positive rows strictly between edges; zeros if calibration counted
         none.
-    baseline : float array of shape (n_regions,)
-        A rate for each region, known before the stream begins.
     mapped : ScoreCalibrator or None
         The calibrator whose output the regions divide; None if they divide the scores themselves.
     n_calibration : int
@@ -54,7 +52,6 @@ class Watched(Saved):
         "labels": Entry(LabelEntries(), of="classes"),
         "rows": Counts(size="partition.n_regions"),
         "hits": Counts(size="partition.n_regions"),
-        "baseline": Numbers(size="partition.n_regions", low=0.0, high=1.0),
         "mapped": Maybe(Nested(ScoreCalibrator)),
         "n_calibration": OneCount(),
     }
@@ -63,7 +60,6 @@ class Watched(Saved):
     classes: Classes
     rows: IntArray
     hits: IntArray
-    baseline: FloatArray
     mapped: ScoreCalibrator | None = None
     n_calibration: int = 0
 
@@ -82,14 +78,12 @@ class Watched(Saved):
         tally = found.tally_
         check_plain(tally, "rows that are independent and count the same")
         between = rows_between(found.partition_, tally)
-        baseline = (tally.positives + 0.5) / (tally.counts + 1.0)
         mapped = None if found.bins_of_score else found.base_
         return cls(
             found.partition_,
             classes,
             between.counts,
             between.positives,
-            baseline,
             mapped,
             int(tally.counts.sum()),
         )
@@ -97,7 +91,7 @@ class Watched(Saved):
     @classmethod
     def _without_counts(cls, partition: Partition, classes: Classes) -> Self:
         nothing = np.zeros(partition.n_regions, dtype=np.int64)
-        return cls(partition, classes, nothing, nothing, np.full(partition.n_regions, 0.5))
+        return cls(partition, classes, nothing, nothing)
 
     def with_classes(self, classes: Classes) -> "Watched":
         """The same regions, with other labels."""

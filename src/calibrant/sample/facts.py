@@ -61,6 +61,9 @@ class RowFacts(Saved):
         Whether the draw depends on the rows (`calibrant.params.random`). In files of earlier
         releases it depends on the seed alone, so the order of the rows must say nothing about
         scores and labels.
+    over_seed : bool
+        Whether rows were drawn and have so few different values that the probability is also over
+        the seed (`calibrant.params.random.RowSums.has_few_values`).
     """
 
     _entries: ClassVar[EntryTable] = {
@@ -72,6 +75,7 @@ class RowFacts(Saved):
         "pooled_segments": Entry(Lists(Label()), of="pooled", absent=()),
         "one_of_each": Entry(Lists(OneCount(), size=2), absent=(0, 0)),
         "keyed_draws": Entry(Flag(), of="keyed", absent=False),
+        "over_seed": Entry(Flag(), absent=False),
     }
 
     drawn_by: str | None = None
@@ -81,6 +85,7 @@ class RowFacts(Saved):
     pooled: tuple[str | int | float, ...] = ()
     one_of_each: tuple[int, int] = (0, 0)
     keyed: bool = True
+    over_seed: bool = False
 
     @property
     def assumed(self) -> tuple[str, ...]:
@@ -123,9 +128,7 @@ class RowFacts(Saved):
     def _on_pooled(self) -> tuple[str, ...]:
         if not self.pooled:
             return ()
-        names = ", ".join(map(str, self.pooled[:_NAMED])) + (
-            ", ..." if len(self.pooled) > _NAMED else ""
-        )
+        names = listed_names(self.pooled)
         one = len(self.pooled) == 1
         does = "shares the regions" if one else "share the regions"
         return (
@@ -148,6 +151,12 @@ class RowFacts(Saved):
         by_partition = "partition" if values.pop("_by_partition") else None
         drawn_by = "id" if values.pop("_by_id") else by_partition
         return cls(drawn_by, **values)
+
+
+def listed_names(segments: tuple[str | int | float, ...]) -> str:
+    """The names of segments; the first 12 if there are many."""
+    more = ", ..." if len(segments) > _NAMED else ""
+    return ", ".join(map(str, segments[:_NAMED])) + more
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,11 @@ class RowSource(ABC):
         """
         without_id = "position" if self.has_order else "partition"
         drawn_by = "id" if self.columns.id is not None else without_id
-        return RowFacts(drawn_by if drawn else None, self.skipped_rows())
+        return RowFacts(
+            drawn_by if drawn else None,
+            self.skipped_rows(),
+            over_seed=drawn and self.row_sums().has_few_values,
+        )
 
     def skipped_rows(self) -> int:
         """Return the number of rows skipped because their label is missing.

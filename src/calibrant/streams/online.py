@@ -56,8 +56,10 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
 
     Claimed, for every distribution: with probability at least `confidence_level`, after every label
     and in every region simultaneously, the true rate of the positive class lies in the region's
-    interval. So you can look at any time, stop when the interval is narrow enough, and use past
-    labels to choose which region to label next.
+    interval at that moment. So you can look at any time, stop when the interval is narrow enough,
+    and use past labels to choose which region to label next. The epsilon of `guarantee_` is the
+    bound for the predictions of now. Earlier predictions had the bounds of their own moments, which
+    were usually wider.
 
     Assumed: within a region, labels are independent draws with one rate (`calibrant.DriftMonitor`
     watches that), and the regions do not depend on the labels that are counted. Two things are up
@@ -304,7 +306,8 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
     def merge(self, other: OnlineCalibrator) -> Self:
         """Add the counts of another stream over the same partition; that stream is not changed.
 
-        The guarantee then holds for both streams together, at every moment. Each stream has an
+        The guarantee then holds for both streams together, at every moment with that moment's
+        bound. Each stream has an
         identity, which is saved with it. So a stream may be merged again when it has grown: its
         rows that were merged before are replaced, not counted twice, and a stream with nothing new
         changes nothing.

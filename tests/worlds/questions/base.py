@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,9 +19,6 @@ QUESTIONS: dict[str, Callable[[], Any]] = {}
 GRID = np.array([0.0, 0.02, 0.1, 0.25, 0.4, 0.55, 0.7, 0.85, 0.97, 1.0])
 _SHOWN = 60  # numbers of an answer that are written one by one
 _SUMS = 12  # sums that stand for all numbers of a long answer
-_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:[.,]\d+)*(?:e-?\d+)?")
-_HASH = re.compile(r"(?<![\w.])(?=\d*[a-f])[0-9a-f]{16,}\b")  # some depend on the version of Python
-_CLAUSE_END = re.compile(r"(?<=[.;:]) ")
 
 
 def question(function: Callable[[], Any]) -> Callable[[], Any]:
@@ -77,29 +73,15 @@ class Text(str):
     """A text that belongs to the answer as it is."""
 
 
-class Words(str):
-    """A text whose numbers were told already: only its words are left to compare."""
-
-
-class Refusal(Text):
-    """The kind of an error and what it is about, with its whole message beside."""
-
-    message = ""
-
-
-def parts(answer: Any) -> Iterator[float | Text | Words]:
-    """All numbers in an answer, in order, those in sentences too; and all words."""
+def parts(answer: Any) -> Iterator[float | Text]:
+    """All numbers in an answer, in order; sentences are no part of it, nor the numbers in them."""
     if isinstance(answer, Text):
         yield answer
-        if isinstance(answer, Refusal):
-            yield Words(answer.message)
     elif isinstance(answer, str):
-        yield from (float(found.replace(",", "")) for found in _NUMBER.findall(answer))
-        yield Words(answer)
+        return
     elif isinstance(answer, Result):
         yield from parts(fields_of(answer))
         yield from parts(answer.to_dict())
-        yield from parts(answer.details)
         yield from parts(properties_of(answer))
     elif is_dataclass(answer) and not isinstance(answer, type):
         yield from parts(fields_of(answer))
@@ -110,8 +92,6 @@ def parts(answer: Any) -> Iterator[float | Text | Words]:
     elif isinstance(answer, np.ndarray):
         if answer.dtype.kind in "biuf":
             yield from (float(value) for value in answer.ravel())
-        else:
-            yield from (Words(value) for value in answer.ravel() if isinstance(value, str))
     elif isinstance(answer, (bool, int, float, np.number, np.bool_)):
         yield float(answer)
     elif isinstance(answer, Sequence):
@@ -142,11 +122,9 @@ def properties_of(answer: Any) -> dict[str, Any]:
     return {name: value for name, value in found.items() if isinstance(value, single)}
 
 
-def refusal(error: Exception) -> Refusal:
-    """An error as part of an answer: its kind, what it is about, and what it says."""
-    found = Refusal(f"{type(error).__name__}: {getattr(error, 'parameter', '')}")
-    found.message = str(error)
-    return found
+def refusal(error: Exception) -> Text:
+    """An error as part of an answer: its kind, and what it is about."""
+    return Text(f"{type(error).__name__}: {getattr(error, 'parameter', '')}")
 
 
 def refused(ask: Callable[..., Any], *given: Any, **named: Any) -> Text:
@@ -166,26 +144,16 @@ def tried(ask: Callable[..., Any], *given: Any, **named: Any) -> Any:
         return refusal(error)
 
 
-def answer_of(name: str) -> tuple[list[float | str | None], set[str]]:
-    """The numbers and the wording of one answer and of its warnings."""
+def answer_of(name: str) -> list[float | str | None]:
+    """The numbers of one answer, and how many warnings came with it."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             found = list(parts(QUESTIONS[name]()))
         except CalibrantError as error:  # a refusal is an answer, too
             found = list(parts(refusal(error)))
-    said = [str(one.message) for one in caught if issubclass(one.category, CalibrantWarning)]
-    found.append(float(len(said)))
-    found.extend(parts(said))
-    values = [value for value in found if not isinstance(value, Words)]
-    words = {text for text in found if isinstance(text, Words)}
-    return _thinned(values), {clause for text in words for clause in clauses(text)}
-
-
-def clauses(text: str) -> Iterator[str]:
-    """The clauses of a text and the lines of a table, with # for each number."""
-    for line in _NUMBER.sub("#", _HASH.sub("#", text)).splitlines():
-        yield from (" ".join(clause.split()) for clause in _CLAUSE_END.split(line) if clause)
+    found.append(float(sum(issubclass(one.category, CalibrantWarning) for one in caught)))
+    return _thinned(found)
 
 
 def _thinned(found: list[float | Text]) -> list[float | str | None]:

@@ -1,6 +1,5 @@
 """Small functions called directly, at the values where they change what they do."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ from calibrant.assess.threshold.candidates import (
     misses_allowed,
     rows_needed,
 )
-from calibrant.assess.threshold.cut import compared
 from calibrant.assess.validation.kuiper import kuiper_test
 from calibrant.limits.empirical_bernstein import largest_bernstein
 from calibrant.limits.error_budget import budgets, even_width_tails, even_widths
@@ -74,12 +72,6 @@ def noise_of_labels() -> Any:
         found += [noise_bound(float(n), None, 0.05)]
     ends = Interval(np.array([0.0, 0.2, 0.6, 0.5]), np.array([0.1, 0.7, 1.0, 0.5]))
     return [found, largest_variance(ends)]
-
-
-@question
-def how_thresholds_are_shown() -> Any:
-    cuts = (0.0, 0.3, math.nextafter(0.3, 1.0), math.nextafter(0.3, 0.0), 1 / 3, -2.5, 1e300)
-    return [compared(cut) for cut in cuts]
 
 
 @question

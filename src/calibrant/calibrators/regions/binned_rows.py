@@ -170,8 +170,10 @@ def _cut(
         cut = cutting.own_quantiles(can_look=can_draw and settings.pilot == "auto")
     else:
         cut = cutting.pilot_quantiles(settings.pilot)
-    drawn_by = cut.facts.drawn_by or (data.facts(drawn=True).drawn_by if segments.drawn else None)
-    facts = replace(cut.facts, drawn_by=drawn_by, pooled=segments.pooled)
+    facts = replace(cut.facts, pooled=segments.pooled)
+    if segments.drawn and facts.drawn_by is None:
+        drawn = data.facts(drawn=True)
+        facts = replace(facts, drawn_by=drawn.drawn_by, over_seed=drawn.over_seed)
     return replace(cut, facts=facts, weighted=weighted, stated=stated)
 
 

@@ -123,7 +123,8 @@ def cut_and_count_groups(data: Rows, settings: CutParameters, stated: Stated) ->
     design = GroupDesign(largest, stated.group_target, aside, unproved, fixed=is_given)
     if in_memory(data) and weighted:
         design = replace(design, max_weight=_most_weight(data, draw, partition, design, stated))
-    facts = RowFacts(skipped=data.skipped_rows(), pooled=segments.pooled)
+    few = data.row_sums().has_few_values
+    facts = RowFacts(skipped=data.skipped_rows(), pooled=segments.pooled, over_seed=few)
     return Binned(
         partition,
         tally,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,7 +16,7 @@ from calibrant.calibrators.regions.binned_rows import Binned, cut_and_count
 from calibrant.calibrators.regions.grouped_rows import cut_units
 from calibrant.calibrators.regions.parameters import CutParameters, Stated
 from calibrant.calibrators.regions.proof import Proof
-from calibrant.calibrators.regions.weakness import warn_if_weak, warn_of_cap
+from calibrant.calibrators.regions.weakness import warn_if_weak, warn_of_cap, warn_of_pooled
 from calibrant.calibrators.score_calibrator import FACTS, ScoreCalibrator
 from calibrant.calibrators.tables.steps import steps_of_bins
 from calibrant.calibrators.tables.table import Steps, Table
@@ -87,11 +87,18 @@ class RegionCalibrator(ScoreCalibrator):
             )
         self._set_classes(classes)
 
+    def set_over_seed(self) -> None:
+        """Have the guarantee say that its probability is also over the seed of an earlier draw."""
+        self._facts = replace(self._facts, over_seed=True)
+        self.guarantee_ = self.guarantee_.of_rows(self._facts)
+
     def _warn_if_weak(self) -> None:
-        """Warn if little is proved.
+        """Warn if little is proved, or if segments are pooled that nobody asked to pool.
 
         Not if calibrant itself called `fit`, and reports it or does not need it.
         """
+        if self._facts.pooled and getattr(self, "segment_rule", None) == "auto":
+            warn_of_pooled(self._facts.pooled)
         if self.guarantee_.is_weak:
             warn_if_weak(self.guarantee_)
         if self.guarantee_.statement.groups is not None:

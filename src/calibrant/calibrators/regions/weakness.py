@@ -5,10 +5,16 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from calibrant.calibrators.regions.parameters import NOTHING_STATED
-from calibrant.errors import GroupCapWarning, WeakGuaranteeWarning, warn_caller
+from calibrant.errors import (
+    GroupCapWarning,
+    PooledSegmentsWarning,
+    WeakGuaranteeWarning,
+    warn_caller,
+)
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.words import cap_matters
-from calibrant.text.numbers import upper
+from calibrant.sample.facts import listed_names
+from calibrant.text.numbers import counted, upper
 from calibrant.text.sentences import Setting, words
 
 _is_reported: ContextVar[bool] = ContextVar("whether the caller of fit reports", default=False)
@@ -42,6 +48,21 @@ def warn_without_subgroups() -> None:
     said = "the guarantee is about all rows only: without attributes there are no subgroups"
     advice = 'give them to fit, as in attributes={"sex": sex, "age": age}'
     warn_caller(f"{said}; {advice}", WeakGuaranteeWarning)
+
+
+def warn_of_pooled(segments: tuple[str | int | float, ...]) -> None:
+    """Warn that segments share the regions of "other" although nobody asked for it."""
+    if _is_reported.get():
+        return
+    does = "shares" if len(segments) == 1 else "share"
+    said = (
+        f'{counted(len(segments), "segment")} {does} the regions of "other", so the guarantee is'
+        f" about all rows there together: {listed_names(segments)}; too few of the rows drawn to"
+        " choose segments were theirs; give all segments their own regions with "
+    )
+    keep_all = Setting("segment_rule", None)
+    chosen = (keep_all, ", or some of them with a list of names as ", Setting("segment_rule"))
+    warn_caller(PooledSegmentsWarning(words((said, *chosen)), segments))
 
 
 def warn_of_cap(fitted: object, guarantee: Guarantee, of: str = "") -> None:

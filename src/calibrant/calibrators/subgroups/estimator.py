@@ -104,7 +104,7 @@ class SubgroupCalibrator(_ProvesSubgroups):
         A calibrator that first turns scores into probabilities. None takes scores as probabilities.
     pilot : float or int, default=0.5
         Fraction or number of rows that the base and the correction are fitted to; the others are
-        used for the proof.
+        used for the proof. With groups, this fraction of the groups.
     confidence_level : float, default=0.9
         Confidence that everything claimed holds simultaneously.
     pos_label : object, default=None

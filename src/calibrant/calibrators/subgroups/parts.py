@@ -9,7 +9,6 @@ from calibrant._typing import IndexArray, Seed
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.random import RandomSource
 from calibrant.sample.sources.memory import MemoryRows
-from calibrant.text.numbers import counted
 
 _PURPOSE = "rows to fit and rows that prove"
 
@@ -29,26 +28,32 @@ class TwoParts:
 
     @classmethod
     def of(cls, rows: MemoryRows, pilot: float, random_state: Seed) -> Self:
-        """Draw a fraction or a number of rows to fit; with groups, whole groups up to about that
-        number.
+        """Draw a fraction or a number of rows to fit; with groups, the same fraction of the groups.
+
+        The number of groups does not depend on which of them are drawn. Groups up to a number of
+        rows would: a large group is likely to lie at the cut, and would always be on the same side.
         """
         n_rows = len(rows)
         wanted = round(pilot * n_rows) if isinstance(pilot, float) else int(pilot)
         source = RandomSource.of(random_state, _PURPOSE, rows=rows.fingerprint())
         if rows.groups is None:
+            _check_parts(wanted, n_rows, "rows", pilot)
             order = source.order(n_rows)
-        else:
-            codes = rows.groups.codes
-            by_turn = source.order(int(codes.max(initial=0)) + 1)
-            sizes = np.bincount(codes, minlength=by_turn.size)[by_turn]
-            n_first = np.searchsorted(np.cumsum(sizes), wanted, side="left") + 1
-            wanted = int(sizes[:n_first].sum())
-            order = rows.units.in_turn(by_turn)
-        if not 0 < wanted < n_rows:
-            what = "rows" if rows.groups is None else "whole groups"
-            got = f"{pilot!r} of {counted(n_rows, 'row')}"
-            raise InvalidValueError("pilot", f"leave some {what} to fit and some to prove", got=got)
-        return cls(order[:wanted], order[wanted:])
+            return cls(order[:wanted], order[wanted:])
+        sizes = np.bincount(rows.groups.codes)
+        by_turn = source.order(sizes.size)
+        present = by_turn[sizes[by_turn] > 0]
+        n_groups = max(1, round(present.size * wanted / n_rows))
+        _check_parts(n_groups, present.size, "groups", pilot)
+        n_first = int(sizes[present[:n_groups]].sum())
+        order = rows.units.in_turn(by_turn)
+        return cls(order[:n_first], order[n_first:])
+
+
+def _check_parts(wanted: int, n_units: int, what: str, pilot: float) -> None:
+    if not 0 < wanted < n_units:
+        got = f"{pilot!r}, which draws {wanted:,} of {n_units:,} {what}"
+        raise InvalidValueError("pilot", f"leave some {what} to fit and some to prove", got=got)
 
 
 def group_cap(fitting: MemoryRows, max_group_size: int | None) -> int | None:

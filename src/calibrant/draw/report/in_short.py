@@ -8,6 +8,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+from calibrant.guarantee.short import confidence_of, pooled_of
 from calibrant.text.numbers import counted, limits, lower, nearest, percent, rows, upper
 from calibrant.text.result import Result
 
@@ -57,11 +58,12 @@ def _of_guarantee(found: Any) -> str | None:
     where = "in every score range simultaneously"
     if statement.n_segments:
         where = "in every score range of every segment simultaneously"
+        where += pooled_of(statement)
     if not stated.kept.all():
         where = f"for at least {percent(stated.mass)} of the population"
     like = _NEW_ROWS if groups is None else "as long as new groups are like these"
     return (
-        f"With {percent(found.confidence_level)} confidence, the {average}calibrated probability is"
+        f"{confidence_of(found.confidence_level, statement)}, the {average}calibrated probability is"
         f" within {points(upper(stated.epsilon))} of the true rate {where}, {like}."
     )
 

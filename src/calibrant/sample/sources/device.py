@@ -33,6 +33,7 @@ from calibrant.sample.sources.memory import MemoryRows
 from calibrant.sample.taken_rows import Sizes, Taken
 
 _BATCH_ROWS = 1 << 22  # on the host at a time
+_GLANCE = 1 << 10  # rows that show whether there are many different scores
 _SCORES = ("float32", "float64")
 _LABELS = ("bool", "uint8", "int8", "int32", "int64", "float32", "float64")
 
@@ -49,7 +50,7 @@ class DeviceData(Rows):
             raise InvalidValueError("columns", "have the same number of rows", str(lengths))
         self._rows = next(iter(lengths.values()))
         self._known_extremes: dict[str, tuple[Any, Any]] = {}
-        self._known_fingerprints: dict[tuple[str, str | None], int] = {}
+        self._known_sums: dict[tuple[str, str | None], RowSums] = {}
 
     def names_in(self, source: Any) -> list[str]:
         """The names of the columns."""
@@ -118,17 +119,19 @@ class DeviceData(Rows):
         index, limit = device_draws.smallest_drawn(scores, key, limit, most[None])
         return self._split(self._taken(index), Draw(key, limits={None: limit}))
 
-    def fingerprint(self) -> int:
-        """Return an order-independent fingerprint of the rows, computed once, on the device."""
+    def row_sums(self) -> RowSums:
+        """Return the sums from which the fingerprint of the rows is computed: once, on the device."""
         kinds = self._kinds()
-        if kinds is None:
-            return super().fingerprint()
+        scores = self._source[self.columns.score]
+        some = scores[:: equal_step(self._rows, _GLANCE)]
+        if kinds is None or RowSums.of([libraries.to_host(some)]).cells is not None:
+            return super().row_sums()  # the host counts rows with few different values
         columns = (self.columns.score, self.columns.label)
-        if columns not in self._known_fingerprints:
+        if columns not in self._known_sums:
             codes = self._source[str(self.columns.label)] == kinds[1]
-            found = device_draws.sums_of_rows(self._source[self.columns.score], codes)
-            self._known_fingerprints[columns] = RowSums(dict(enumerate(found))).fingerprint
-        return self._known_fingerprints[columns]
+            found = device_draws.sums_of_rows(scores, codes)
+            self._known_sums[columns] = RowSums(dict(enumerate(found)), cells=None)
+        return self._known_sums[columns]
 
     def hash_limit(self, key: int, rows: int) -> int:
         """Return the limit that draws exactly `rows` rows."""

@@ -102,7 +102,7 @@ class MemoryRows(Rows):
     one_of_each: tuple[int, int] = (0, 0)
     keys: Keys | None = None
     bounds: DataBounds = NO_BOUNDS
-    _known_fingerprint: list[int] = field(
+    _known_sums: list[RowSums] = field(
         init=False, default_factory=list
     )  # none for rows that differ from these
 
@@ -116,7 +116,12 @@ class MemoryRows(Rows):
 
     def facts(self, *, drawn: bool) -> RowFacts:
         """What a guarantee has to say about how the rows were read."""
-        return RowFacts("position" if drawn else None, self.skipped, one_of_each=self.one_of_each)
+        return RowFacts(
+            "position" if drawn else None,
+            self.skipped,
+            one_of_each=self.one_of_each,
+            over_seed=(drawn or self.one_of_each[0] > 0) and self.row_sums().has_few_values,
+        )
 
     def skipped_rows(self) -> int:
         """Number of rows left out because their label is missing."""
@@ -247,12 +252,16 @@ class MemoryRows(Rows):
 
     def fingerprint(self) -> int:
         """Return an order-independent fingerprint of the rows, the same wherever the rows are."""
-        if not self._known_fingerprint:
+        return self.row_sums().fingerprint
+
+    def row_sums(self) -> RowSums:
+        """Return the sums from which the fingerprint of the rows is computed, once."""
+        if not self._known_sums:
             scores = np.asarray(scores_of(self.scores))
             numeric = scores.dtype.kind in "biuf"
             values = scores if numeric else text_keys(scores.tolist())
-            self._known_fingerprint.append(RowSums.of([values], (0, 1), self.codes).fingerprint)
-        return self._known_fingerprint[0]
+            self._known_sums.append(RowSums.of([values], (0, 1), self.codes))
+        return self._known_sums[0]
 
     def ordered_source(self, random_state: Seed, purpose: str) -> RandomSource:
         """Return a random source for these rows in this order, for numbers that belong to no
