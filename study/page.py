@@ -196,8 +196,6 @@ def figures(folder: Path) -> dict[str, str]:
         "cells": f"{len(ours)}",
         "sets": f"{ours.set.nunique()}",
         "splits": f"{ours.splits.iloc[0]:.0f}",
-        "within": f"{(ours.excess <= 0.02).sum()} of {len(ours)}",
-        "probcal_best": f"{ours.best.str.startswith('probcal').sum()} of {len(ours)}",
         "peer_better": f"{(ours.excess > 0).sum()} of {len(ours)}",
         "peer_better_a_little": f"{((ours.excess > 0) & (ours.excess <= 0.01)).sum()}",
         "behind": f"{len(behind)}",
