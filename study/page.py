@@ -42,14 +42,11 @@ PAGES = (
 
 
 def sources(folder: Path) -> str:
-    known = (
-        read(folder, "sets")
-        .groupby(["table", "licence"], sort=True)
-        .set.agg(", ".join)
-        .reset_index()
-    )
-    return markdown(
-        ["table", "licence", "sets"], known[["table", "licence", "set"]].to_numpy().tolist()
+    """The tables of each licence, with the sets made from them."""
+    known = read(folder, "sets").groupby(["licence", "table"], sort=True).set.agg(", ".join)
+    return "\n" + "\n".join(  # a list begins after an empty line
+        f"- **{licence}:** {'; '.join(f'{table} ({sets})' for (_, table), sets in each.items())}"
+        for licence, each in known.groupby("licence")
     )
 
 
@@ -199,8 +196,6 @@ def figures(folder: Path) -> dict[str, str]:
         "cells": f"{len(ours)}",
         "sets": f"{ours.set.nunique()}",
         "splits": f"{ours.splits.iloc[0]:.0f}",
-        "within": f"{(ours.excess <= 0.02).sum()} of {len(ours)}",
-        "probcal_best": f"{ours.best.str.startswith('probcal').sum()} of {len(ours)}",
         "peer_better": f"{(ours.excess > 0).sum()} of {len(ours)}",
         "peer_better_a_little": f"{((ours.excess > 0) & (ours.excess <= 0.01)).sum()}",
         "behind": f"{len(behind)}",
