@@ -1,6 +1,7 @@
 """A model in production: predictions now, labels later, and one answer at any time."""
 
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -186,13 +187,17 @@ class Monitor(AbstractContextManager["Monitor"]):
 
     def _opened(self, seed: int) -> tuple[int, int]:
         """The number of the model in the store, and its seed, which the first monitor set."""
-        with self.store.reading() as connection, self.store.sound():
-            found = self._known(connection)
-        if found is None:
+        from calibrant.monitor.store import find_model
+
+        while True:
+            with self.store.reading() as connection, self.store.sound():
+                found = self._known(connection)
+            if found is not None:
+                return found
             with self.store.writing() as connection, self.store.sound():
                 self.store.lock_opening(connection)
-                found = self._known(connection) or self._begun(connection, seed)
-        return found
+                if find_model(connection, self.name) is None:
+                    self._begin(connection, seed)
 
     def _known(self, connection: Any) -> tuple[int, int] | None:
         """The number and the seed of a model of this name, once its state has been checked; None
@@ -224,8 +229,8 @@ class Monitor(AbstractContextManager["Monitor"]):
         Tests.of_text(sealed.tests, self._alpha)
         return number, int(saved["seed"])
 
-    def _begun(self, connection: Any, seed: int) -> tuple[int, int]:
-        """The number and the seed of a new model."""
+    def _begin(self, connection: Any, seed: int) -> None:
+        """Begin a new model."""
         from calibrant.monitor.ledger import Live
         from calibrant.monitor.mature_days import Tests
         from calibrant.monitor.sealed_counts import SealedCounts
@@ -238,7 +243,6 @@ class Monitor(AbstractContextManager["Monitor"]):
         settings = (self._alpha, self.maturity, self.unit, self.reference, seed)
         tests = Tests.of(self.calibrator, *settings)
         SealedCounts.write(rows, live, self, tests.text())
-        return rows.model, seed
 
     @property
     def _settings(self) -> dict[str, Any]:
@@ -422,7 +426,8 @@ class Monitor(AbstractContextManager["Monitor"]):
         from calibrant.monitor.store import ModelRows
 
         if self._block.change is not None:
-            self.store.check_process()
+            if self._block.change.process != os.getpid():
+                raise self.store.forked()
             try:
                 yield self._block.change
             except BaseException:
@@ -435,7 +440,7 @@ class Monitor(AbstractContextManager["Monitor"]):
             with self.store.sound():
                 text, now = rows.locked_live()
                 live = Live.of(text)
-            yield _Change(rows, live, now - time.time())
+            yield _Change(rows, live, now - time.time(), os.getpid())
             if self._block.broken:
                 rule = "be undone after an error within it"
                 raise StoreError("a transaction", rule, advice="let the error end the block")
@@ -504,12 +509,13 @@ class Checked:
 @dataclass(frozen=True, slots=True)
 class _Change:
     """A transaction: the rows of the model, its clock and counts, and how far the clock of the
-    store is ahead of that of this machine.
+    store is ahead of that of this machine. It belongs to one process.
     """
 
     rows: "ModelRows"
     live: "Live"
     ahead: float
+    process: int
 
     def now(self) -> float:
         """The time by the clock of the store."""

@@ -6,7 +6,7 @@ transaction, holds locks that nobody will ever release, so the child could not w
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 
 _LONGEST_WAIT = 10.0  # seconds; a thread that waits for the fork must not be waited for forever
@@ -17,10 +17,10 @@ class ForkGate:
 
     def __init__(self) -> None:
         self._changed = threading.Condition(threading.Lock())
-        self._inside: dict[int, int] = {}
+        self._inside: dict[int, list[Hashable]] = {}
         self._is_forking = False
-        self.forked_inside = False
-        """Whether this process was forked during a transaction, whose locks it has inherited."""
+        self.inherited: set[Hashable] = set()
+        """The files that were in a transaction when this process was forked, with their locks."""
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(
                 before=self._before,
@@ -29,19 +29,19 @@ class ForkGate:
             )
 
     @contextmanager
-    def entered(self) -> Iterator[None]:
-        """Be inside a transaction; wait for a fork that has begun."""
+    def entered(self, file: Hashable) -> Iterator[None]:
+        """Be inside a transaction of a file; wait for a fork that has begun."""
         me = threading.get_ident()
         with self._changed:
             self._changed.wait_for(lambda: not self._is_forking or me in self._inside)
-            self._inside[me] = self._inside.get(me, 0) + 1
+            self._inside.setdefault(me, []).append(file)
         process = os.getpid()
         try:
             yield
         finally:
             if os.getpid() == process:  # else the child has begun with nobody inside
                 with self._changed:
-                    self._inside[me] -= 1
+                    self._inside[me].pop()
                     if not self._inside[me]:
                         del self._inside[me]
                     self._changed.notify_all()
@@ -58,7 +58,7 @@ class ForkGate:
         self._changed.release()
 
     def _in_child(self) -> None:
-        self.forked_inside = self.forked_inside or bool(self._inside)
+        self.inherited.update(file for files in self._inside.values() for file in files)
         self._changed = threading.Condition(threading.Lock())
         self._inside = {}
         self._is_forking = False

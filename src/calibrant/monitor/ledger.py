@@ -201,10 +201,7 @@ def take_labels(
         (PREDICTIONS.c.at, PREDICTIONS.c.label, PREDICTIONS.c.day),
     )
     strange = [one for one in ids if one not in known]
-    waiting = {
-        one: row[1]
-        for one, row in rows.by_id(WAITING, strange, (WAITING.c.label,)).items()
-    }
+    waiting = {one: row[1] for one, row in rows.by_id(WAITING, strange, (WAITING.c.label,)).items()}
     labels = {one: row[2] for one, row in known.items()}
     outcomes = _Outcomes()
     changed = []
@@ -268,8 +265,6 @@ def forget(rows: ModelRows, live: Live, remember: float, held: Sequence[int]) ->
     oldest = live.latest / SECONDS_A_DAY - remember
     forgotten = min(int(oldest // 1), live.counted_until)
     old = rows.of(PREDICTIONS) & (PREDICTIONS.c.day < forgotten)
-    rows.connection.execute(
-        PREDICTIONS.delete().where(old & PREDICTIONS.c.day.not_in(list(held)))
-    )
+    rows.connection.execute(PREDICTIONS.delete().where(old & PREDICTIONS.c.day.not_in(list(held))))
     waited = rows.of(WAITING) & (WAITING.c.at < oldest * SECONDS_A_DAY)
     live.unknown += rows.connection.execute(WAITING.delete().where(waited)).rowcount

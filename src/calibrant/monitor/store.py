@@ -163,15 +163,8 @@ class Store:
         """The engine of this process; after a fork the child opens its own connections."""
         if os.getpid() != self._process:
             _INHERITED.append(self._engine)
-            if self.is_sqlite and FORKS.forked_inside:
-                raise _forked(self.place)
             self._use(self._new_engine())
         return self._engine
-
-    def check_process(self) -> None:
-        """Raise an error in a process that was forked during a transaction of the store."""
-        if os.getpid() != self._process:
-            raise _forked(self.place)
 
     @contextmanager
     def writing(self) -> Iterator[Any]:
@@ -196,17 +189,17 @@ class Store:
     @contextmanager
     def _transaction(self, what: str, **options: Any) -> Iterator[Any]:
         process = os.getpid()
-        with FORKS.entered(), self._explained(what, _RESTORE):
+        with FORKS.entered(self._file_identity), self._explained(what, _RESTORE):
             connection = self._connected().execution_options(**options)
             begun = connection.begin()
             try:
                 yield connection
                 if os.getpid() != process:
-                    raise _forked(self.place)
+                    raise self.forked()
                 begun.commit()
                 self._check_file(is_written=what == "written")
             except BaseException:
-                if os.getpid() == process:
+                if os.getpid() == process and begun.is_active:
                     with suppress(sa.exc.SQLAlchemyError):  # the first error says more
                         begun.rollback()
                 raise
@@ -257,6 +250,14 @@ class Store:
         """The error for a store whose parts contradict each other."""
         return StoreError("store", f"{rule} ({self.place})", got=got, advice=_RESTORE)
 
+    def forked(self) -> StoreError:
+        """The error for a transaction of the process that this one was forked from."""
+        return StoreError(
+            "store",
+            f"not be used in a process that was forked during a transaction ({self.place})",
+            advice="fork outside the transaction, or start processes with multiprocessing's spawn",
+        )
+
     def _open(self) -> None:
         """Create the tables of a new store; check those of an old one."""
         with self.reading() as connection, self.sound():
@@ -305,6 +306,7 @@ class Store:
         self._has_log = connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
         if self._file_identity is None:
             raise StoreError("store", "be a file", got=self.place, advice=_IN_MEMORY)
+        self._check_file()
 
     def _check_file(self, *, is_written: bool = False) -> None:
         """Raise an error if the file, or the log that was just written, has been deleted or
@@ -314,6 +316,8 @@ class Store:
         """
         if self._file is None:
             return
+        if self._file_identity in FORKS.inherited:
+            raise self.forked()
         is_logged = not (is_written and self._has_log) or os.path.exists(f"{self._file}-wal")
         if is_logged and _identity(self._file) == self._file_identity:
             return
@@ -347,14 +351,6 @@ def _close(engine: Any, process: int) -> None:
     """Close the connections of an engine in the process that opened them."""
     if os.getpid() == process:
         engine.dispose()
-
-
-def _forked(place: str) -> StoreError:
-    return StoreError(
-        "store",
-        f"not be used in a process that was forked during a transaction ({place})",
-        advice="fork outside the transaction, or start processes with multiprocessing's spawn",
-    )
 
 
 def _identity(file: str) -> tuple[int, int] | None:
