@@ -378,21 +378,6 @@ def _url_of(place: str) -> Any:
     return url
 
 
-def file_of(place: str) -> str | None:
-    """The SQLite file that a path or a URL names; None if it names none.
-
-    >>> file_of("watch.db"), file_of("sqlite:///watch.db"), file_of("postgresql://host/name")
-    ('watch.db', 'watch.db', None)
-    """
-    if "://" not in place:
-        return place
-    with suppress(sa.exc.ArgumentError, ValueError):
-        url = sa.make_url(place)
-        if url.get_backend_name() == "sqlite" and url.database:
-            return url.database.removeprefix("file:")
-    return None
-
-
 def _shown(place: str) -> str:
     """The place for people: a URL without its password."""
     if "://" not in place:
