@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from calibrant.cli import _line_source
@@ -214,3 +215,85 @@ def test_many_lines_come_in_batches_that_can_be_continued_anywhere(log: Path) ->
     assert [batch.lines[-1].number for batch in batches] == [1000, 2000, 2500]
     for number, batch in enumerate(batches):
         assert at_once(log, batch.place)[0] == [*range(1000 * (number + 1), 2500)]
+
+
+class Rotation:
+    """A log, what happens to it, and a reader that is stopped and started again."""
+
+    def __init__(self, log: Path, seed: int) -> None:
+        self.log = log
+        self.rng = np.random.default_rng(seed)
+        self.n_lines = 0
+        self.n_rotated = 0
+        self.now = 0
+        self.found: list[Any] = []
+        log.touch()
+        self.follower = Follower(log)
+        self.write()
+
+    def write(self) -> None:
+        """Write some lines, the first of them in two parts."""
+        n_lines = int(self.rng.integers(1, 30))
+        lines = text(self.n_lines, self.n_lines + n_lines)
+        self.n_lines += n_lines
+        add(self.log, lines[:4])
+        if self.rng.uniform() < 0.3:
+            self.read()
+        add(self.log, lines[4:])
+        self.touch(self.log)
+
+    def touch(self, path: Path) -> None:
+        """Give a file the next time, because those of the file system may be equal."""
+        self.now += 1
+        aged(path, self.now)
+
+    def rename(self) -> None:
+        self.n_rotated += 1
+        self.log.rename(self.log.with_name(f"log.jsonl.{self.n_rotated}"))
+        if self.rng.uniform() < 0.5:
+            self.log.touch()
+            self.touch(self.log)
+            self.read()
+        self.write()
+
+    def copy_and_truncate(self) -> None:
+        self.n_rotated += 1
+        copy = self.log.with_name(f"log.jsonl.{self.n_rotated}")
+        copy.write_bytes(self.log.read_bytes())
+        self.touch(copy)
+        os.truncate(self.log, 0)
+        self.touch(self.log)
+        if self.rng.uniform() < 0.5:
+            self.read()
+        self.write()
+
+    def read(self) -> None:
+        """Read some batches, or stop and start again; what was not handed in is read again."""
+        for _ in range(int(self.rng.integers(0, 4))):
+            batch = next(self.follower.batches)
+            self.found += ids(batch)
+            if batch.lines:
+                self.follower.place = batch.place
+        if self.rng.uniform() < 0.3:
+            self.follower.lines.close()
+            self.follower = Follower(self.log, self.follower.place)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_each_line_of_logs_that_are_rotated_in_any_way_is_read_once(log: Path, seed: int) -> None:
+    rotation = Rotation(log, seed)
+    while not rotation.found:  # a log is followed from its first line on
+        rotation.read()
+    for _ in range(25):
+        chance = rotation.rng.uniform()
+        if chance < 0.4:
+            rotation.write()
+        elif chance < 0.6:
+            rotation.rename()
+        elif chance < 0.8:
+            rotation.copy_and_truncate()
+        else:
+            rotation.read()
+    rotation.found += rotation.follower.new()
+    rotation.follower.lines.close()
+    assert rotation.found == [*range(rotation.n_lines)]

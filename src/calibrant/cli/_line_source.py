@@ -8,7 +8,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -199,50 +199,41 @@ class FileLines:
         self.path = path
         name = str(Path(path).resolve())
         self.key: str | None = hashlib.sha256(name.encode()).hexdigest()[:_KEY]
-        self._open(Path(path))
+        self._done: set[tuple[int, int, int]] = set()  # the files that were read to their end
+        self._use(Path(path).open("rb", buffering=0))  # noqa: SIM115 - it may be followed for days
 
-    def _open(self, path: Path, offset: int = 0, number: int = 0) -> None:
-        # closed by `close`, or when the next file is opened: a file may be followed for days
-        self._stream: BinaryIO = path.open("rb", buffering=0)
+    def _use(self, stream: BinaryIO, offset: int = 0, number: int = 0) -> None:
+        """Read from an open file, whose name may change meanwhile."""
+        self._stream = stream  # closed by `close`, or when the next file is used
         self._offset = offset
         self._number = number
-        self._ends = self._found_ends(self._stream, offset)
-
-    @staticmethod
-    def _found_ends(stream: BinaryIO, offset: int) -> tuple[bytes, bytes]:
-        """The first bytes of a file, and those before an offset."""
-        size = min(offset, _ENDS)
-        stream.seek(0)
-        first = stream.read(size)
-        stream.seek(offset - size)
-        return first, stream.read(size)
+        self._first, self._last = _ends(stream, offset)
+        self._ahead = _bytes_at(stream, offset)  # what was seen there and is not read yet
 
     def _place(self) -> dict[str, Any]:
         """What a store records, so that the next run continues here."""
-        first, last = (hashlib.sha256(end).hexdigest() for end in self._ends)
+        first, last = _hashes((self._first, self._last))
         return {"offset": self._offset, "line": self._number, "first": first, "last": last}
 
     def resume(self, place: Mapping[str, Any]) -> int:
         """Go to where an earlier run stopped, in this file or in one that it was renamed to."""
         if not place:
             return 0
-        for path in (Path(self.path), *self._rotated()):
-            if self._is_place(path, place):
-                self._stream.close()
-                self._open(path, int(place["offset"]), int(place["line"]))
-                return self._offset
-        return 0
+        offset = int(place["offset"])
+        known = [place["first"], place["last"]]
+        paths = [Path(self.path), *self._rotated()]
+        found = _first_of(paths, lambda stream: _hashes(_ends(stream, offset)) == known)
+        if found is None:
+            return 0
+        self._stream.close()
+        self._use(found, offset, int(place["line"]))
+        return offset
 
-    def _is_place(self, path: Path, place: Mapping[str, Any]) -> bool:
-        try:
-            with path.open("rb", buffering=0) as stream:
-                found = self._found_ends(stream, int(place["offset"]))
-        except OSError:
+    def _is_known(self, stream: BinaryIO) -> bool:
+        """Whether a file contains what has been read here."""
+        if _ends(stream, self._offset) != (self._first, self._last):
             return False
-        return [hashlib.sha256(end).hexdigest() for end in found] == [
-            place["first"],
-            place["last"],
-        ]
+        return _bytes_at(stream, self._offset).startswith(self._ahead)
 
     def _rotated(self) -> list[Path]:
         """Files that were once at this path, as their names say, the oldest first."""
@@ -268,6 +259,8 @@ class FileLines:
             if following is not None:
                 lines = self._read_lines()  # what was written before the writer moved on
             if lines:
+                if following is not None:
+                    following.close()
                 yield Batch(lines, self._place())
                 continue
             if following is not None or not follow:
@@ -275,8 +268,9 @@ class FileLines:
                 if last:
                     yield Batch(last, self._place())
             if following is not None:
+                self._done.add(_version(self._stream))
                 self._stream.close()
-                self._open(following)
+                self._use(following)
             elif not follow:
                 return
             else:
@@ -292,9 +286,8 @@ class FileLines:
             if not chunk:
                 break
             data += chunk
-        if self._found_ends(self._stream, self._offset) != self._ends:
-            self._begin_again()
-            return self._read_lines()
+        if not self._is_known(self._stream):  # asked after reading: it may change at any moment
+            return self._read_lines() if self._begin_again() else []
         lines: list[Line] = []
         number = self._number
         end = 0
@@ -306,7 +299,7 @@ class FileLines:
             if data[end:cut].strip():
                 lines.append(_line(number, data[end:cut]))
             end = cut
-        self._move(end, number)
+        self._move(data, end, number)
         return lines
 
     def _last_line(self, *, is_over: bool) -> list[Line]:
@@ -316,49 +309,53 @@ class FileLines:
         line = _line(self._number + 1, text)
         if not text.strip() or b"\n" in text or not (is_over or line.content is not None):
             return []
-        self._move(len(text), line.number)
+        self._move(text, len(text), line.number)
         return [line]
 
-    def _move(self, n_bytes: int, number: int) -> None:
-        self._offset += n_bytes
+    def _move(self, data: bytes, end: int, number: int) -> None:
+        """Go on after some bytes, which were read here."""
+        self._offset += end
         self._number = number
-        self._ends = self._found_ends(self._stream, self._offset)
+        self._first = (self._first + data[:end])[:_ENDS]
+        self._last = (self._last + data[:end])[-_ENDS:]
+        self._ahead = data[end : end + _ENDS]
 
-    def _begin_again(self) -> None:
-        """The file was truncated, and perhaps filled again: read the rest of its copy, if there is
-        one, and then the file from its beginning.
+    def _begin_again(self) -> bool:
+        """The file was truncated: go on with its copy, if there is one, and else at the beginning
+        of what has been written since; return whether there is anything of that.
         """
-        place = self._place()
-        copy = next((path for path in self._rotated() if self._is_place(path, place)), None)
+        found = _first_of(self._rotated(), self._is_known)
+        offset, number = self._offset, self._number
+        if found is None:
+            found = _first_of([Path(self.path)], _has_line)
+            offset, number = 0, 0
+        if found is None:
+            return False
         self._stream.close()
-        if copy is None:
-            self._open(Path(self.path))
-        else:
-            self._open(copy, self._offset, self._number)
+        self._use(found, offset, number)
+        return True
 
-    def _next_file(self, settled: float) -> Path | None:
-        """The file that follows this one, once something has been written to it and nothing more
+    def _next_file(self, settled: float) -> BinaryIO | None:
+        """The file that follows this one, open, once a line has been written to it and nothing more
         to this one for some seconds; None while this is the file at the path.
         """
         here = os.fstat(self._stream.fileno())
-        path = Path(self.path)
-        try:
-            now = path.stat()
-            if os.path.samestat(now, here):
+        for path in (*self._rotated(), Path(self.path)):
+            stream = _opened(path)
+            if stream is None:
+                continue
+            found = os.fstat(stream.fileno())
+            is_last = path == Path(self.path)
+            is_later = _has_line(stream) if is_last else found.st_mtime_ns >= here.st_mtime_ns
+            newest = max(here.st_mtime, 0.0 if is_last else found.st_mtime)
+            if os.path.samestat(found, here) or not is_later or _version(stream) in self._done:
+                stream.close()
+            elif time.time() - newest < settled:
+                stream.close()
                 return None
-            is_written = now.st_size > 0
-        except OSError:
-            is_written = False
-        if time.time() - here.st_mtime < settled:
-            return None
-        later = [
-            one
-            for one in self._rotated()
-            if (found := _stat(one)) is not None
-            and found.st_mtime_ns > here.st_mtime_ns
-            and not os.path.samestat(found, here)
-        ]
-        return next(iter([*later, *([path] if is_written else [])]), None)
+            else:
+                return stream
+        return None
 
     def rest(self) -> list[Line]:
         """Nothing: what was not handed in is still in the file."""
@@ -367,6 +364,56 @@ class FileLines:
     def close(self) -> None:
         """Close the file."""
         self._stream.close()
+
+
+def _opened(path: Path) -> BinaryIO | None:
+    """A file, open; None if it is not there, or no longer."""
+    try:
+        return path.open("rb", buffering=0)
+    except OSError:
+        return None
+
+
+def _first_of(paths: Sequence[Path], suits: Callable[[BinaryIO], bool]) -> BinaryIO | None:
+    """The first file that suits, open; None if there is none."""
+    for path in paths:
+        stream = _opened(path)
+        if stream is not None:
+            if suits(stream):
+                return stream
+            stream.close()
+    return None
+
+
+def _ends(stream: BinaryIO, offset: int) -> tuple[bytes, bytes]:
+    """The first bytes of a file, and those before an offset."""
+    size = min(offset, _ENDS)
+    stream.seek(0)
+    first = stream.read(size)
+    stream.seek(offset - size)
+    return first, stream.read(size)
+
+
+def _bytes_at(stream: BinaryIO, offset: int) -> bytes:
+    stream.seek(offset)
+    return stream.read(_ENDS)
+
+
+def _has_line(stream: BinaryIO) -> bool:
+    """Whether a file has a whole line, by which it can be recognised."""
+    stream.seek(0)
+    data = stream.read(_CHUNK)
+    return b"\n" in data or len(data) == _CHUNK
+
+
+def _version(stream: BinaryIO) -> tuple[int, int, int]:
+    """What tells a file from others, also from a later one with the same number."""
+    found = os.fstat(stream.fileno())
+    return found.st_dev, found.st_ino, found.st_mtime_ns
+
+
+def _hashes(ends: tuple[bytes, bytes]) -> list[str]:
+    return [hashlib.sha256(end).hexdigest() for end in ends]
 
 
 def _stat(path: Path) -> os.stat_result | None:
