@@ -325,15 +325,15 @@ class FileLines:
         of what has been written since; return whether there is anything of that.
         """
         found = _first_of(self._rotated(), self._is_known)
-        offset, number = self._offset, self._number
-        if found is None:
-            found = _first_of([Path(self.path)], _has_line)
-            offset, number = 0, 0
-        if found is None:
-            return False
-        self._stream.close()
-        self._use(found, offset, number)
-        return True
+        if found is not None:
+            self._stream.close()
+            self._use(found, self._offset, self._number)
+            return True
+        found = _first_of([Path(self.path)], _has_line)
+        if found is not None:
+            self._stream.close()
+            self._use(found)
+        return found is not None
 
     def _next_file(self, settled: float) -> BinaryIO | None:
         """The file that follows this one, open, once a line has been written to it and nothing more

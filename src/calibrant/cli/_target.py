@@ -19,6 +19,7 @@ class InputPath(click.Path):
     """The type of every argument and option that names files to read."""
 
     name = "input"
+    is_read = True
 
 
 class OutputPath(click.Path):
@@ -74,11 +75,12 @@ def check_apart(parameters: Iterable[click.Parameter], values: Mapping[str, Any]
         given = values.get(parameter.name or "")
         entries = given if isinstance(given, tuple) else () if given is None else (given,)
         option = min(parameter.opts, key=len)
+        written = getattr(parameter.type, "files", None)
         for entry in entries:
-            if isinstance(parameter.type, InputPath):
+            if getattr(parameter.type, "is_read", False):
                 inputs += _files_of(entry)
-            elif isinstance(parameter.type, OutputPath):
-                outputs.append((option, entry, list(parameter.type.files(entry))))
+            elif written is not None:
+                outputs.append((option, entry, written(entry)))
     others = _standard_output()
     for option, entry, files in outputs:
         if any(_same_file(one, file) for one in inputs for file in files):

@@ -23,9 +23,9 @@ from calibrant.monitor.event_columns import (
     check_lengths,
     day_of,
     ids_of,
-    name_of,
     seconds_of,
     segments_of,
+    stored_name,
 )
 from calibrant.monitor.late_labels import Age, Time, maturity_days
 from calibrant.monitor.snapshot import MonitorSnapshot
@@ -158,13 +158,13 @@ class Monitor(AbstractContextManager["Monitor"]):
         needed("sqlalchemy", "monitor", "a Monitor keeps its store")
         from calibrant.monitor.store import Store
 
-        if not isinstance(store, str | Path | Store):
+        if not isinstance(store, str | Path) and not hasattr(store, "sound"):
             rule = "be a path, a URL, or the store of another monitor"
             raise InvalidTypeError("store", rule, got=type(store).__name__)
         loaded = load_model(model) if isinstance(model, str | Path) else model
         self.calibrator = fitted_calibrator(loaded)
         self.checksum = checksum_of(self.calibrator.to_dict())
-        self.name = name_of(name)
+        self.name = stored_name(name)
         self.watched = Watched.by(self.calibrator)
         self.maturity = maturity_days(maturity) or 0.0
         default = max(2.0 * self.maturity, 2.0)

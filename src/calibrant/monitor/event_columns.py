@@ -43,7 +43,7 @@ def _is_storable(text: str) -> bool:
     return len(text) <= _LONGEST and "\x00" not in text and is_unicode
 
 
-def name_of(name: Any) -> str:
+def stored_name(name: Any) -> str:
     """The name of a model."""
     if not isinstance(name, str):
         raise InvalidTypeError("name", "be text", got=shown(name))

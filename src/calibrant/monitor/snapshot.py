@@ -134,6 +134,8 @@ class MonitorSnapshot(Result):
     n_conflicting: int
     n_unknown: int
     n_unfamiliar: int
+    n_quarantined: int
+    n_unreadable: int
     n_until_scores: int
     regions: tuple[str, ...]
     counts: IntArray
@@ -142,12 +144,10 @@ class MonitorSnapshot(Result):
     upper: FloatArray
     verdicts: tuple[MonitorResult, ...]
     path: tuple[EpsilonPath, ...]
+    quarantine: tuple[HeldDay, ...]
     counted_until: str | None = None
     lag: float | None = None
     score_range: tuple[float, float] | None = None
-    n_quarantined: int = 0
-    n_unreadable: int = 0
-    quarantine: tuple[HeldDay, ...] = ()
 
     _also: ClassVar[tuple[str, ...]] = ("explanation",)
 
