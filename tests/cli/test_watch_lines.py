@@ -149,6 +149,44 @@ def test_cron_hears_of_events_that_stopped_and_of_nothing_else(
     assert "9 days old" in answer.err
 
 
+def test_a_log_that_was_filled_again_or_rotated_between_two_runs_is_read(
+    folder: Path, calibrant: Any
+) -> None:
+    path = folder / "labels.jsonl"
+
+    def n_recorded() -> int:
+        answer = calibrant(*WATCH, "--once", "--json")
+        assert answer.code == 0
+        return int(json.loads(answer.out)["n_recorded"])
+
+    write(path, *predictions(0, 5))
+    assert n_recorded() == 5
+    write(path, *predictions(0, 1), *predictions(10, 30))  # the same first line, and more of them
+    assert n_recorded() == 25
+    write(path, *predictions(30, 32), mode="a")
+    path.rename(folder / "labels.jsonl.1")
+    write(path, *predictions(32, 33))
+    assert n_recorded() == 28
+
+
+@pytest.mark.parametrize("place", ["beside the store", "after a model of the same name"])
+def test_what_is_wrong_for_all_lines_is_an_error(folder: Path, calibrant: Any, place: str) -> None:
+    write(folder / "labels.jsonl", *predictions(0, 2))
+    if place == "beside the store":
+        (folder / "watch.db.quarantine.jsonl").mkdir()
+        write(folder / "labels.jsonl", "not json", mode="a")
+    else:
+        scores = np.linspace(0, 1, 400)
+        other = BinningCalibrator(n_bins=2).fit(scores, scores > 0.5)
+        assert calibrant(*WATCH, "--once").code == 0
+        save_model(other, "model.json", overwrite=True)
+    answer = calibrant(*WATCH, "--once")
+    assert answer.code == 2
+    assert "unexpected" not in answer.err
+    if place != "beside the store":
+        assert "--name" in answer.err
+
+
 def _until(condition: Any) -> None:
     deadline = time.time() + 60
     while not condition() and time.time() < deadline:

@@ -67,7 +67,7 @@ def test_the_same_bins_and_counts_with_other_labels_are_another_model(store: Pat
     with pytest.raises(InvalidValueError) as caught:
         opened(store, inverted)
     assert (caught.value.parameter, caught.value.got) == ("model", "another model")
-    assert "name" in str(caught.value.advice)
+    assert "such as name='model-2'" in str(caught.value)
     with opened(store, inverted, name="inverted") as monitor:
         assert monitor.record("a", 0.2, at=100.0) == "new"
 

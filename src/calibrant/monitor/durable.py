@@ -35,6 +35,7 @@ from calibrant.params.labels import classes_of, encode_labels
 from calibrant.params.random import seed_number
 from calibrant.params.rules import OPEN_UNIT, Choice, Integer, Number, Optional
 from calibrant.sample.facts import familiar_limits
+from calibrant.text.sentences import Setting
 
 if TYPE_CHECKING:
     from calibrant.monitor.ledger import Live, Receipt
@@ -214,8 +215,9 @@ class Monitor(AbstractContextManager["Monitor"]):
         number, checksum = found
         if checksum != self.checksum:
             rule = f"be the one that {self.name!r} was made for in the store"
-            advice = "give it a name of its own, such as name='model 2', or use another store"
-            raise InvalidValueError("model", rule, got="another model", advice=advice)
+            own = Setting("name", "model-2")
+            told = ("give it a name of its own, such as ", own, ", or use another store")
+            raise InvalidValueError("model", rule, got="another model", advice=told)
         rows = ModelRows(connection, number)
         saved = json.loads(rows.read_text("settings") or "")
         for name, value in self._settings.items():

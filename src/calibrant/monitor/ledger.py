@@ -251,8 +251,9 @@ def _is_row(table: Any) -> Any:
 
 
 def _delete_waiting(rows: ModelRows, ids: Sequence[str]) -> None:
-    gone = [{"of_model": rows.model, "row_id": one} for one in ids]
-    rows.execute(WAITING.delete().where(_is_row(WAITING)), gone)
+    if ids:
+        gone = [{"of_model": rows.model, "row_id": one} for one in ids]
+        rows.execute(WAITING.delete().where(_is_row(WAITING)), gone)
 
 
 def forget(rows: ModelRows, live: Live, remember: float, held: Sequence[int]) -> None:
