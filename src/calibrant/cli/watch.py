@@ -120,17 +120,20 @@ def command(lines: str, output: str | None, once: bool, as_json: bool, **options
     calibrant watch labels.jsonl --model model.json --store watch.db --maturity 7 --once --json
     tail -F service.log | calibrant watch - --model model.json --store watch.db -o drift.html
     """
-    from calibrant.monitor import Monitor
+    with Signals() as signals:  # from the beginning: a handler that raises may not be heard
+        from calibrant.monitor import Monitor
 
-    model = read_model(options["model"])
-    fields = _fields(model.columns, options)
-    settings = _MONITOR.arguments(options)
-    monitor = Monitor(options["store"], model, **settings, random_state=_seed(model))
-    source = line_source(lines)
-    place = Quarantine(quarantine_of(options["store"]), monitor.name, lines)
-    intake = Intake(monitor, fields, place, source.key)
-    with monitor, closing(source), Signals() as signals:
-        found = _follow(source, intake, signals, once=once, quiet=as_json)
+        model = read_model(options["model"])
+        fields = _fields(model.columns, options)
+        settings = _MONITOR.arguments(options)
+        store = options["store"]
+        place = Quarantine(quarantine_of(store), settings["name"], lines)
+        with (
+            Monitor(store, model, **settings, random_state=_seed(model)) as monitor,
+            closing(line_source(lines)) as source,
+        ):
+            intake = Intake(monitor, fields, place, source.key)
+            found = _follow(source, intake, signals, once=once, quiet=as_json)
     if signals.number is not None:
         where = f" or in {place.path}" if place.n_lines else ""
         remark(f"stopped; everything that was read is in the store{where}")
