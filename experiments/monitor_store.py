@@ -1,14 +1,11 @@
-"""Attack the store of a Monitor: kill its writer, let many write at once, and measure how fast it
+"""Attack the store of a Monitor: kill its writers, let many write at once, and measure how fast it
 is.
 
-    python experiments/monitor_store.py kill --times 1000     # SIGKILL at random moments, under
-    load python experiments/monitor_store.py many                  # 8 processes and 16 threads,
-    10,000 labels each python experiments/monitor_store.py speed --seconds 60    # labels per second
-    in batches of 1, 100, 1,000, 10,000 python experiments/monitor_store.py memory --labels 10000000
-
-A writer logs each batch in a file of its own before and after the call. After a kill, every batch
-that was acknowledged must be in the store exactly once, and the tally must equal a recount of the
-log.
+python experiments/monitor_store.py kill --times 1000              # a new SQLite file
+python experiments/monitor_store.py kill --times 1000 --postgres   # a server of its own
+python experiments/monitor_store.py many                   # 8 processes and 16 threads
+python experiments/monitor_store.py speed --seconds 60     # in batches of 1 to 10,000 rows
+python experiments/monitor_store.py memory --labels 10000000
 """
 
 import argparse
@@ -16,8 +13,6 @@ import json
 import multiprocessing
 import os
 import resource
-import signal
-import sqlite3
 import sys
 import tempfile
 import time
@@ -25,13 +20,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+from monitor_kills import kill
 
 from calibrant import BinningCalibrator, Partition
 from calibrant.monitor import Monitor
 
-BATCH = 50
 DAY = 100.0
-ROWS_A_DAY = 500
 
 
 def fitted() -> BinningCalibrator:
@@ -52,111 +46,16 @@ def row_of(name: str) -> tuple[float, int]:
     return (number % 97) / 97.0, int(number * 7919 % 10 < 4)
 
 
-def time_of(number: int) -> float:
-    """When a row is predicted: days go by, so that kills also meet the counting of mature days."""
-    return DAY + (number // BATCH * BATCH) / ROWS_A_DAY
+def attack(times: int, seed: int, *, postgres: bool) -> None:
+    """Kill writers of a new SQLite file, or of a PostgreSQL server that is started for it."""
+    if not postgres:
+        kill(times, None, seed)
+        return
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+    from worlds.postgres_server import postgres_server
 
-
-def write_for_ever(store: str, log: str, first: int) -> None:
-    """The writer that will be killed: log "begun", write, log "done", again and again."""
-    monitor = opened(store)
-    with open(log, "a", buffering=1) as file:
-        number = first
-        while True:
-            ids = [f"row {number + step}" for step in range(BATCH)]
-            rows = [row_of(name) for name in ids]
-            at = np.full(BATCH, time_of(number))
-            file.write(f"begun {number}\n")
-            monitor.record_many(ids, [score for score, _ in rows], at)
-            monitor.resolve_many(ids, [label for _, label in rows], at + 0.5 / ROWS_A_DAY)
-            file.write(f"done {number}\n")
-            number += BATCH
-
-
-def kill(times: int) -> None:
-    """Kill the writer at random moments; the next one hands in the last batch again, and goes on."""
-    rng = np.random.default_rng(int(time.time()))
-    folder = Path(tempfile.mkdtemp(prefix="calibrant-kill-"))
-    store = folder / "watch.db"
-    log = folder / "log.txt"
-    opened(store).close()
-    log.touch()
-    lost = 0
-    context = multiprocessing.get_context("fork")
-    for number in range(times):
-        first = next_number(log)
-        writer = context.Process(target=write_for_ever, args=(str(store), str(log), first))
-        begun = log.stat().st_size
-        writer.start()
-        while log.stat().st_size == begun and writer.is_alive():
-            time.sleep(0.005)
-        time.sleep(float(rng.uniform(0.0, 0.3)))
-        os.kill(int(writer.pid or 0), signal.SIGKILL)
-        writer.join()
-        lost += check_log(store, log)
-        if (number + 1) % 50 == 0 or number + 1 == times:
-            rows = next_number(log)
-            print(f"{number + 1} kills: {rows:,} rows, {lost} batches lost", flush=True)
-    recount(store, log)
-    connection = sqlite3.connect(store)
-    print("integrity:", connection.execute("PRAGMA integrity_check").fetchone()[0])
-    connection.close()
-    if lost:
-        sys.exit(1)
-
-
-def next_number(log: Path) -> int:
-    """The batch that was begun and not acknowledged, or else the next one."""
-    lines = [line.split() for line in log.read_text().splitlines()]
-    if not lines:
-        return 0
-    word, number = lines[-1]
-    return int(number) + (BATCH if word == "done" else 0)
-
-
-def check_log(store: Path, log: Path) -> int:
-    """Acknowledged batches that are not whole in the store, or that have another label.
-
-    Ids are a primary key, so none is there twice.
-    """
-    lines = log.read_text().splitlines()[-40:]
-    done = [int(line.split()[1]) for line in lines if line.startswith("done")]
-    connection = sqlite3.connect(store)
-    wrong = 0
-    for number in done:
-        ids = [f"row {number + step}" for step in range(BATCH)]
-        marks = ",".join("?" * BATCH)
-        query = f"select id, label from calibrant_predictions where id in ({marks})"
-        found = dict(connection.execute(query, ids).fetchall())
-        wrong += found != {name: row_of(name)[1] for name in ids}
-    connection.close()
-    return wrong
-
-
-def recount(store: Path, log: Path) -> None:
-    """Hand in the last batch again, let time pass, and compare the tally with the client's log."""
-    end = next_number(log)
-    names = [f"row {number}" for number in range(end + BATCH)]
-    rows = [row_of(name) for name in names]
-    last = slice(end, end + BATCH)
-    with opened(store) as monitor:
-        at = np.full(BATCH, time_of(end))
-        monitor.record_many(names[last], [score for score, _ in rows[last]], at)
-        monitor.resolve_many(names[last], [label for _, label in rows[last]], at)
-        found = monitor.advance(time_of(end) + 10)
-    regions = np.minimum((np.array([score for score, _ in rows]) * 4).astype(int), 3)
-    labels = np.array([label for _, label in rows])
-    counts = np.bincount(regions, minlength=4)
-    hits = np.bincount(regions[labels == 1], minlength=4)
-    same = found.counts.tolist() == counts.tolist() and found.positives.tolist() == hits.tolist()
-    same = same and (found.n_mature, found.n_labels) == (len(names), len(names))
-    wrong = found.n_conflicting + found.n_late + found.n_expired + found.n_unknown
-    print(
-        f"recount of {len(names):,} rows, {len(found.path)} days:"
-        f" {'equal' if same else 'DIFFERENT'}; conflicting, late, expired or unknown: {wrong}"
-    )
-    if not same or wrong:
-        sys.exit(1)
+    with postgres_server() as host:
+        kill(times, f"postgresql+psycopg://tester@/postgres?host={host}", seed)
 
 
 def _process(store: str, worker: int, n_labels: int) -> None:
@@ -280,12 +179,14 @@ def main() -> None:
     )
     parser.add_argument("what", choices=("kill", "many", "speed", "memory"))
     parser.add_argument("--times", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--postgres", action="store_true")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--labels", type=int, default=10_000_000)
     parser.add_argument("--each", type=int, default=10_000)
     given = parser.parse_args()
     if given.what == "kill":
-        kill(given.times)
+        attack(given.times, given.seed, postgres=given.postgres)
     elif given.what == "many":
         many(8, 16, given.each)
     elif given.what == "speed":

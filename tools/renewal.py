@@ -22,6 +22,7 @@ from typing import Any
 from examples import FENCE, ROOT, commands_of, is_shown, place_of, run_command, twice
 
 FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
+FEWEST_WORDS = 4  # in a row that agree, so that a figure is not taken for another one
 WORD = re.compile(r"\S+")
 Change = tuple[int, int, str]
 """Where a text changes, from and to, and what stands there then."""
@@ -112,8 +113,9 @@ def of_prompts(test: doctest.DocTest, code: str, offset: int) -> Iterator[Change
         shown = "".join(lines[first : first + example.want.count("\n")])
         start = offset + sum(map(len, lines[:first]))
         if masked(shown.split()) == masked(got.split()):  # lines may be broken elsewhere
-            for place, end, said in figures_of(shown, got):
-                yield start + place, start + end, said
+            for word, new in zip(WORD.finditer(shown), got.split(), strict=True):
+                if word[0] != new:
+                    yield start + word.start(), start + word.end(), new
         else:
             indent = " " * example.indent
             printed = [f"{indent}{line or '<BLANKLINE>'}\n" for line in got.splitlines()]
@@ -142,7 +144,7 @@ def figures_of(shown: str, printed: str) -> Iterator[Change]:
     theirs = printed.split()
     alike = SequenceMatcher(None, masked(shown.split()), masked(theirs), autojunk=False)
     for block in alike.get_matching_blocks():
-        for place in range(block.size):
+        for place in range(block.size if block.size >= FEWEST_WORDS else 0):
             word, new = ours[block.a + place], theirs[block.b + place]
             if word[0] != new:
                 yield *word.span(), new

@@ -142,9 +142,7 @@ def test_drift_exits_with_1_and_writes_a_report(folder: Path, calibrant: Any) ->
     assert "Alarm. The rates have changed" in page
 
 
-def test_lines_that_cannot_be_read_exit_with_2_and_keep_what_came_before(
-    folder: Path, calibrant: Any
-) -> None:
+def test_lines_that_cannot_be_read_exit_with_2(folder: Path, calibrant: Any) -> None:
     path = folder / "labels.jsonl"
     for bad in (
         "not json\n",
@@ -158,21 +156,6 @@ def test_lines_that_cannot_be_read_exit_with_2_and_keep_what_came_before(
     assert answer.code == 2
     answer = calibrant(*WATCH[:-1], "4", "--once")
     assert answer.code == 2
-
-
-def test_a_line_that_is_not_complete_is_left_for_later(folder: Path) -> None:
-    from calibrant.cli._events import EventFile
-
-    path = folder / "labels.jsonl"
-    path.write_text('{"id": "a", "score": 0.5, "at": 20000}\n{"id": "b", "sc')
-    events = EventFile(str(path))
-    batches = events.batches(follow=True)
-    assert [line.content["id"] for line in next(batches)] == ["a"]
-    with path.open("a") as file:
-        file.write('ore": 0.4, "at": 20000}\n')
-    found = next(lines for lines in batches if lines)
-    assert [line.content["id"] for line in found] == ["b"]
-    events.close()
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Lines of `calibrant watch`: bad ones are named, archives and logs that rotate are read."""
+"""Lines of `calibrant watch`: bad ones are put aside, archives and logs that rotate are read."""
 
 import json
 import os
@@ -47,10 +47,15 @@ def predictions(first: int, end: int, day: float = DAY) -> list[dict[str, Any]]:
         {"id": "x", "score": 0.5},
         {"id": 1.5, "score": 0.5, "at": DAY},
         {"id": "x", "score": 0.5, "at": "2999-01-01"},
+        {"id": "x", "score": 0.5, "at": {"day": DAY}},
+        {"id": "x", "score": [[0.5], []], "at": DAY},
+        '{"id": "x", "score": 0.5, "at": 1' + "0" * 400 + "}",
+        "[" * 100_000,
+        "\\u00e9\\ud800",
     ],
-    ids=str,
+    ids=lambda bad: str(bad)[:60],
 )
-def test_a_bad_line_is_named_and_what_came_before_it_is_kept(
+def test_a_bad_line_is_put_aside_and_the_others_are_taken(
     folder: Path, calibrant: Any, bad: dict[str, Any] | str
 ) -> None:
     write(folder / "labels.jsonl", *predictions(0, 2))
@@ -58,10 +63,21 @@ def test_a_bad_line_is_named_and_what_came_before_it_is_kept(
     write(folder / "labels.jsonl", *predictions(2, 4), bad, *predictions(4, 6), mode="a")
     answer = calibrant(*WATCH, "--once")
     assert answer.code == 2
-    assert "line 5 of 'labels.jsonl'" in answer.err
-    write(folder / "labels.jsonl", *predictions(0, 4), *predictions(4, 6))  # the line is taken out
-    found = json.loads(calibrant(*WATCH, "--once", "--json").out)
-    assert (found["n_recorded"], found["n_duplicate"]) == (6, 0)
+    assert "line 5 of 'labels.jsonl'" in " ".join(answer.err.split())
+    (aside,) = quarantined(folder)
+    assert aside["text"] == (bad if isinstance(bad, str) else json.dumps(bad))
+    assert (aside["line"], aside["source"], aside["model"]) == (5, "labels.jsonl", "model")
+    for _ in range(2):  # it does not stop a restart, and it is not put aside again
+        answer = calibrant(*WATCH, "--once", "--json")
+        found = json.loads(answer.out)
+        assert answer.code == 0
+        assert (found["n_recorded"], found["n_duplicate"], found["n_unreadable"]) == (6, 0, 1)
+        assert len(quarantined(folder)) == 1
+
+
+def quarantined(folder: Path) -> list[dict[str, Any]]:
+    path = folder / "watch.db.quarantine.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def test_lines_without_times_wait_for_the_end_of_the_day(folder: Path, calibrant: Any) -> None:
@@ -131,6 +147,44 @@ def test_cron_hears_of_events_that_stopped_and_of_nothing_else(
     write(folder / "old.jsonl", old)
     answer = calibrant("watch", "old.jsonl", *WATCH[2:-1], "old.db", "--once", "--json")
     assert "9 days old" in answer.err
+
+
+def test_a_log_that_was_filled_again_or_rotated_between_two_runs_is_read(
+    folder: Path, calibrant: Any
+) -> None:
+    path = folder / "labels.jsonl"
+
+    def n_recorded() -> int:
+        answer = calibrant(*WATCH, "--once", "--json")
+        assert answer.code == 0
+        return int(json.loads(answer.out)["n_recorded"])
+
+    write(path, *predictions(0, 5))
+    assert n_recorded() == 5
+    write(path, *predictions(0, 1), *predictions(10, 30))  # the same first line, and more of them
+    assert n_recorded() == 25
+    write(path, *predictions(30, 32), mode="a")
+    path.rename(folder / "labels.jsonl.1")
+    write(path, *predictions(32, 33))
+    assert n_recorded() == 28
+
+
+@pytest.mark.parametrize("place", ["beside the store", "after a model of the same name"])
+def test_what_is_wrong_for_all_lines_is_an_error(folder: Path, calibrant: Any, place: str) -> None:
+    write(folder / "labels.jsonl", *predictions(0, 2))
+    if place == "beside the store":
+        (folder / "watch.db.quarantine.jsonl").mkdir()
+        write(folder / "labels.jsonl", "not json", mode="a")
+    else:
+        scores = np.linspace(0, 1, 400)
+        other = BinningCalibrator(n_bins=2).fit(scores, scores > 0.5)
+        assert calibrant(*WATCH, "--once").code == 0
+        save_model(other, "model.json", overwrite=True)
+    answer = calibrant(*WATCH, "--once")
+    assert answer.code == 2
+    assert "unexpected" not in answer.err
+    if place != "beside the store":
+        assert "--name" in answer.err
 
 
 def _until(condition: Any) -> None:

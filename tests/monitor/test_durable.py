@@ -418,7 +418,7 @@ def test_threads_that_write_together_lose_nothing_and_snapshots_are_whole(store:
 def test_a_monitor_that_is_dropped_closes_its_connections(store: Path) -> None:
     monitor = opened(store)
     monitor.record("a", 0.2, at=100.0)
-    engine = monitor._store.engine
+    engine = monitor.store.engine
     assert engine.pool.checkedin() == 1
     del monitor
     gc.collect()
@@ -445,7 +445,7 @@ def test_a_full_disk_says_so_writes_nothing_and_recovers(store: Path) -> None:
         full = sqlite3.connect(store)
         pages = full.execute("PRAGMA page_count").fetchone()[0]
         full.close()
-        engine = monitor._store.engine
+        engine = monitor.store.engine
         engine.dispose()
 
         def limit(connection: object, _: object) -> None:
@@ -472,7 +472,7 @@ def test_a_read_only_store_says_so_and_can_be_read(store: Path) -> None:
         other.__dict__.update(monitor.__dict__)
         from calibrant.monitor.store import Store
 
-        other._store = Store(f"sqlite:///file:{store}?mode=ro&uri=true", 1.0)
+        other.store = Store(f"sqlite:///file:{store}?mode=ro&uri=true", 1.0)
         with pytest.raises(StoreError) as caught:
             other.record("b", 0.2, at=100.0)
         assert "readonly" in caught.value.got
@@ -512,33 +512,3 @@ def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
     assert "not a database" in caught.value.got
     with pytest.raises(StoreError):
         opened(tmp_path / "no" / "such" / "folder.db")
-
-
-def test_older_schemas_are_migrated_and_newer_ones_refused(
-    store: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import sqlalchemy as sa
-
-    from calibrant.monitor import tables
-
-    with opened(store) as monitor:
-        monitor.record("a", 0.2, at=100.0)
-
-    def broken(connection: object) -> None:
-        connection.execute(sa.text("ALTER TABLE calibrant_predictions ADD COLUMN note TEXT"))
-        raise sa.exc.OperationalError("second step", None, Exception("disk is full"))
-
-    monkeypatch.setattr(tables, "VERSION", 2)
-    monkeypatch.setattr(tables, "MIGRATIONS", {1: broken})
-    with pytest.raises(StoreError):
-        opened(store)
-    add = sa.text("ALTER TABLE calibrant_predictions ADD COLUMN note TEXT")
-    monkeypatch.setattr(tables, "MIGRATIONS", {1: lambda connection: connection.execute(add)})
-    with opened(store) as monitor:  # the column of the broken step was rolled back
-        assert monitor.record("a", 0.2, at=100.0) == "duplicate"
-    with opened(store):
-        pass
-    monkeypatch.setattr(tables, "VERSION", 1)
-    with pytest.raises(InvalidValueError) as caught:
-        opened(store)
-    assert caught.value.got == "version 2"

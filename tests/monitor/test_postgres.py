@@ -1,5 +1,6 @@
 """The same store in PostgreSQL: another URL, and the same answers."""
 
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from calibrant import BinningCalibrator, Partition
-from calibrant.errors import StoreError
+from calibrant.errors import InvalidValueError, StoreError
 from calibrant.monitor import Monitor
 
 psycopg = pytest.importorskip("psycopg")
@@ -95,3 +96,39 @@ def test_a_writer_that_holds_the_store_is_not_waited_for_beyond_the_timeout(url:
         assert "timeout" in caught.value.advice
         assert monitor.snapshot().n_recorded == 0
         assert monitor.record("b", 0.2, at=100.0) == "new"
+
+
+def test_the_clock_of_the_server_decides(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client whose clock is ahead neither ends a day nor dates its rows tomorrow."""
+    real = time.time
+    with opened(url, maturity=0, remember=2) as monitor:
+        monkeypatch.setattr("calibrant.monitor.durable.time.time", lambda: real() + 23 * 3600.0)
+        assert monitor.record("a", 0.2) == "new"
+        now = np.datetime64(monitor.snapshot().now, "s").astype(float)
+        assert abs(now - real()) < 600.0
+        with pytest.raises(InvalidValueError) as caught:
+            monitor.record("b", 0.2, at=(real() + 23 * 3600.0) / 86_400.0)
+        assert caught.value.parameter == "at"
+        assert monitor.advance().n_recorded == 1
+
+
+def test_writers_of_different_models_do_not_wait_for_each_other(url: str) -> None:
+    with opened(url, name="a") as a, opened(url, name="b", timeout=0.2) as b:
+        with a.transaction():
+            a.record("x", 0.2, at=100.0)
+            assert b.record("x", 0.2, at=100.0) == "new"
+        assert (a.snapshot().n_recorded, b.snapshot().n_recorded) == (1, 1)
+
+
+def test_what_was_changed_behind_its_back_is_noticed(url: str, postgres: str) -> None:
+    with opened(url, maturity=0, remember=2) as monitor:
+        monitor.record("a", 0.2, at=100.0)
+        monitor.advance(102.0)
+        name = url.partition("?")[0].rpartition("/")[2]
+        with psycopg.connect(host=postgres, user="tester", dbname=name) as connection:
+            connection.execute("DELETE FROM calibrant_days")
+        with pytest.raises(StoreError) as caught:
+            monitor.snapshot()
+        assert "agree with the rows" in str(caught.value)
+    with pytest.raises(StoreError):
+        opened(url, maturity=0, remember=2)

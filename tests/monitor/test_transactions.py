@@ -43,14 +43,11 @@ def test_a_transaction_is_seen_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
 def test_a_transaction_whose_error_was_hidden_is_undone(tmp_path: Path) -> None:
     with opened(tmp_path / "watch.db") as monitor:
 
-        def hide(connection: object, live: object, times: object) -> None:
-            raise KeyError("half done")
-
         def careless() -> None:
             with monitor.transaction():
                 monitor.record("a", 0.2, at=100.0)
-                with pytest.raises(KeyError):
-                    monitor._write(hide, [100.0], 1)
+                with pytest.raises(InvalidValueError):
+                    monitor.record("b", 0.2, at="2999-01-01")  # found within the transaction
 
         with pytest.raises(StoreError) as caught:
             careless()

@@ -1,23 +1,15 @@
-"""Read lines of predictions and labels as they arrive, from a growing file or a pipe."""
+"""Hand lines of predictions and labels to a monitor; put those that cannot be taken aside."""
 
-import hashlib
-import os
-import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from calibrant._json import read_json
 from calibrant.cli._errors import RefusedError, message_of
-from calibrant.errors import CalibrantError, InvalidValueError, StoreError
+from calibrant.cli._line_source import Batch, Line
+from calibrant.cli._quarantine import Quarantine
+from calibrant.errors import CalibrantError, StoreError
 
-_HEAD = 256  # leading bytes that identify a file
-_BATCH = 1000
-_KEY = 30  # in characters
-_PAUSE = 0.5  # seconds between checks of a file
 _EXAMPLE = (
     'write one object per line, such as {"id": "case 1", "score": 0.3, "at": "2026-01-31"};'
     " calibrant watch does not read CSV"
@@ -37,191 +29,114 @@ class Fields:
     segment: str
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line of the input: its number, where it ends, and its content."""
+@dataclass(slots=True)
+class Intake:
+    """What takes lines: a monitor, and a quarantine for those that it does not take."""
 
-    number: int
-    end: int
-    content: Mapping[str, Any]
+    monitor: Any
+    fields: Fields
+    quarantine: Quarantine
+    key: str | None
+    """The name under which the store records how far the lines were read."""
+    has_times: bool | None = None
+    """Whether lines have times, as determined by the first one."""
 
+    def take(self, batch: Batch) -> None:
+        """Submit lines, and record how far the input was read, in one transaction.
 
-class EventFile:
-    """A file or standard input (-) of JSON lines, read from where an earlier run stopped."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        # closed by `close`: a file may be followed for days
-        self._stream: BinaryIO = sys.stdin.buffer if self.is_pipe else self._opened()
-        self._offset = 0
-        self._number = 0
-        self.has_times: bool | None = None
-        """Whether lines have times, as determined by the first one."""
-
-    def _opened(self) -> BinaryIO:
-        return Path(self.path).open("rb")
-
-    @property
-    def is_pipe(self) -> bool:
-        """Whether it ends when the other side closes it."""
-        return self.path == "-"
-
-    @property
-    def key(self) -> str:
-        """The name under which a store records how far this file was read."""
-        name = "-" if self.is_pipe else str(Path(self.path).resolve())
-        return hashlib.sha256(name.encode()).hexdigest()[:_KEY]
-
-    def head(self) -> str:
-        """A hash of the first line, which identifies the file."""
-        if self.is_pipe:
-            return ""
-        with Path(self.path).open("rb") as file:
-            first = file.readline(_HEAD)
-        whole = first.endswith(b"\n") or len(first) == _HEAD
-        return hashlib.sha256(first).hexdigest() if whole else ""
-
-    def place_after(self, line: Line) -> dict[str, Any]:
-        """What a store records, so that the next run continues after this line."""
-        return {
-            "offset": line.end,
-            "line": line.number,
-            "head": self.head(),
-            "has_times": self.has_times,
-        }
-
-    def resume(self, place: Mapping[str, Any] | None) -> int:
-        """Go to where an earlier run stopped, if this is the same file; return the offset."""
-        if place is None or self.is_pipe or not place["head"] or place["head"] != self.head():
-            return 0
-        size = Path(self.path).stat().st_size
-        if place["offset"] <= size:
-            self._offset = int(place["offset"])
-            self._number = int(place.get("line", 0))
-            self.has_times = place.get("has_times")
-            self._stream.seek(self._offset)
-        return self._offset
-
-    def batches(self, *, follow: bool) -> Iterator[list[Line]]:
-        """Yield some lines at a time; none if there is nothing new.
-
-        With `follow`, wait for more at the end of a file, and continue with a new file of that
-        name. An incomplete line is left for later. Lines before an unreadable one are yielded
-        first.
+        A line that cannot be taken is put into the quarantine and counted, and the others are
+        taken.
         """
-        while True:
-            lines, error = self._read_some(follow=follow)
-            if lines:
-                yield lines
-            if error is not None:
-                raise error
-            if lines:
-                continue
-            if not follow or self.is_pipe:
-                return
-            if not self._reopened():
-                time.sleep(_PAUSE)
-                yield []
-
-    def _read_some(self, *, follow: bool) -> tuple[list[Line], RefusedError | None]:
-        """The lines available now, and what is wrong with the line after them."""
-        lines: list[Line] = []
-        while len(lines) < _BATCH:
-            text = self._stream.readline()
-            if not text.endswith(b"\n") and not (text and (self.is_pipe or not follow)):
-                if text:
-                    self._stream.seek(self._offset)
-                break
-            self._offset += len(text)
-            self._number += 1
-            if text.strip():
-                content = _parsed(text)
-                if content is None:
-                    where = f"line {self._number:,} of {self.path!r}"
-                    return lines, _not_json(where, text)
-                lines.append(Line(self._number, self._offset, content))
-        return lines, None
-
-    def _reopened(self) -> bool:
-        """Whether the file was replaced or truncated, as logs are each night; if so, open the new
-        one.
-        """
+        good = [line for line in batch.lines if line.content is not None]
+        bad = [(line, _not_json(line)) for line in batch.lines if line.content is None]
+        had_times = self.has_times
         try:
-            now = Path(self.path).stat()
-        except FileNotFoundError:
-            return False
-        if os.path.samestat(now, os.fstat(self._stream.fileno())) and now.st_size >= self._offset:
-            return False
-        self._stream.close()
-        self._stream = self._opened()
-        self._offset = 0
-        self._number = 0
-        return True
+            with self.monitor.transaction():
+                for line in good:
+                    self._check_times(line)
+                hand_in(self.monitor, [line.content or {} for line in good], self.fields)
+                self._finish(batch, bad)
+        except (StoreError, OSError, MemoryError):
+            raise
+        except Exception:  # whatever is wrong with a line: it is found among the others
+            self.has_times = had_times
+            self._take_one_by_one(batch, good, bad)
 
-    def close(self) -> None:
-        """Close the file."""
-        if not self.is_pipe:
-            self._stream.close()
+    def _take_one_by_one(
+        self, batch: Batch, lines: Sequence[Line], bad: Sequence[tuple[Line, str]]
+    ) -> None:
+        refused = list(bad)
+        with self.monitor.transaction():
+            for line in lines:
+                try:
+                    self._check(line)
+                except (StoreError, MemoryError):
+                    raise
+                except CalibrantError as error:
+                    refused.append((line, message_of(error)))
+                except Exception as error:
+                    refused.append((line, f"{type(error).__name__}: {error}"[:300]))
+                else:
+                    hand_in(self.monitor, [line.content or {}], self.fields)
+            self._finish(batch, sorted(refused, key=lambda entry: entry[0].number))
+
+    def _finish(self, batch: Batch, bad: Sequence[tuple[Line, str]]) -> None:
+        """Put lines into the quarantine, which is on disk before the store says that they were
+        read.
+        """
+        if bad:
+            self.quarantine.keep(bad)
+            self.monitor.count_unreadable(len(bad))
+        if self.key is not None and batch.place is not None:
+            self.monitor.write_note(self.key, {**batch.place, "has_times": self.has_times})
+
+    def _check(self, line: Line) -> None:
+        """Raise an error for a line that would not be taken; store nothing."""
+        from calibrant.monitor.event_columns import check_ahead
+
+        self._check_times(line)
+        content = line.content or {}
+        check_fields(content, self.fields)
+        checked = []
+        if content.get(self.fields.score) is not None:
+            columns = _predictions(self.monitor, [content], self.fields)
+            checked.append(self.monitor.check_predictions(*columns))
+        if content.get(self.fields.label) is not None:
+            checked.append(self.monitor.check_labels(*_labels([content], self.fields)))
+        for found in checked:
+            check_ahead(found.times or (), self.monitor.clock())
+
+    def _check_times(self, line: Line) -> None:
+        """Require that all lines have times, or none: a line without a time counts as now, and
+        among last year's lines it would end all days up to now.
+        """
+        content = line.content or {}
+        names = (self.fields.at, self.fields.labelled_at)
+        has_time = any(content.get(name) is not None for name in names)
+        if self.has_times is None:
+            self.has_times = has_time
+        if has_time != self.has_times:
+            rule = f"have the field {self.fields.at!r}, or none"
+            if not self.has_times:
+                raise RefusedError(
+                    "each line", "have no time", got=_start(line), advice="the first line decides"
+                )
+            raise RefusedError("each line", rule, got=_start(line))
+
+    def keep_all(self, lines: Sequence[Line], error: CalibrantError) -> None:
+        """Put lines that do not come again into the quarantine, because the store failed."""
+        reason = f"not in the store: {message_of(error)}"
+        if lines:
+            self.quarantine.keep([(line, reason) for line in lines])
 
 
-def _not_json(where: str, text: bytes) -> RefusedError:
+def _start(line: Line) -> str:
+    return repr(line.text[:80].decode("utf-8", "replace").strip())
+
+
+def _not_json(line: Line) -> str:
     """What is wrong with a line, and how a line should look."""
-    start = text[:40].decode("utf-8", errors="replace").rstrip()
-    return RefusedError(where, "be a JSON object", got=repr(start), advice=_EXAMPLE)
-
-
-def _parsed(text: bytes) -> Mapping[str, Any] | None:
-    """The JSON object of a line; None if it is not one."""
-    try:
-        found = read_json(text, "the line")
-    except InvalidValueError:
-        return None
-    return found if isinstance(found, Mapping) else None
-
-
-def take_lines(monitor: Any, events: EventFile, lines: Sequence[Line], fields: Fields) -> None:
-    """Submit lines, and record how far the input was read, in one transaction.
-
-    If one of them cannot be accepted, the lines before it are kept, and the error names it.
-    """
-    try:
-        _take_together(monitor, events, lines, fields)
-    except StoreError:
-        raise
-    except CalibrantError:
-        for line in lines:
-            _take_alone(monitor, events, line, fields)
-
-
-def _take_together(monitor: Any, events: EventFile, lines: Sequence[Line], fields: Fields) -> None:
-    with monitor.transaction():
-        for line in lines:
-            _check_times(events, line.content, fields)
-        hand_in(monitor, [line.content for line in lines], fields)
-        monitor.write_note(events.key, events.place_after(lines[-1]))
-
-
-def _take_alone(monitor: Any, events: EventFile, line: Line, fields: Fields) -> None:
-    try:
-        _take_together(monitor, events, [line], fields)
-    except StoreError:
-        raise
-    except CalibrantError as error:
-        where = f"line {line.number:,} of {events.path!r}"
-        raise RefusedError(None, f"{where}: {message_of(error)}") from error
-
-
-def _check_times(events: EventFile, content: Mapping[str, Any], fields: Fields) -> None:
-    """Require that all lines have times, or none: a line without a time counts as now, and among
-    last year's lines it would end all days up to now.
-    """
-    has_time = any(content.get(name) is not None for name in (fields.at, fields.labelled_at))
-    if events.has_times is None:
-        events.has_times = has_time
-    if has_time != events.has_times:
-        rule = f"have the field {fields.at!r}, or none" if events.has_times else "have no time"
-        advice = "the first line decides" if not events.has_times else None
-        raise RefusedError("each line", rule, got=str(content)[:80], advice=advice)
+    return message_of(RefusedError("a line", "be a JSON object", got=_start(line), advice=_EXAMPLE))
 
 
 def hand_in(monitor: Any, records: Sequence[Mapping[str, Any]], fields: Fields) -> None:
@@ -232,19 +147,27 @@ def hand_in(monitor: Any, records: Sequence[Mapping[str, Any]], fields: Fields) 
     not move the clock.
     """
     for record in records:
-        has_score = record.get(fields.score) is not None
-        has_label = record.get(fields.label) is not None
-        if record.get(fields.id) is None or not (has_score or has_label):
-            rule = f"have the field {fields.id!r}, and {fields.score!r} or {fields.label!r}"
-            raise RefusedError("each line", rule, got=str(record)[:80], advice=_ADVICE)
+        check_fields(record, fields)
     for day in _by_day(records, fields, monitor.maturity):
         predictions = [record for record in day if record.get(fields.score) is not None]
         labels = [record for record in day if record.get(fields.label) is not None]
         complete = [record for record in labels if record.get(fields.score) is not None]
         alone = [record for record in labels if record.get(fields.score) is None]
-        _record(monitor, predictions, fields)
-        _resolve(monitor, complete, fields, moves_clock=False)
-        _resolve(monitor, alone, fields, moves_clock=True)
+        if predictions:
+            monitor.record_many(*_predictions(monitor, predictions, fields))
+        if complete:
+            monitor.resolve_many(*_labels(complete, fields), moves_clock=False)
+        if alone:
+            monitor.resolve_many(*_labels(alone, fields))
+
+
+def check_fields(record: Mapping[str, Any], fields: Fields) -> None:
+    """Raise an error for a line without an id, or without both a score and a label."""
+    has_score = record.get(fields.score) is not None
+    has_label = record.get(fields.label) is not None
+    if record.get(fields.id) is None or not (has_score or has_label):
+        rule = f"have the field {fields.id!r}, and {fields.score!r} or {fields.label!r}"
+        raise RefusedError("each line", rule, got=str(record)[:80], advice=_ADVICE)
 
 
 def _by_day(
@@ -290,25 +213,25 @@ def _times(records: Sequence[Mapping[str, Any]], *names: str) -> list[Any] | Non
     return found
 
 
-def _record(monitor: Any, records: Sequence[Mapping[str, Any]], fields: Fields) -> None:
-    if records:
-        ids = [record[fields.id] for record in records]
-        scores = [record[fields.score] for record in records]
-        segments = None
-        if monitor.watched.partition.has_segments:
-            segments = [record.get(fields.segment) for record in records]
-        monitor.record_many(ids, scores, _times(records, fields.at), segments)
+def _predictions(
+    monitor: Any, records: Sequence[Mapping[str, Any]], fields: Fields
+) -> tuple[Any, ...]:
+    """Ids, scores, times and segments of lines that have a score."""
+    segments = None
+    if monitor.watched.partition.has_segments:
+        segments = [record.get(fields.segment) for record in records]
+    return (
+        [record[fields.id] for record in records],
+        [record[fields.score] for record in records],
+        _times(records, fields.at),
+        segments,
+    )
 
 
-def _resolve(
-    monitor: Any,
-    records: Sequence[Mapping[str, Any]],
-    fields: Fields,
-    *,
-    moves_clock: bool,
-) -> None:
-    if records:
-        ids = [record[fields.id] for record in records]
-        labels = [record[fields.label] for record in records]
-        times = _times(records, fields.labelled_at, fields.at)
-        monitor.resolve_many(ids, labels, times, moves_clock=moves_clock)
+def _labels(records: Sequence[Mapping[str, Any]], fields: Fields) -> tuple[Any, ...]:
+    """Ids, labels and times of lines that have a label."""
+    return (
+        [record[fields.id] for record in records],
+        [record[fields.label] for record in records],
+        _times(records, fields.labelled_at, fields.at),
+    )

@@ -1,6 +1,7 @@
 """Output files: where they may be, and which format their names imply."""
 
 import os
+import stat
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,11 +11,15 @@ import click
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import STANDARD_INPUT
 
+STANDARD_OUTPUT = "-"
+_BESIDE = ("wal", "shm", "journal")  # files of SQLite beside its database
+
 
 class InputPath(click.Path):
     """The type of every argument and option that names files to read."""
 
     name = "input"
+    is_read = True
 
 
 class OutputPath(click.Path):
@@ -22,27 +27,77 @@ class OutputPath(click.Path):
 
     name = "output"
 
+    def files(self, value: str) -> list[str]:
+        """The files that are written for a value of the option."""
+        return [] if value == STANDARD_OUTPUT else [value]
+
+
+class StorePath(OutputPath):
+    """The type of an option that names a store: a file, or the URL of a database."""
+
+    def files(self, value: str) -> list[str]:
+        """The files of SQLite, if it is one, and the lines that could not be read."""
+        file = sqlite_file(value)
+        own = [] if file is None else [file, *(f"{file}-{end}" for end in _BESIDE)]
+        return [*own, quarantine_of(value)]
+
+
+def sqlite_file(store: str) -> str | None:
+    """The SQLite file that a path or a URL names; None if it names none.
+
+    >>> sqlite_file("watch.db"), sqlite_file("sqlite:///watch.db"), sqlite_file("postgresql://h/n")
+    ('watch.db', 'watch.db', None)
+    """
+    kind, mark, rest = store.partition("://")
+    if not mark:
+        return store
+    path = rest.partition("?")[0].removeprefix("/").removeprefix("file:")
+    return path if kind.partition("+")[0] == "sqlite" and path else None
+
+
+def quarantine_of(store: str) -> str:
+    """The file of lines that could not be read: beside the store, or in the current folder if the
+    store is not a file.
+    """
+    return f"{sqlite_file(store) or 'calibrant'}.quarantine.jsonl"
+
 
 def check_apart(parameters: Iterable[click.Parameter], values: Mapping[str, Any]) -> None:
-    """Reject an output that is one of the inputs, under any name: a link or another path to it is
-    the same file.
+    """Reject an output that is one of the inputs, or another output, under any name: a link or
+    another path to it is the same file.
 
     This runs before every command and uses the types of its parameters, so no command can forget a
-    check.
+    check. Standard output is an output, too, if it goes to a file.
     """
-    paths: dict[type, list[tuple[str, str]]] = {InputPath: [], OutputPath: []}
+    inputs: list[Any] = []
+    outputs: list[tuple[str, str, list[Any]]] = []
     for parameter in parameters:
         given = values.get(parameter.name or "")
-        if type(parameter.type) in paths and given is not None:
-            entries = given if isinstance(given, tuple) else (given,)
-            option = min(parameter.opts, key=len)
-            paths[type(parameter.type)].extend((option, entry) for entry in entries)
-    for option, output in paths[OutputPath]:
-        for _, entry in paths[InputPath]:
-            if output != STANDARD_INPUT and any(
-                _same_file(path, output) for path in _files_of(entry)
-            ):
-                raise RefusedError(option, "not name a file that is read", got=repr(output))
+        entries = given if isinstance(given, tuple) else () if given is None else (given,)
+        option = min(parameter.opts, key=len)
+        written = getattr(parameter.type, "files", None)
+        for entry in entries:
+            if getattr(parameter.type, "is_read", False):
+                inputs += _files_of(entry)
+            elif written is not None:
+                outputs.append((option, entry, written(entry)))
+    others = _standard_output()
+    for option, entry, files in outputs:
+        if any(_same_file(one, file) for one in inputs for file in files):
+            raise RefusedError(option, "not name a file that is read", got=repr(entry))
+        if any(_same_file(one, file) for one in others for file in files):
+            rule = "not name a file that is written for another option, or standard output"
+            raise RefusedError(option, rule, got=repr(entry))
+        others += files
+
+
+def _standard_output() -> list[Any]:
+    """Standard output, if it goes to a file."""
+    try:
+        number = sys.stdout.fileno()
+        return [number] if stat.S_ISREG(os.fstat(number).st_mode) else []
+    except (OSError, ValueError, AttributeError):  # it is closed, or not of the system
+        return []
 
 
 def _files_of(entry: str) -> list[Any]:
@@ -61,11 +116,17 @@ def _files_of(entry: str) -> list[Any]:
         return []
 
 
-def _same_file(path: Any, output: str) -> bool:
+def _same_file(one: Any, other: Any) -> bool:
+    """Whether two names, or the numbers of open files, are the same file, or would be once it is
+    made.
+    """
     try:
-        return os.path.samefile(path, output)
-    except (OSError, ValueError):  # the file does not exist yet
-        return False
+        return os.path.samefile(one, other)
+    except (OSError, ValueError):  # a file does not exist yet
+        if isinstance(one, int) or isinstance(other, int):
+            return False
+    names = [os.path.normcase(os.path.realpath(str(name))) for name in (one, other)]
+    return names[0] == names[1]
 
 
 def check_target(options: Mapping[str, Any]) -> None:

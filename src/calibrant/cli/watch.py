@@ -2,6 +2,7 @@
 guarantee may no longer hold.
 """
 
+import signal
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,18 +11,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibrant.cli import _options as option
-from calibrant.cli._events import EventFile, Fields, take_lines
+from calibrant.cli._events import Fields, Intake
+from calibrant.cli._line_source import Batch, LineSource, line_source
 from calibrant.cli._model import read_model
 from calibrant.cli._output import paragraph, print_json, remark, saved, warn
+from calibrant.cli._quarantine import Quarantine
 from calibrant.cli._report import write_report
 from calibrant.cli._show import show
+from calibrant.cli._signals import Signals
 from calibrant.cli._signature import Declared, words_of
-from calibrant.cli._target import InputPath, OutputPath
-from calibrant.text.numbers import upper
+from calibrant.cli._target import InputPath, StorePath, quarantine_of
+from calibrant.errors import StoreError
+from calibrant.text.numbers import counted, upper
 
 if TYPE_CHECKING:
     from calibrant.answers.model_file import Model
-    from calibrant.monitor import Monitor, MonitorSnapshot
+    from calibrant.monitor import MonitorSnapshot
 
 _MONITOR = Declared("monitor.durable", "Monitor.__init__")
 _NO_TIMES = (
@@ -44,9 +49,10 @@ _OLD = 3  # days without an event before a warning
     "--store",
     required=True,
     metavar="FILE",
-    type=OutputPath(),
-    help="Where counts are kept: a file, or the URL of a database.",
+    type=StorePath(),
+    help="Where counts are kept: a file, or the URL of a database. It may contain other models.",
 )
+@_MONITOR.option("name", "Name of the model in the store.", metavar="NAME")
 @_MONITOR.option(
     "maturity",
     "Age at which a prediction counts, with the label known by then. 0: labels known on the same"
@@ -98,12 +104,15 @@ _OLD = 3  # days without an event before a warning
 def command(lines: str, output: str | None, once: bool, as_json: bool, **options: Any) -> int:
     """Count predictions and labels as they arrive, and watch whether the guarantee still holds.
 
-    LINES is a file of JSON lines that may grow, or - for a pipe. A line has an id and a score, or
-    an id and a label, or all three. The store keeps everything, so you can stop and start again at
-    any time; lines that come twice count once. Without --once, a file is followed until you press
-    Ctrl-C.
+    LINES is a file of JSON lines that may grow and be rotated, or - for a pipe. A line has an id
+    and a score, or an id and a label, or all three. The store keeps everything, so you can stop and
+    start again at any time; lines that come twice count once. A line that cannot be read is put
+    into a file beside the store, STORE.quarantine.jsonl, and the others are counted. Without
+    --once, a file is followed until you press Ctrl-C. What comes through a pipe is in the store
+    after a second, and when the command is stopped.
 
-    Exit codes of --once: 0 without an alarm, 1 with one, 2 if something is wrong.
+    Exit codes of --once: 0 without an alarm, 1 with one, 2 if something is wrong: also if a line
+    could not be read, once.
 
     Examples
     --------
@@ -111,22 +120,31 @@ def command(lines: str, output: str | None, once: bool, as_json: bool, **options
     calibrant watch labels.jsonl --model model.json --store watch.db --maturity 7 --once --json
     tail -F service.log | calibrant watch - --model model.json --store watch.db -o drift.html
     """
-    from calibrant.monitor import Monitor
+    with Signals() as signals:  # from the beginning: a handler that raises may not be heard
+        from calibrant.monitor import Monitor
 
-    model = read_model(options["model"])
-    fields = _fields(model.columns, options)
-    settings = _MONITOR.arguments(options)
-    monitor = Monitor(options["store"], model, **settings, random_state=_seed(model))
-    events = EventFile(lines)
-    with monitor, closing(events):
-        try:
-            found = _follow(monitor, events, fields, once=once, quiet=as_json)
-        except KeyboardInterrupt:
-            found = monitor.snapshot()
-            remark("stopped; everything that was read is in the store")
+        model = read_model(options["model"])
+        fields = _fields(model.columns, options)
+        settings = _MONITOR.arguments(options)
+        store = options["store"]
+        place = Quarantine(quarantine_of(store), settings["name"], lines)
+        with (
+            Monitor(store, model, **settings, random_state=_seed(model)) as monitor,
+            closing(line_source(lines)) as source,
+        ):
+            intake = Intake(monitor, fields, place, source.key)
+            found = _follow(source, intake, signals, once=once, quiet=as_json)
+    if signals.number is not None:
+        where = f" or in {place.path}" if place.n_lines else ""
+        remark(f"stopped; everything that was read is in the store{where}")
+    if place.n_lines:
+        warn(
+            f"{counted(place.n_lines, 'line')} could not be read and put into {place.path}; the"
+            f" first: {place.first}"
+        )
     if once:
         _warn_if_old(found)
-    if not found.n_mature and events.has_times is False:
+    if not found.n_mature and intake.has_times is False:
         warn(_NO_TIMES.format(time=fields.at))
     if output is not None:
         write_drift_report(found, output, title=Path(options["model"]).name)
@@ -136,7 +154,11 @@ def command(lines: str, output: str | None, once: bool, as_json: bool, **options
         show(found, always=True)
         if output is not None:
             saved(output)
-    return 1 if once and found.alarm else 0
+    if signals.number is not None and (once or signals.number != signal.SIGINT):
+        return 128 + signals.number
+    if once and found.alarm:
+        return 1
+    return 2 if once and place.n_lines else 0
 
 
 def _seed(model: "Model") -> int:
@@ -160,19 +182,23 @@ def _fields(columns: Any, options: dict[str, Any]) -> Fields:
 
 
 def _follow(
-    monitor: "Monitor", events: EventFile, fields: Fields, *, once: bool, quiet: bool
+    source: LineSource, intake: Intake, signals: Signals, *, once: bool, quiet: bool
 ) -> "MonitorSnapshot":
     """Submit what arrives, and report when something happens."""
-    skipped = events.resume(monitor.read_note(events.key))
-    if skipped and not quiet:
-        remark(f"continues after {skipped:,} bytes that were already read")
-    found = monitor.snapshot()
+    monitor = intake.monitor
+    place = {} if source.key is None else monitor.read_note(source.key) or {}
+    skipped = source.resume(place)
+    if skipped:
+        intake.has_times = place["has_times"]
+        if not quiet:
+            remark(f"continues after {skipped:,} bytes that were already read")
+    found: MonitorSnapshot = monitor.snapshot()
     alarmed = False
     told = None
     tells = not quiet and not once
-    for lines in events.batches(follow=not once):
-        if lines:
-            take_lines(monitor, events, lines, fields)
+    for batch in source.batches(follow=not once, stops=lambda: signals.number is not None):
+        if batch.lines:
+            _take(source, intake, batch)
             found = monitor.snapshot()
         if tells and found.alarm and not alarmed:
             paragraph(found.sentence, bold=True)
@@ -182,6 +208,16 @@ def _follow(
         alarmed = found.alarm
         told = found.n_mature
     return found
+
+
+def _take(source: LineSource, intake: Intake, batch: Batch) -> None:
+    """Submit lines; if the store fails, keep those of a pipe, which do not come again."""
+    try:
+        intake.take(batch)
+    except StoreError as error:
+        if source.key is None:
+            intake.keep_all([*batch.lines, *source.rest()], error)
+        raise
 
 
 def _warn_if_old(found: "MonitorSnapshot") -> None:

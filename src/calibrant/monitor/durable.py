@@ -1,10 +1,12 @@
 """A model in production: predictions now, labels later, and one answer at any time."""
 
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
@@ -14,8 +16,17 @@ import numpy as np
 from calibrant._optional import needed
 from calibrant._typing import ArrayLike, Seed
 from calibrant.answers.model_file import load_model
+from calibrant.answers.model_text import checksum_of
 from calibrant.errors import InvalidTypeError, InvalidValueError, StoreError
-from calibrant.monitor.event_columns import check_lengths, day_of, ids_of, seconds_of
+from calibrant.monitor.event_columns import (
+    check_ahead,
+    check_lengths,
+    day_of,
+    ids_of,
+    seconds_of,
+    segments_of,
+    stored_name,
+)
 from calibrant.monitor.late_labels import Age, Time, maturity_days
 from calibrant.monitor.snapshot import MonitorSnapshot
 from calibrant.monitor.watched import Fitted, Watched, fitted_calibrator
@@ -24,9 +35,11 @@ from calibrant.params.labels import classes_of, encode_labels
 from calibrant.params.random import seed_number
 from calibrant.params.rules import OPEN_UNIT, Choice, Integer, Number, Optional
 from calibrant.sample.facts import familiar_limits
+from calibrant.text.sentences import Setting
 
 if TYPE_CHECKING:
     from calibrant.monitor.ledger import Live, Receipt
+    from calibrant.monitor.store import ModelRows, Store
 
 T = TypeVar("T")
 Ids: TypeAlias = Sequence[Hashable]
@@ -54,12 +67,18 @@ class Monitor(AbstractContextManager["Monitor"]):
 
     Parameters
     ----------
-    store : str or Path
-        An SQLite file, created if it does not exist, or an SQLAlchemy database URL.
+    store : str, Path or Store
+        An SQLite file, created if it does not exist, or the URL of an SQLite or PostgreSQL
+        database, such as "postgresql+psycopg://user@host/name". The `store` of another monitor
+        shares its connections.
     model : ScoreCalibrator, Model, str or Path
         A fitted calibrator, the content of its model file, or the path of that file.
     maturity : float or timedelta
         The age, in days, at which a prediction is counted; 0 if labels are known on the same day.
+    name : str, default="model"
+        The name of the model in the store. A store has any number of models, each with its own
+        rows, clock and tests. A name belongs to one model: a calibrator with another checksum needs
+        another name.
     remember : float, default=None
         Number of days for which ids are kept, so that replays are noticed. None means twice the
         maturity, at least 2 days. After that, a repeated label counts as unknown, and a repeated
@@ -81,9 +100,18 @@ class Monitor(AbstractContextManager["Monitor"]):
 
     Notes
     -----
-    Events must be sent roughly in time order: the latest time seen is the clock of the store,
-    and it never goes back. Times more than a day in the future raise an error. Several threads and
-    processes may use one store; writers take turns.
+    Events must be sent roughly in time order: a day is over when a later day has been seen. The
+    clock of the store has the last word, so that a client whose clock is ahead ends no day: it is
+    that of the PostgreSQL server, or of this machine if the store is a file. Times that are more
+    than 5 minutes ahead of it raise an error.
+
+    Several threads and processes may use one store. Writers take turns: those of one file, or of
+    one model in PostgreSQL. A forked process may use the monitor of its parent, unless it was
+    forked within a `transaction`.
+
+    A checksum holds the saved tests and the counts together. It is computed again whenever the
+    tests are read, so tests that were swapped, or counts that were changed, raise a StoreError. A
+    day that cannot be counted is put into quarantine and reported; the other days are counted.
 
     Raw scores are stored; calibrated values are computed when they are read. Counted rows are added
     to tallies, one for each day, so the store stays small.
@@ -116,10 +144,11 @@ class Monitor(AbstractContextManager["Monitor"]):
 
     def __init__(
         self,
-        store: str | Path,
+        store: "str | Path | Store",
         model: Fitted | str | Path,
         *,
         maturity: Age,
+        name: str = "model",
         remember: float | None = None,
         confidence_level: float = 0.95,
         unit: str = "row",
@@ -130,10 +159,13 @@ class Monitor(AbstractContextManager["Monitor"]):
         needed("sqlalchemy", "monitor", "a Monitor keeps its store")
         from calibrant.monitor.store import Store
 
-        if not isinstance(store, str | Path):
-            raise InvalidTypeError("store", "be a path or a URL", got=type(store).__name__)
+        if not isinstance(store, str | Path) and not hasattr(store, "sound"):
+            rule = "be a path, a URL, or the store of another monitor"
+            raise InvalidTypeError("store", rule, got=type(store).__name__)
         loaded = load_model(model) if isinstance(model, str | Path) else model
         self.calibrator = fitted_calibrator(loaded)
+        self.checksum = checksum_of(self.calibrator.to_dict())
+        self.name = stored_name(name)
         self.watched = Watched.by(self.calibrator)
         self.maturity = maturity_days(maturity) or 0.0
         default = max(2.0 * self.maturity, 2.0)
@@ -145,56 +177,84 @@ class Monitor(AbstractContextManager["Monitor"]):
         self.unit = Choice(UNITS).check("unit", unit)
         self.reference = Optional(Integer(1)).check("reference", reference)
         self._block = _Block()
-        self._store = Store(store, _SECONDS.check("timeout", timeout))
+        seconds = _SECONDS.check("timeout", timeout)
+        self._owns_store = isinstance(store, str | Path)
+        self.store = Store(store, seconds) if isinstance(store, str | Path) else store
         try:
-            self.seed = self._open(seed_number(random_state))
+            self._number, self.seed = self._opened(seed_number(random_state))
         except BaseException:
-            self._store.close()
+            self.close()
             raise
 
-    def _open(self, seed: int) -> int:
-        """Open the store; return its seed, which the first monitor set."""
+    def _opened(self, seed: int) -> tuple[int, int]:
+        """The number of the model in the store, and its seed, which the first monitor set."""
+        from calibrant.monitor.store import find_model
+
+        while True:
+            with self.store.reading() as connection, self.store.sound():
+                found = self._known(connection)
+            if found is not None:
+                return found
+            with self.store.writing() as connection, self.store.sound():
+                self.store.lock_opening(connection)
+                if find_model(connection, self.name) is None:
+                    self._begin(connection, seed)
+
+    def _known(self, connection: Any) -> tuple[int, int] | None:
+        """The number and the seed of a model of this name, once its state has been checked; None
+        if there is none.
+        """
         from calibrant.monitor.ledger import Live
         from calibrant.monitor.mature_days import Tests
-        from calibrant.monitor.store import lock, read_text, write_text
+        from calibrant.monitor.sealed_counts import SealedCounts
+        from calibrant.monitor.store import ModelRows, find_model
 
-        settings = {
+        found = find_model(connection, self.name)
+        if found is None:
+            return None
+        number, checksum = found
+        if checksum != self.checksum:
+            rule = f"be the one that {self.name!r} was made for in the store"
+            own = Setting("name", "model-2")
+            told = ("give it a name of its own, such as ", own, ", or use another store")
+            raise InvalidValueError("model", rule, got="another model", advice=told)
+        rows = ModelRows(connection, number)
+        saved = json.loads(rows.read_text("settings") or "")
+        for name, value in self._settings.items():
+            if saved[name] != value:
+                rule = f"be {saved[name]!r}, as for {self.name!r} in the store"
+                advice = "use another name, or another store, for other settings"
+                raise InvalidValueError(name, rule, got=f"{value!r}", advice=advice)
+        live = Live.of(rows.read_text("live"))
+        sealed = SealedCounts.read(rows, live, self)
+        sealed.check(rows, live, self)
+        Tests.of_text(sealed.tests, self._alpha)
+        return number, int(saved["seed"])
+
+    def _begin(self, connection: Any, seed: int) -> None:
+        """Begin a new model."""
+        from calibrant.monitor.ledger import Live
+        from calibrant.monitor.mature_days import Tests
+        from calibrant.monitor.sealed_counts import SealedCounts
+        from calibrant.monitor.store import ModelRows, new_model
+
+        rows = ModelRows(connection, new_model(connection, self.name, self.checksum))
+        rows.write_text("settings", json.dumps({**self._settings, "seed": seed}))
+        live = Live()
+        live.write(rows)
+        settings = (self._alpha, self.maturity, self.unit, self.reference, seed)
+        tests = Tests.of(self.calibrator, *settings)
+        SealedCounts.write(rows, live, self, tests.text())
+
+    @property
+    def _settings(self) -> dict[str, Any]:
+        return {
             "maturity": self.maturity,
             "remember": self.remember,
             "confidence_level": self.confidence_level,
             "unit": self.unit,
             "reference": self.reference,
-            "model": (
-                self.watched.partition.fingerprint + json.dumps(self.watched.to_dict()["rows"])
-            ),
         }
-        self._store.open()
-        with self._store.writing() as connection:
-            lock(connection)
-            saved = read_text(connection, "settings")
-            if saved is None:
-                Live().write(connection)
-                tests = Tests.of(
-                    self.calibrator,
-                    self._alpha,
-                    self.maturity,
-                    self.unit,
-                    self.reference,
-                    seed,
-                )
-                tests.write(connection)
-                write_text(connection, "settings", json.dumps({**settings, "seed": seed}))
-                return seed
-        found = json.loads(saved)
-        for name, value in settings.items():
-            if found[name] != value:
-                got = "another model" if name == "model" else f"{value!r}"
-                known = "the one that it was made for" if name == "model" else f"{found[name]!r}"
-                advice = "use another store for other settings"
-                raise InvalidValueError(
-                    name, f"be {known}, as in the store", got=got, advice=advice
-                )
-        return int(found["seed"])
 
     @property
     def _alpha(self) -> float:
@@ -224,26 +284,38 @@ class Monitor(AbstractContextManager["Monitor"]):
         """Record many predictions in one transaction: all of them or, if an error is raised, none."""
         from calibrant.monitor.ledger import take_predictions
 
+        checked = self.check_predictions(ids, scores, at, segments)
+        familiar = familiar_limits(self.calibrator.score_range_seen_)
+
+        def take(rows: "ModelRows", live: "Live", times: list[float]) -> "Receipt":
+            return take_predictions(
+                rows,
+                live,
+                checked.ids,
+                checked.values,
+                times,
+                checked.segments,
+                self.maturity,
+                familiar,
+            )
+
+        return self._write(take, checked)
+
+    def check_predictions(
+        self, ids: Ids, scores: ArrayLike, at: Times = None, segments: Ids | None = None
+    ) -> "Checked":
+        """Raise the error of `record_many` for predictions that it would not take; store nothing."""
         names = ids_of(ids)
         found = np.asarray(
             as_scores(scores, positive_column=self.watched.classes.positive_index),
             dtype=np.float64,
         )
-        check_lengths(names, scores=found, at=at, segments=segments)
-        self.watched.prepared(found, None if segments is None else np.asarray(segments))
-        familiar = familiar_limits(self.calibrator.score_range_seen_)
-        kept = (
-            [None] * len(names)
-            if segments is None
-            else [json.dumps(segment) for segment in segments]
-        )
-
-        def take(connection: Any, live: "Live", times: list[float]) -> "Receipt":
-            return take_predictions(
-                connection, live, names, found.tolist(), times, kept, self.maturity, familiar
-            )
-
-        return self._write(take, at, len(names))
+        kept = None if segments is None else segments_of(segments)
+        check_lengths(names, scores=found, at=at, segments=kept)
+        self.watched.prepared(found, kept)
+        texts = [None] * len(names) if kept is None else [json.dumps(segment) for segment in kept]
+        times = None if at is None else seconds_of(at, len(names))
+        return Checked(names, found.tolist(), times, texts)
 
     def resolve(self, id: Hashable, label: Hashable, at: Time = None) -> str:  # noqa: A002
         """Record a label; return its status: "new", "duplicate", "conflicting", "waiting" or
@@ -268,6 +340,15 @@ class Monitor(AbstractContextManager["Monitor"]):
         """
         from calibrant.monitor.ledger import take_labels
 
+        checked = self.check_labels(ids, labels, at)
+
+        def take(rows: "ModelRows", live: "Live", times: list[float]) -> "Receipt":
+            return take_labels(rows, live, checked.ids, checked.values, times, self.maturity)
+
+        return self._write(take, checked, moves_clock=moves_clock)
+
+    def check_labels(self, ids: Ids, labels: ArrayLike | Ids, at: Times = None) -> "Checked":
+        """Raise the error of `resolve_many` for labels that it would not take; store nothing."""
         names = ids_of(ids)
         classes = self.watched.classes
         known = as_array(labels, "labels")
@@ -278,34 +359,31 @@ class Monitor(AbstractContextManager["Monitor"]):
             pos_label=classes.positive,
             score_columns=1,
         )
-        values = codes.tolist()
-
-        def take(connection: Any, live: "Live", times: list[float]) -> "Receipt":
-            return take_labels(connection, live, names, values, times, self.maturity)
-
-        return self._write(take, at, len(names), moves_clock=moves_clock)
+        times = None if at is None else seconds_of(at, len(names))
+        return Checked(names, codes.tolist(), times)
 
     def advance(self, now: Time = None) -> MonitorSnapshot:
-        """Advance the clock: count the predictions that are mature at `now`, or at this machine's
-        current time.
+        """Advance the clock: count the predictions that are mature at `now`, or at the current time
+        by the clock of the store, which is the latest possible one.
 
         Return a snapshot.
         """
-        self._write(lambda *_: None, [now] if now is not None else None, 1)
+        times = None if now is None else seconds_of([now], 1)
+        self._write(lambda *_: None, Checked([""], [], times))
         return self.snapshot()
 
     def snapshot(self) -> MonitorSnapshot:
         """What is known at one moment, even while others are writing."""
+        from calibrant.monitor.store import ModelRows
         from calibrant.monitor.stored_snapshot import read_snapshot
 
-        with self._store.reading() as connection:
-            return read_snapshot(connection, self)
+        with self.store.reading() as connection, self.store.sound():
+            return read_snapshot(ModelRows(connection, self._number), self)
 
     def _write(
         self,
-        take: "Callable[[Any, Live, list[float]], T]",
-        at: Times,
-        n_rows: int,
+        take: "Callable[[ModelRows, Live, list[float]], T]",
+        checked: "Checked",
         *,
         moves_clock: bool = True,
     ) -> T:
@@ -315,18 +393,19 @@ class Monitor(AbstractContextManager["Monitor"]):
         """
         from calibrant.monitor.mature_days import advance
 
-        given = None if at is None else seconds_of(at, n_rows)
-        with self._changing() as (connection, live):
-            clock = max(time.time(), live.latest) if given is None else 0.0
-            times = [clock] * n_rows if given is None else given
+        with self._changing() as change, self.store.sound():
+            live = change.live
+            now = max(change.now(), live.latest)
+            times = [now] * len(checked.ids) if checked.times is None else checked.times
+            check_ahead(times, now)
             before = live.latest
             if moves_clock:
-                live.latest = max(live.latest, max(times, default=0.0))
-            taken = take(connection, live, times)
+                live.latest = max(before, min(now, max(times, default=0.0)))
+            taken = take(change.rows, live, times)
             ends_day = day_of(before) < day_of(live.latest)
             matures = day_of(before, self.maturity) < day_of(live.latest, self.maturity)
             if ends_day or matures:
-                advance(connection, live, self.maturity, self.remember, self._alpha, self.seed)
+                advance(change.rows, live, self)
         return taken
 
     @contextmanager
@@ -343,12 +422,14 @@ class Monitor(AbstractContextManager["Monitor"]):
                 self._block.change = None
 
     @contextmanager
-    def _changing(self) -> Iterator["tuple[Any, Live]"]:
-        """The connection, clock and counts of the current transaction, or of a new one."""
+    def _changing(self) -> Iterator["_Change"]:
+        """The current transaction, or a new one."""
         from calibrant.monitor.ledger import Live
-        from calibrant.monitor.store import lock
+        from calibrant.monitor.store import ModelRows
 
         if self._block.change is not None:
+            if self._block.change.process != os.getpid():
+                raise self.store.forked()
             try:
                 yield self._block.change
             except BaseException:
@@ -356,36 +437,51 @@ class Monitor(AbstractContextManager["Monitor"]):
                 raise
             return
         self._block.broken = False
-        with self._store.writing() as connection:
-            lock(connection)
-            live = Live.read(connection)
-            yield connection, live
+        with self.store.writing() as connection:
+            rows = ModelRows(connection, self._number)
+            with self.store.sound():
+                text, now = rows.locked_live()
+                live = Live.of(text)
+            yield _Change(rows, live, now - time.time(), os.getpid())
             if self._block.broken:
                 rule = "be undone after an error within it"
                 raise StoreError("a transaction", rule, advice="let the error end the block")
-            live.write(connection)
+            live.write(rows)
+
+    def clock(self) -> float:
+        """The time by the clock of the store, in seconds since 1970."""
+        with self._changing() as change:
+            return max(change.now(), change.live.latest)
+
+    def count_unreadable(self, n_lines: int) -> None:
+        """Count lines that could not be read and are kept elsewhere, for the snapshot."""
+        with self._changing() as change:
+            change.live.unreadable += n_lines
 
     def read_note(self, key: str) -> Any:
         """A note saved in the store, such as how far a file was read.
 
         None if there is none.
         """
-        from calibrant.monitor.store import read_text
+        from calibrant.monitor.store import ModelRows
 
-        with self._store.reading() as connection:
-            text = read_text(connection, f"note {key}"[:_LONGEST_KEY])
-        return None if text is None else json.loads(text)
+        with self.store.reading() as connection, self.store.sound():
+            rows = ModelRows(connection, self._number)
+            text = rows.read_text(f"note {key}"[:_LONGEST_KEY])
+            return None if text is None else json.loads(text)
 
     def write_note(self, key: str, note: Mapping[str, Any]) -> None:
         """Save a note in the store: plain JSON values."""
-        from calibrant.monitor.store import write_text
-
-        with self._changing() as (connection, _):
-            write_text(connection, f"note {key}"[:_LONGEST_KEY], json.dumps(note))
+        with self._changing() as change:
+            change.rows.write_text(f"note {key}"[:_LONGEST_KEY], json.dumps(note))
 
     def close(self) -> None:
-        """Close the connections of the store. Everything acknowledged is already on disk."""
-        self._store.close()
+        """Close the connections of the store, unless another monitor opened them.
+
+        Everything acknowledged is already on disk.
+        """
+        if self._owns_store:
+            self.store.close()
 
     def __exit__(
         self,
@@ -399,8 +495,37 @@ class Monitor(AbstractContextManager["Monitor"]):
         return self
 
 
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Predictions or labels that will be taken: their values are scores, or labels as 0 and 1.
+
+    Times are seconds since 1970; None means now.
+    """
+
+    ids: list[str]
+    values: list[Any]
+    times: list[float] | None
+    segments: Sequence[str | None] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A transaction: the rows of the model, its clock and counts, and how far the clock of the
+    store is ahead of that of this machine. It belongs to one process.
+    """
+
+    rows: "ModelRows"
+    live: "Live"
+    ahead: float
+    process: int
+
+    def now(self) -> float:
+        """The time by the clock of the store."""
+        return time.time() + self.ahead
+
+
 class _Block(threading.local):
     """A thread's current transaction, and whether anything in it has failed."""
 
-    change: "tuple[Any, Live] | None" = None
+    change: "_Change | None" = None
     broken: bool = False

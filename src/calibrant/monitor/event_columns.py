@@ -1,7 +1,7 @@
-"""Ids and times of predictions and labels, as they are stored."""
+"""Ids, times and segments of predictions and labels, as they are stored."""
 
 import math
-import time
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -11,8 +11,9 @@ from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.monitor.late_labels import SECONDS_A_DAY, days_of
 from calibrant.text.sentences import shown
 
-_LONGEST_ID = 200
-_AHEAD = 1.0  # days that a time may lie in the future, because clocks differ
+_LONGEST = 200  # characters of an id, or of the name of a model
+_AHEAD = 300.0  # seconds that a time may be ahead of the clock of the store, because clocks differ
+_DATES = (-719_162.0, 2_932_896.0)  # the years 1 to 9999, in days
 
 
 def ids_of(ids: Any) -> list[str]:
@@ -23,31 +24,78 @@ def ids_of(ids: Any) -> list[str]:
     for name in names:
         if isinstance(name, bool) or not isinstance(name, str | int | np.integer):
             raise InvalidTypeError("id", "be text or a whole number", got=shown(name))
+        if not isinstance(name, str) and abs(int(name)) >= 10**_LONGEST:
+            raise InvalidValueError("id", f"have 1 to {_LONGEST} characters", got="more digits")
     found = [str(name) for name in names]
-    if any(not name or len(name) > _LONGEST_ID or "\x00" in name for name in found):
-        raise InvalidValueError("id", f"have 1 to {_LONGEST_ID} characters, none of them null")
+    if not all(map(_is_storable, found)):
+        raise InvalidValueError("id", _STORABLE)
     return found
 
 
+_STORABLE = f"have 1 to {_LONGEST} characters that can be stored: no nulls, no surrogates"
+
+
+def _is_storable(text: str) -> bool:
+    """Whether every database can store a name."""
+    if text.isascii():
+        return 0 < len(text) <= _LONGEST and "\x00" not in text
+    is_unicode = not any("\ud800" <= letter <= "\udfff" for letter in text)
+    return len(text) <= _LONGEST and "\x00" not in text and is_unicode
+
+
+def stored_name(name: Any) -> str:
+    """The name of a model."""
+    if not isinstance(name, str):
+        raise InvalidTypeError("name", "be text", got=shown(name))
+    if not _is_storable(name):
+        raise InvalidValueError("name", _STORABLE, got=shown(name))
+    return name
+
+
+def segments_of(segments: Any) -> list[Any]:
+    """Segments as text, numbers or truth values, which a store can keep."""
+    if isinstance(segments, str | bytes) or not hasattr(segments, "__len__"):
+        raise InvalidTypeError("segments", "be a list of segments", got=shown(segments))
+    found = segments.tolist() if isinstance(segments, np.ndarray) else list(segments)
+    plain = [entry.item() if isinstance(entry, np.generic) else entry for entry in found]
+    for entry in plain:
+        if not isinstance(entry, str | int | float) or (
+            isinstance(entry, float) and not math.isfinite(entry)
+        ):
+            raise InvalidTypeError("segment", "be text, a number or a bool", got=shown(entry))
+    return plain
+
+
 def seconds_of(at: Any, n_rows: int) -> list[float]:
-    """Times as seconds since 1970; none may lie more than a day in the future."""
+    """Times as seconds since 1970."""
     entries = [at] * n_rows if isinstance(at, str | date | int | float) else at
     days = days_of(entries if isinstance(entries, np.ndarray) else list(entries), n_rows, "at")
-    ahead = float(days.max(initial=0.0)) - time.time() / SECONDS_A_DAY
-    if ahead > _AHEAD:
-        latest = (
-            datetime.fromtimestamp(float(days.max()) * SECONDS_A_DAY, UTC)
-            if ahead < 1e6
-            else "a far future"
-        )
-        raise InvalidValueError(
-            "at",
-            "lie at most a day in the future",
-            got=str(latest),
-            advice="check the clocks",
-        )
+    first, last = _DATES
+    strange = days[~((days >= first) & (days <= last))]
+    if strange.size:
+        rule = "be a date in the years 1 to 9999, or a number of days since 1970"
+        raise InvalidValueError("at", rule, got=f"{float(strange[0]):g} days")
     seconds: list[float] = (days * SECONDS_A_DAY).tolist()
     return seconds
+
+
+def check_ahead(times: Sequence[float], now: float) -> None:
+    """Raise an error for times that are ahead of the clock of the store by more than clocks
+    differ.
+    """
+    latest = max(times, default=0.0)
+    if latest - now <= _AHEAD:
+        return
+    raise InvalidValueError(
+        "at",
+        f"be at most {_AHEAD / 60.0:g} minutes ahead of the clock of the store",
+        got=f"{_moment(latest)}, where it is {_moment(now)} now",
+        advice="check the clocks; times are in UTC",
+    )
+
+
+def _moment(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}"
 
 
 def check_lengths(ids: list[str], **columns: Any) -> None:

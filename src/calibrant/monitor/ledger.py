@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import sqlalchemy as sa
 
-from calibrant.monitor.store import execute_rows, read_text, rows_by_id, write_text
+from calibrant.monitor.store import ModelRows
 from calibrant.monitor.tables import PREDICTIONS, WAITING
 from calibrant.sample.facts import Limits
 
@@ -19,12 +19,13 @@ TOO_LATE = 2
 
 @dataclass
 class Live:
-    """The clock of a store, and its counts so far.
+    """The clock of a model in a store, and its counts so far.
 
     Attributes
     ----------
     latest : float
-        The latest time seen, in seconds since 1970; it never goes back.
+        The latest time seen, in seconds since 1970, and at most the time by the clock of the store;
+        it never goes back.
     counted_until, scored_until : int
         The first day not yet counted, and the first day whose scores are not yet compared.
     recorded, resolved : int
@@ -43,6 +44,10 @@ class Live:
         Labels whose prediction never arrived.
     unfamiliar : int
         Predictions whose score is far outside those that the calibrator was fitted to.
+    quarantined : int
+        Predictions of days that could not be counted.
+    unreadable : int
+        Lines that could not be read and are kept elsewhere.
     """
 
     latest: float = 0.0
@@ -58,16 +63,25 @@ class Live:
     late: int = 0
     unknown: int = 0
     unfamiliar: int = 0
+    quarantined: int = 0
+    unreadable: int = 0
 
     @classmethod
-    def read(cls, connection: Any) -> Self:
-        """Read it from the store."""
-        text = read_text(connection, "live")
-        return cls() if text is None else cls(**json.loads(text))
+    def of(cls, text: str | None) -> Self:
+        """Read it from its text; raise any error if that is not what `write` wrote."""
+        state = json.loads(text or "")
+        live = cls(**state)
+        latest = state.pop("latest")
+        until = [state.pop("counted_until"), state.pop("scored_until")]
+        numbers = [latest, *state.values(), *(day for day in until if day is not None)]
+        plain = all(type(number) is int for number in numbers[1:]) and type(latest) is float
+        if not plain or not 0.0 <= latest < math.inf or min(state.values()) < 0:
+            raise ValueError("counts that are not whole numbers")
+        return live
 
-    def write(self, connection: Any) -> None:
+    def write(self, rows: ModelRows) -> None:
         """Write it, within the transaction it belongs to."""
-        write_text(connection, "live", json.dumps(asdict(self)))
+        rows.write_text("live", json.dumps(asdict(self)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +123,7 @@ class _Outcomes(dict[str, int]):
 
 
 def take_predictions(
-    connection: Any,
+    rows: ModelRows,
     live: Live,
     ids: Sequence[str],
     scores: Sequence[float],
@@ -120,9 +134,8 @@ def take_predictions(
 ) -> Receipt:
     """Store predictions; attach labels that waited for them; count scores that are not familiar."""
     columns = (PREDICTIONS.c.score, PREDICTIONS.c.segment)
-    known = rows_by_id(connection, PREDICTIONS, ids, columns)
-    waiting = rows_by_id(
-        connection,
+    known = rows.by_id(PREDICTIONS, ids, columns)
+    waiting = rows.by_id(
         WAITING,
         [one for one in ids if one not in known],
         (WAITING.c.label, WAITING.c.at),
@@ -151,6 +164,7 @@ def take_predictions(
             else:
                 live.resolved += 1
         row = {
+            "model": rows.model,
             "id": one,
             "score": score,
             "at": at,
@@ -161,8 +175,8 @@ def take_predictions(
         new[one] = row
         known[one] = (one, score, segment)
         outcomes.add("new")
-    execute_rows(connection, PREDICTIONS.insert(), list(new.values()))
-    _delete_waiting(connection, attached)
+    rows.execute(PREDICTIONS.insert(), list(new.values()))
+    _delete_waiting(rows, attached)
     live.recorded += len(new)
     low, high = familiar
     live.unfamiliar += sum(not low <= row["score"] <= high for row in new.values())
@@ -173,7 +187,7 @@ def take_predictions(
 
 
 def take_labels(
-    connection: Any,
+    rows: ModelRows,
     live: Live,
     ids: Sequence[str],
     codes: Sequence[int],
@@ -181,17 +195,13 @@ def take_labels(
     maturity: float,
 ) -> Receipt:
     """Store labels. The first label of an id is kept, whatever arrives later."""
-    known = rows_by_id(
-        connection,
+    known = rows.by_id(
         PREDICTIONS,
         ids,
         (PREDICTIONS.c.at, PREDICTIONS.c.label, PREDICTIONS.c.day),
     )
     strange = [one for one in ids if one not in known]
-    waiting = {
-        one: row[1]
-        for one, row in rows_by_id(connection, WAITING, strange, (WAITING.c.label,)).items()
-    }
+    waiting = {one: row[1] for one, row in rows.by_id(WAITING, strange, (WAITING.c.label,)).items()}
     labels = {one: row[2] for one, row in known.items()}
     outcomes = _Outcomes()
     changed = []
@@ -202,7 +212,7 @@ def take_labels(
         if row is None:
             if one not in waiting:
                 waiting[one] = code
-                new_waiting.append({"id": one, "label": code, "at": at})
+                new_waiting.append({"model": rows.model, "id": one, "label": code, "at": at})
                 outcomes.add("waiting")
             else:
                 outcomes.add("duplicate" if waiting[one] == code else "conflicting")
@@ -213,11 +223,11 @@ def take_labels(
             continue
         expired = row[3] < first_open or _came_too_late(row[1], at, maturity)
         labels[one] = code + TOO_LATE if expired else code
-        changed.append({"row_id": one, "new_label": labels[one]})
+        changed.append({"of_model": rows.model, "row_id": one, "new_label": labels[one]})
         outcomes.add("expired" if expired else "new")
-    update = PREDICTIONS.update().where(PREDICTIONS.c.id == sa.bindparam("row_id"))
-    execute_rows(connection, update.values(label=sa.bindparam("new_label")), changed)
-    execute_rows(connection, WAITING.insert(), new_waiting)
+    update = PREDICTIONS.update().where(_is_row(PREDICTIONS))
+    rows.execute(update.values(label=sa.bindparam("new_label")), changed)
+    rows.execute(WAITING.insert(), new_waiting)
     live.resolved += outcomes.get("new", 0)
     live.duplicate += outcomes.get("duplicate", 0)
     live.conflicting += outcomes.get("conflicting", 0)
@@ -235,17 +245,27 @@ def _came_too_late(predicted: float, labelled: float, maturity: float) -> bool:
     return labelled - predicted > maturity * SECONDS_A_DAY
 
 
-def _delete_waiting(connection: Any, ids: Sequence[str]) -> None:
-    delete = WAITING.delete().where(WAITING.c.id == sa.bindparam("row_id"))
-    execute_rows(connection, delete, [{"row_id": one} for one in ids])
+def _is_row(table: Any) -> Any:
+    """The condition that a row has the model and the id that are parameters of a statement."""
+    return (table.c.model == sa.bindparam("of_model")) & (table.c.id == sa.bindparam("row_id"))
 
 
-def forget(connection: Any, live: Live, remember: float) -> None:
-    """Delete counted predictions and waiting labels that are older than `remember` days."""
+def _delete_waiting(rows: ModelRows, ids: Sequence[str]) -> None:
+    if ids:
+        gone = [{"of_model": rows.model, "row_id": one} for one in ids]
+        rows.execute(WAITING.delete().where(_is_row(WAITING)), gone)
+
+
+def forget(rows: ModelRows, live: Live, remember: float, held: Sequence[int]) -> None:
+    """Delete counted predictions and waiting labels that are older than `remember` days.
+
+    The predictions of days in quarantine are kept.
+    """
     if live.counted_until is None:
         return
     oldest = live.latest / SECONDS_A_DAY - remember
     forgotten = min(int(oldest // 1), live.counted_until)
-    connection.execute(PREDICTIONS.delete().where(PREDICTIONS.c.day < forgotten))
-    gone = connection.execute(WAITING.delete().where(WAITING.c.at < oldest * SECONDS_A_DAY))
-    live.unknown += gone.rowcount
+    old = rows.of(PREDICTIONS) & (PREDICTIONS.c.day < forgotten)
+    rows.connection.execute(PREDICTIONS.delete().where(old & PREDICTIONS.c.day.not_in(list(held))))
+    waited = rows.of(WAITING) & (WAITING.c.at < oldest * SECONDS_A_DAY)
+    live.unknown += rows.connection.execute(WAITING.delete().where(waited)).rowcount

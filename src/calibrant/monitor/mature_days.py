@@ -1,28 +1,34 @@
 """Close a day: count its rows, let the tests evaluate them, and keep only counts."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sqlalchemy as sa
 
-from calibrant._typing import FloatArray
+from calibrant._typing import FloatArray, IntArray
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.guarantee.kinds import is_guarantee
 from calibrant.monitor.drift import DriftMonitor
 from calibrant.monitor.guarantee import GuaranteeMonitor
 from calibrant.monitor.ledger import SECONDS_A_DAY, TOO_LATE, Live, forget
 from calibrant.monitor.score_drift import ScoreDriftMonitor
-from calibrant.monitor.store import read_text, write_text
-from calibrant.monitor.tables import DAYS, PREDICTIONS
+from calibrant.monitor.sealed_counts import SealedCounts
+from calibrant.monitor.store import ModelRows
+from calibrant.monitor.tables import DAYS, PREDICTIONS, QUARANTINE
 from calibrant.monitor.units import unit_name
 from calibrant.monitor.watched import counts_of
+
+if TYPE_CHECKING:
+    from calibrant.monitor.durable import Monitor
 
 _CHUNK = 50_000  # rows in memory at once
 _REFERENCE_SCORES = 2000
 _MOST_DAYS = 4000  # days that are kept individually
+_LONGEST_PROBLEM = 500  # characters
 
 SHARES = {"rates": 0.5, "guarantee": 0.3, "scores": 0.2}
 """How one error budget is shared. Without a guarantee, its share goes to the rates."""
@@ -74,28 +80,31 @@ class Tests:
         return cls(rates, guarantee, None, [], alpha)
 
     @classmethod
-    def read(cls, connection: Any, alpha: float) -> "Tests":
-        """Read them from a store."""
-        state = json.loads(read_text(connection, "tests") or "{}")
-        guarantee = state["guarantee"]
-        scores = state["scores"]
-        return cls(
-            DriftMonitor.from_dict(state["rates"]),
-            None if guarantee is None else GuaranteeMonitor.from_dict(guarantee),
-            None if scores is None else ScoreDriftMonitor.from_dict(scores),
-            state["reference"],
-            alpha,
-        )
+    def of_text(cls, text: str, alpha: float) -> "Tests":
+        """Read them from their text; raise a ValueError if it is not what `text` wrote."""
+        try:
+            state = json.loads(text)
+            guarantee = state["guarantee"]
+            scores = state["scores"]
+            return cls(
+                DriftMonitor.from_dict(state["rates"]),
+                None if guarantee is None else GuaranteeMonitor.from_dict(guarantee),
+                None if scores is None else ScoreDriftMonitor.from_dict(scores),
+                [float(score) for score in state["reference"]],
+                alpha,
+            )
+        except Exception as error:
+            raise ValueError(f"saved tests that cannot be read: {error}") from error
 
-    def write(self, connection: Any) -> None:
-        """Write them, within the transaction that counted their rows."""
+    def text(self) -> str:
+        """Their state as text."""
         state = {
             "rates": self.rates.to_dict(),
             "guarantee": None if self.guarantee is None else self.guarantee.to_dict(),
             "scores": None if self.scores is None else self.scores.to_dict(),
             "reference": self.reference,
         }
-        write_text(connection, "tests", json.dumps(state))
+        return json.dumps(state)
 
     @property
     def n_until_scores(self) -> int:
@@ -121,38 +130,51 @@ class Tests:
             self.reference = []
 
 
-def advance(
-    connection: Any, live: Live, maturity: float, remember: float, alpha: float, seed: int
-) -> None:
+def advance(rows: ModelRows, live: Live, monitor: "Monitor") -> None:
     """Count the days that are mature by now, compare the scores of completed days, and delete old
     rows.
 
-    What is counted, and when, depends only on times, never on labels.
+    What is counted, and when, depends only on times, never on labels. A day that cannot be counted
+    is put into quarantine, with the reason; the others are counted.
     """
     now = live.latest / SECONDS_A_DAY
     over = int(now // 1)
-    mature = int((now - maturity) // 1)
-    oldest = connection.execute(sa.select(sa.func.min(PREDICTIONS.c.day))).scalar()
+    mature = int((now - monitor.maturity) // 1)
+    first = sa.select(sa.func.min(PREDICTIONS.c.day)).where(rows.of(PREDICTIONS))
+    oldest = rows.connection.execute(first).scalar()
     begin = over if oldest is None else int(oldest)
     first_count = min(begin, mature) if live.counted_until is None else live.counted_until
     first_score = min(begin, over) if live.scored_until is None else live.scored_until
     if first_count >= mature and first_score >= over:
         return
-    tests = Tests.read(connection, alpha)
-    for day in _days_with_rows(connection, first_score, over):
-        for rows in _chunks(connection, day):
-            tests.look_at_scores(rows.scores, unit_name(day, "day"), seed)
-    for day in _days_with_rows(connection, first_count, mature):
-        _count_day(connection, live, tests, day)
+    due = {
+        "scores": _days_with_rows(rows, first_score, over),
+        "labels": _days_with_rows(rows, first_count, mature),
+    }
+    sealed = SealedCounts.read(rows, live, monitor)
+    tests, closed, stuck = _closed(rows, sealed.tests, due, monitor)
+    for day in closed:
+        live.mature += day.n_rows
+        live.labelled += day.n_labelled
+        new = {"model": rows.model, "day": day.day, "counts": json.dumps(day.counts.tolist())}
+        rows.connection.execute(DAYS.insert().values(new))
+    for what, day_number in stuck:
+        n_rows = _number_of_rows(rows, day_number) if what == "labels" else 0
+        _put_aside(rows, day_number, n_rows, stuck[what, day_number])
+        live.quarantined += n_rows
     live.scored_until = max(first_score, over)
     live.counted_until = max(first_count, mature)
-    tests.write(connection)
-    forget(connection, live, remember)
-    _join_old_days(connection)
+    held = QUARANTINE.c.n_rows > 0
+    kept = rows.connection.execute(
+        sa.select(QUARANTINE.c.day).where(rows.of(QUARANTINE) & held)
+    ).scalars()
+    forget(rows, live, monitor.remember, kept.all())
+    _join_old_days(rows)
+    SealedCounts.write(rows, live, monitor, tests.text())
 
 
 @dataclass
-class _Rows:
+class _Part:
     """Some rows of a day."""
 
     scores: FloatArray
@@ -160,61 +182,132 @@ class _Rows:
     segments: list[Any] | None
 
 
-def _days_with_rows(connection: Any, first: int, end: int) -> list[int]:
-    within = (PREDICTIONS.c.day >= first) & (PREDICTIONS.c.day < end)
-    found = connection.execute(
-        sa.select(PREDICTIONS.c.day).where(within).distinct().order_by(PREDICTIONS.c.day)
-    )
-    return [int(day) for (day,) in found]
+@dataclass
+class _ClosedDay:
+    """The counts of a day: rows, positive rows and unknown labels of each region, and totals."""
+
+    day: int
+    counts: IntArray
+    n_rows: int
+    n_labelled: int
 
 
-def _chunks(connection: Any, day: int) -> Iterator[_Rows]:
+class _StuckDayError(Exception):
+    """A day that cannot be closed: what was done with it ("scores" or "labels"), and the reason."""
+
+    def __init__(self, what: str, day: int, problem: str) -> None:
+        super().__init__(what, day, problem)
+        self.key = (what, day)
+        self.problem = problem
+
+
+def _closed(
+    rows: ModelRows, saved: str, due: Mapping[str, Sequence[int]], monitor: "Monitor"
+) -> tuple[Tests, list[_ClosedDay], dict[tuple[str, int], str]]:
+    """The tests after the days that are due, their counts, and the days that cannot be closed.
+
+    A test may have evaluated a part of such a day, so all begin again from the saved state without
+    that day.
+    """
+    stuck: dict[tuple[str, int], str] = {}
+    while True:
+        tests = Tests.of_text(saved, 1.0 - monitor.confidence_level)
+        left = {
+            what: [day for day in days if (what, day) not in stuck] for what, days in due.items()
+        }
+        try:
+            for day in left["scores"]:
+                with _closing("scores", day):
+                    for part in _parts(rows, day):
+                        tests.look_at_scores(part.scores, unit_name(day, "day"), monitor.seed)
+            return tests, [_counted(rows, tests, day) for day in left["labels"]], stuck
+        except _StuckDayError as error:
+            stuck[error.key] = error.problem
+
+
+@contextmanager
+def _closing(what: str, day: int) -> Iterator[None]:
+    """Name the day of an error, except for one of the database, which may not happen again."""
+    try:
+        yield
+    except (sa.exc.SQLAlchemyError, MemoryError):
+        raise
+    except Exception as error:
+        problem = f"{type(error).__name__}: {error}"[:_LONGEST_PROBLEM]
+        raise _StuckDayError(what, day, problem) from error
+
+
+def _days_with_rows(rows: ModelRows, first: int, end: int) -> list[int]:
+    day = PREDICTIONS.c.day
+    within = rows.of(PREDICTIONS) & (day >= first) & (day < end)
+    found = rows.connection.execute(sa.select(day).where(within).distinct().order_by(day))
+    return [int(number) for (number,) in found]
+
+
+def _number_of_rows(rows: ModelRows, day: int) -> int:
+    within = rows.of(PREDICTIONS) & (PREDICTIONS.c.day == day)
+    count = sa.select(sa.func.count()).select_from(PREDICTIONS).where(within)
+    return int(rows.connection.execute(count).scalar())
+
+
+def _put_aside(rows: ModelRows, day: int, n_rows: int, problem: str) -> None:
+    here = rows.of(QUARANTINE) & (QUARANTINE.c.day == day)
+    rows.connection.execute(QUARANTINE.delete().where(here))
+    new = {"model": rows.model, "day": day, "n_rows": n_rows, "problem": problem}
+    rows.connection.execute(QUARANTINE.insert().values(new))
+
+
+def _parts(rows: ModelRows, day: int) -> Iterator[_Part]:
     """The rows of a day, in chunks; labels that are unknown or arrived too late are NaN."""
-    query = sa.select(PREDICTIONS.c.score, PREDICTIONS.c.label, PREDICTIONS.c.segment).where(
-        PREDICTIONS.c.day == day
+    table = PREDICTIONS.c
+    query = sa.select(table.score, table.label, table.segment).where(
+        rows.of(PREDICTIONS) & (table.day == day)
     )
-    found = connection.execute(query.execution_options(yield_per=_CHUNK))
-    for part in found.partitions():
-        scores = np.array([row[0] for row in part])
-        known = [np.nan if row[1] is None or row[1] >= TOO_LATE else row[1] for row in part]
-        segments = None if part[0][2] is None else [json.loads(row[2]) for row in part]
-        yield _Rows(scores, np.array(known, dtype=np.float64), segments)
+    with rows.connection.execute(query.execution_options(yield_per=_CHUNK)) as found:
+        for part in found.partitions():
+            scores = np.array([row[0] for row in part], dtype=np.float64)
+            known = [np.nan if row[1] is None or row[1] >= TOO_LATE else row[1] for row in part]
+            segments = None if part[0][2] is None else [json.loads(row[2]) for row in part]
+            yield _Part(scores, np.array(known, dtype=np.float64), segments)
 
 
-def _count_day(connection: Any, live: Live, tests: Tests, day: int) -> None:
+def _counted(rows: ModelRows, tests: Tests, day: int) -> _ClosedDay:
     """Count the rows of a day once, each with its label at the age of maturity."""
     watched = tests.rates.watched
     classes = watched.classes
     size = watched.n_regions
-    counts = np.zeros((3, size), dtype=np.int64)
+    closed = _ClosedDay(day, np.zeros((3, size), dtype=np.int64), 0, 0)
+    counts = closed.counts
     name = unit_name(day, "day")
-    for rows in _chunks(connection, day):
-        prepared = watched.prepared(rows.scores, rows.segments)
-        regions = watched.between(prepared)
-        codes = np.nan_to_num(rows.labels).astype(np.uint8)
-        unknown = np.isnan(rows.labels).astype(np.uint8)
-        counts[:2] += counts_of(regions, codes, size)
-        counts[2] += counts_of(regions, unknown, size)[1]
-        live.mature += rows.scores.size
-        live.labelled += int(rows.scores.size - unknown.sum())
-        if tests.guarantee is not None:
-            labels = np.where(codes == 1, classes.positive, classes.negative).astype(object)
-            labels[unknown == 1] = None
-            times = np.full(rows.scores.size, np.datetime64(name))
-            tests.guarantee.update(rows.scores, labels, segments=rows.segments, at=times)
-    tests.rates.update_counts(counts[0], counts[1], at=name)
-    connection.execute(DAYS.insert().values(day=day, counts=json.dumps(counts.tolist())))
+    with _closing("labels", day):
+        for part in _parts(rows, day):
+            prepared = watched.prepared(part.scores, part.segments)
+            regions = watched.between(prepared)
+            codes = np.nan_to_num(part.labels).astype(np.uint8)
+            unknown = np.isnan(part.labels).astype(np.uint8)
+            counts[:2] += counts_of(regions, codes, size)
+            counts[2] += counts_of(regions, unknown, size)[1]
+            closed.n_rows += part.scores.size
+            closed.n_labelled += int(part.scores.size - unknown.sum())
+            if tests.guarantee is not None:
+                labels = np.where(codes == 1, classes.positive, classes.negative).astype(object)
+                labels[unknown == 1] = None
+                times = np.full(part.scores.size, np.datetime64(name))
+                tests.guarantee.update(part.scores, labels, segments=part.segments, at=times)
+        tests.rates.update_counts(counts[0], counts[1], at=name)
+    return closed
 
 
-def _join_old_days(connection: Any) -> None:
+def _join_old_days(rows: ModelRows) -> None:
     """Merge the oldest days if there are too many to keep individually."""
-    days = [int(day) for (day,) in connection.execute(sa.select(DAYS.c.day).order_by(DAYS.c.day))]
+    every = sa.select(DAYS.c.day).where(rows.of(DAYS)).order_by(DAYS.c.day)
+    days = [int(day) for (day,) in rows.connection.execute(every)]
     if len(days) <= _MOST_DAYS:
         return
-    old = days[: len(days) - _MOST_DAYS + 1]
-    query = sa.select(DAYS.c.counts).where(DAYS.c.day <= old[-1])
-    total = sum(np.array(json.loads(text)) for (text,) in connection.execute(query))
-    connection.execute(DAYS.delete().where(DAYS.c.day <= old[-1]))
-    connection.execute(
-        DAYS.insert().values(day=old[-1], counts=json.dumps(np.asarray(total).tolist()))
-    )
+    last = days[len(days) - _MOST_DAYS]
+    old = rows.of(DAYS) & (DAYS.c.day <= last)
+    texts = rows.connection.execute(sa.select(DAYS.c.counts).where(old)).scalars()
+    total = sum(np.array(json.loads(text)) for text in texts)
+    rows.connection.execute(DAYS.delete().where(old))
+    new = {"model": rows.model, "day": last, "counts": json.dumps(np.asarray(total).tolist())}
+    rows.connection.execute(DAYS.insert().values(new))

@@ -51,6 +51,18 @@ class EpsilonPath:
         return cls("", nothing, nothing, 0, 0, 0, np.zeros(n_regions), np.ones(n_regions), 1.0)
 
 
+@dataclass(frozen=True, slots=True)
+class HeldDay:
+    """A day in quarantine: how many predictions are not counted, and why.
+
+    With 0 predictions, they are counted, but their scores could not be compared.
+    """
+
+    day: str
+    n_rows: int
+    problem: str
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class MonitorSnapshot(Result):
     """What a `Monitor` knows at one moment.
@@ -83,6 +95,10 @@ class MonitorSnapshot(Result):
     n_unfamiliar : int
         The number of recorded predictions whose score is outside the range of calibration by more
         than half its width; they count in the outermost regions.
+    n_quarantined : int
+        The number of predictions of days that could not be counted; see `quarantine`.
+    n_unreadable : int
+        The number of lines that `calibrant watch` could not read and put into the quarantine file.
     n_until_scores : int
         The number of predictions still needed before scores can be compared.
     regions, counts, positives, lower, upper
@@ -98,6 +114,8 @@ class MonitorSnapshot(Result):
         The number of days since then.
     score_range : pair of float or None
         The smallest and largest score of calibration, if known.
+    quarantine : tuple of HeldDay
+        The days that could not be closed.
     """
 
     now: str | None
@@ -116,6 +134,8 @@ class MonitorSnapshot(Result):
     n_conflicting: int
     n_unknown: int
     n_unfamiliar: int
+    n_quarantined: int
+    n_unreadable: int
     n_until_scores: int
     regions: tuple[str, ...]
     counts: IntArray
@@ -124,6 +144,7 @@ class MonitorSnapshot(Result):
     upper: FloatArray
     verdicts: tuple[MonitorResult, ...]
     path: tuple[EpsilonPath, ...]
+    quarantine: tuple[HeldDay, ...]
     counted_until: str | None = None
     lag: float | None = None
     score_range: tuple[float, float] | None = None
@@ -245,8 +266,16 @@ class MonitorSnapshot(Result):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Scores of another scale; what did not count, and why."""
+        """Days in quarantine; scores of another scale; what did not count, and why."""
         found = []
+        if self.quarantine:
+            days = counted(len(self.quarantine), "day")
+            first = self.quarantine[0]
+            found.append(
+                f"{days} could not be closed, and {counted(self.n_quarantined, 'prediction')} did"
+                f" not count; the first is {first.day} ({first.problem}). The other days are not"
+                " affected."
+            )
         if self.n_unfamiliar and self.score_range is not None:
             n_rows = self.n_unfamiliar
             scores = counted(n_rows, "prediction has a score", "predictions have scores")
@@ -264,6 +293,7 @@ class MonitorSnapshot(Result):
             (self.n_expired, self._on_expired),
             (self.n_late, "late: predictions for a day that was already counted"),
             (self.n_unknown, "unknown: labels whose prediction never arrived"),
+            (self.n_unreadable, "unreadable: lines that were put into the quarantine file"),
             (self.n_waiting, "waiting: labels that came before their prediction"),
         ):
             if number:
@@ -275,7 +305,7 @@ class MonitorSnapshot(Result):
         return tuple(found)
 
     def tables(self) -> tuple[ResultTable, ...]:
-        """What has changed, the regions, the tests, and the days."""
+        """What has changed, the regions, the tests, the days, and those in quarantine."""
         regions: dict[str, Any] = {
             "region": list(self.regions),
             "n_rows": self.counts.tolist(),
@@ -302,11 +332,17 @@ class MonitorSnapshot(Result):
             "n_unknown": [step.n_unknown for step in self.path],
             "epsilon": [step.epsilon for step in self.path],
         }
+        held: dict[str, Any] = {
+            "day": [one.day for one in self.quarantine],
+            "n_rows": [one.n_rows for one in self.quarantine],
+            "problem": [one.problem for one in self.quarantine],
+        }
         return (
             ResultTable("regions", regions),
             ResultTable("tests", tests),
             ResultTable("changes", self._changes(), heads=CHANGE_HEADS, about=ON_CHANGES),
             ResultTable("days", days, shown=()),
+            ResultTable("quarantine", held, shown=()),
         )
 
     def _changes(self) -> dict[str, Any]:

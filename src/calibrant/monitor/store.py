@@ -1,22 +1,27 @@
 """A store in a database: durable transactions, and errors that say what to do."""
 
 import os
+import time
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
-from calibrant.errors import StoreError
-from calibrant.monitor.tables import STATE, prepare_tables
+from calibrant.errors import CalibrantError, StoreError
+from calibrant.monitor.fork_gate import FORKS
+from calibrant.monitor.tables import METADATA, MODELS, STATE, STORE, VERSION
 
-_LIVE = "live"
-"""The row that every writer locks: the clock and the counts."""
+_DATABASES = ("sqlite", "postgresql")
 _MOST_NAMES = 10_000  # per query
 _LARGEST_LOG = 2**24  # bytes to which SQLite truncates its log after a checkpoint
+_OPENING = 0x63616C69  # the lock of PostgreSQL that whoever creates tables or models holds
 
+_NAME_ONE = "name a file, or a URL such as postgresql+psycopg://user@host/database"
+_RESTORE = "restore the store from a backup, or start a new one"
 _ADVICE = (
     ("locked", "another process holds it: try again, or raise timeout"),
     ("lock timeout", "another process holds it: try again, or raise timeout"),
@@ -24,14 +29,88 @@ _ADVICE = (
     ("read-only", "make the file and its folder writable"),
     ("full", "free space on the disk and try again; nothing was written"),
     ("disk i/o error", "check the disk and its free space; nothing was written"),
-    ("malformed", "restore the file from a backup"),
+    ("malformed", _RESTORE),
+    ("no such table", _RESTORE),
+    ("no such column", _RESTORE),
+    ("does not exist", _RESTORE),
     ("not a database", "name a file that this store has made"),
     ("unable to open", "check the path, and that its folder exists and is writable"),
+    ("no module named", "install the driver that the URL names, such as psycopg"),
+    ("can't load plugin", _NAME_ONE),
+    ("connect", "check the URL, and that the server is running and reachable"),
 )
+_IN_MEMORY = "what is in memory is lost when the process ends: name a file"
+
+_INHERITED: list[Any] = []
+"""Connections of a parent process. They are kept, because closing them here would disturb it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRows:
+    """The rows of one model, within a transaction."""
+
+    connection: Any
+    model: int
+
+    def of(self, table: Any) -> Any:
+        """The condition that a row of a table belongs to the model."""
+        return table.c.model == self.model
+
+    def read_text(self, key: str) -> str | None:
+        """Read a text from the state; None if there is none."""
+        found: str | None = self.connection.execute(
+            sa.select(STATE.c.value).where(self.of(STATE) & (STATE.c.key == key))
+        ).scalar()
+        return found
+
+    def write_text(self, key: str, value: str) -> None:
+        """Set a text in the state."""
+        change = STATE.update().where(self.of(STATE) & (STATE.c.key == key)).values(value=value)
+        if self.connection.execute(change).rowcount == 0:
+            new = STATE.insert().values(model=self.model, key=key, value=value)
+            self.connection.execute(new)
+
+    def by_id(self, table: Any, ids: Sequence[str], columns: Sequence[Any]) -> dict[str, Any]:
+        """The rows of a table with one of these ids, by id."""
+        found: dict[str, Any] = {}
+        query = sa.select(table.c.id, *columns).where(
+            self.of(table) & table.c.id.in_(sa.bindparam("ids", expanding=True))
+        )
+        for start in range(0, len(ids), _MOST_NAMES):
+            part = {"ids": ids[start : start + _MOST_NAMES]}
+            rows = self.connection.execute(query, part).fetchall()
+            found.update({row[0]: row for row in rows})
+        return found
+
+    def execute(self, statement: Any, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Run a statement for each row of parameters, bypassing SQLAlchemy's per-row work: a third
+        of the time.
+        """
+        if not rows:
+            return
+        compiled = statement.compile(dialect=self.connection.dialect)
+        given: Any = rows
+        if compiled.positional:
+            names = list(compiled.positiontup)
+            given = [tuple([row[name] for name in names]) for row in rows]
+        self.connection.exec_driver_sql(compiled.string, given)
+
+    def locked_live(self) -> tuple[str | None, float]:
+        """Wait until no other writer of this model is active; SQLite has already done so.
+
+        Return its clock and counts as text, and the time by the clock of the store: that of the
+        server, or of this machine if the store is a file.
+        """
+        query = sa.select(STATE.c.value).where(self.of(STATE) & (STATE.c.key == "live"))
+        if self.connection.dialect.name == "sqlite":
+            return self.connection.execute(query).scalar(), time.time()
+        text = self.connection.execute(query.with_for_update()).scalar()
+        now = sa.extract("epoch", sa.func.clock_timestamp())
+        return text, float(self.connection.execute(sa.select(now)).scalar())
 
 
 class Store:
-    """Tables in SQLite, or in another database given by its URL.
+    """Tables in a SQLite file, or in PostgreSQL, for any number of models.
 
     Parameters
     ----------
@@ -42,13 +121,19 @@ class Store:
     """
 
     def __init__(self, place: str | Path, timeout: float) -> None:
-        self.place = str(place)
         self.timeout = timeout
-        with self._explained("opened"):
-            self.url = _url_of(self.place)
-            if not self.is_sqlite:
-                self.place = self.url.render_as_string(hide_password=True)
-            self._use(self._make_engine())
+        self.place = _shown(str(place))
+        self._file: str | None = None
+        self._file_identity: Any = None
+        self._has_log = False
+        with self._explained("opened", _NAME_ONE, every=True):
+            self.url = _url_of(str(place))
+            self._use(self._new_engine())
+        try:
+            self._open()
+        except BaseException:
+            self.close()
+            raise
 
     def _use(self, engine: Any) -> None:
         """Use an engine of this process, whose connections are closed when the store is dropped."""
@@ -61,11 +146,13 @@ class Store:
         """Whether the store is a SQLite file."""
         return bool(self.url.get_backend_name() == "sqlite")
 
-    def _make_engine(self) -> Any:
+    def _new_engine(self) -> Any:
         options: dict[str, Any] = {}
         if self.is_sqlite:
             options["connect_args"] = {"timeout": self.timeout}
         engine = sa.create_engine(self.url, **options)
+        if engine.dialect.is_async:
+            raise StoreError("store", "have a driver that is not asynchronous", advice=_NAME_ONE)
         if self.is_sqlite:
             sa.event.listen(engine, "connect", _set_up_sqlite)
             sa.event.listen(engine, "begin", _begin_sqlite)
@@ -75,65 +162,189 @@ class Store:
     def engine(self) -> Any:
         """The engine of this process; after a fork the child opens its own connections."""
         if os.getpid() != self._process:
-            self._engine.dispose(close=False)
-            self._use(self._make_engine())
+            _INHERITED.append(self._engine)
+            self._use(self._new_engine())
         return self._engine
 
     @contextmanager
     def writing(self) -> Iterator[Any]:
-        """A transaction that excludes other writers.
+        """A transaction that excludes other writers: of the whole file with SQLite, of the rows
+        that are locked with PostgreSQL.
 
         It is durable when the block ends, or has no effect.
         """
-        with self._explained("written"), self.engine.connect() as plain:
-            connection = plain.execution_options(calibrant_writes=True)
-            with connection.begin():
-                self._limit_wait(connection)
-                yield connection
-
-    def _limit_wait(self, connection: Any) -> None:
-        """Make a server stop waiting for another writer after `timeout`, as SQLite does."""
-        if connection.dialect.name == "postgresql":
-            milliseconds = max(1, round(1000.0 * self.timeout))
-            connection.exec_driver_sql(f"SET LOCAL lock_timeout = {milliseconds}")
+        with self._transaction("written", calibrant_writes=True) as connection:
+            if connection.dialect.name == "postgresql":  # stop waiting for others, as SQLite does
+                milliseconds = max(1, round(1000.0 * self.timeout))
+                connection.exec_driver_sql(f"SET LOCAL lock_timeout = {milliseconds}")
+            yield connection
 
     @contextmanager
     def reading(self) -> Iterator[Any]:
         """A transaction that sees one state of the store, whatever others write meanwhile."""
-        with self._explained("read"), self.engine.connect() as plain:
-            connection = plain
-            if not self.is_sqlite:
-                connection = plain.execution_options(isolation_level="REPEATABLE READ")
-            with connection.begin():
-                yield connection
+        level = {} if self.is_sqlite else {"isolation_level": "REPEATABLE READ"}
+        with self._transaction("read", **level) as connection:
+            yield connection
 
     @contextmanager
-    def _explained(self, what: str) -> Iterator[None]:
+    def _transaction(self, what: str, **options: Any) -> Iterator[Any]:
+        process = os.getpid()
+        with FORKS.entered(self._file_identity), self._explained(what, _RESTORE):
+            connection = self._connected().execution_options(**options)
+            begun = connection.begin()
+            try:
+                yield connection
+                if os.getpid() != process:
+                    raise self.forked()
+                begun.commit()
+                self._check_file(is_written=what == "written")
+            except BaseException:
+                if os.getpid() == process and begun.is_active:
+                    with suppress(sa.exc.SQLAlchemyError):  # the first error says more
+                        begun.rollback()
+                raise
+            finally:
+                if os.getpid() == process:
+                    connection.close()
+                else:
+                    _INHERITED.append((begun, connection))
+
+    def _connected(self) -> Any:
+        self._check_file()
+        with self._explained("opened", _NAME_ONE, every=True):
+            return self.engine.connect()
+
+    @contextmanager
+    def _explained(self, what: str, advice: str, *, every: bool = False) -> Iterator[None]:
+        """Raise what a database raises, or with `every` what anything raises, as a StoreError."""
         try:
             yield
+        except CalibrantError:
+            raise
         except sa.exc.SQLAlchemyError as error:
-            found = str(getattr(error, "orig", None) or error).splitlines()[0]
-            advice = next((said for sign, said in _ADVICE if sign in found.lower()), None)
-            raise StoreError(
-                "store", f"be {what} ({self.place})", got=found, advice=advice
-            ) from error
-
-    def open(self) -> bool:
-        """Create the tables or migrate them; return whether the store is new."""
-        try:
-            return self._prepare()
-        except StoreError:
-            if self.is_sqlite:
+            raise self._error(f"be {what}", error, advice) from error
+        except Exception as error:
+            if not every:
                 raise
-            return self._prepare()  # another process was creating the same tables: now they exist
+            raise self._error(f"be {what}", error, advice) from error
 
-    def _prepare(self) -> bool:
-        with self.writing() as connection:
-            return prepare_tables(connection)
+    @contextmanager
+    def sound(self) -> Iterator[None]:
+        """Raise an error that reading the content of the store raises as a StoreError: what is
+        handed in has been checked before, so the content is damaged.
+        """
+        try:
+            yield
+        except (CalibrantError, MemoryError, sa.exc.SQLAlchemyError):
+            raise
+        except Exception as error:
+            raise self._error("contain what calibrant wrote", error, _RESTORE) from error
+
+    def _error(self, rule: str, error: Exception, advice: str) -> StoreError:
+        known = getattr(error, "orig", None) or error
+        found = (str(known).splitlines() or [""])[0][:300] or type(known).__name__
+        told = next((said for sign, said in _ADVICE if sign in found.lower()), advice)
+        return StoreError("store", f"{rule} ({self.place})", got=found, advice=told)
+
+    def damaged(self, rule: str, got: str) -> StoreError:
+        """The error for a store whose parts contradict each other."""
+        return StoreError("store", f"{rule} ({self.place})", got=got, advice=_RESTORE)
+
+    def forked(self) -> StoreError:
+        """The error for a transaction of the process that this one was forked from."""
+        return StoreError(
+            "store",
+            f"not be used in a process that was forked during a transaction ({self.place})",
+            advice="fork outside the transaction, or start processes with multiprocessing's spawn",
+        )
+
+    def _open(self) -> None:
+        """Create the tables of a new store; check those of an old one."""
+        with self.reading() as connection, self.sound():
+            self._identify(connection)
+            is_new = not sa.inspect(connection).has_table(STORE.name)
+            if not is_new:
+                self._check_tables(connection)
+        if is_new:
+            with self.writing() as connection:
+                self.lock_opening(connection)
+                self._create(connection)
+
+    def _create(self, connection: Any) -> None:
+        found = set(sa.inspect(connection).get_table_names())
+        if STORE.name in found:  # another process was faster
+            self._check_tables(connection)
+            return
+        if found & set(METADATA.tables):
+            raise self.damaged("have the tables of this release", "others of the same names")
+        METADATA.create_all(connection)
+        connection.execute(STORE.insert().values(key="version", value=str(VERSION)))
+
+    def _check_tables(self, connection: Any) -> None:
+        query = sa.select(STORE.c.value).where(STORE.c.key == "version")
+        version = connection.execute(query).scalar()
+        if version != str(VERSION):
+            rule = f"have a schema of version {VERSION}"
+            raise self.damaged(rule, f"version {version!r:.40}")
+        for table in METADATA.tables.values():
+            connection.execute(sa.select(table).limit(0))
+
+    @staticmethod
+    def lock_opening(connection: Any) -> None:
+        """Wait until no other process creates tables or models."""
+        if connection.dialect.name == "postgresql":
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_OPENING)))
+
+    def _identify(self, connection: Any) -> None:
+        """Remember which file the store is; refuse a database in memory."""
+        if not self.is_sqlite:
+            return
+        rows = connection.exec_driver_sql("PRAGMA database_list").fetchall()
+        file = next((path for _, name, path in rows if name == "main"), "")
+        self._file = file or self.place
+        self._file_identity = _identity(file) if file else None
+        self._has_log = connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+        if self._file_identity is None:
+            raise StoreError("store", "be a file", got=self.place, advice=_IN_MEMORY)
+        self._check_file()
+
+    def _check_file(self, *, is_written: bool = False) -> None:
+        """Raise an error if the file, or the log that was just written, has been deleted or
+        replaced since it was opened.
+
+        What SQLite writes to a deleted file is lost when it is closed, so it is not acknowledged.
+        """
+        if self._file is None:
+            return
+        if self._file_identity in FORKS.inherited:
+            raise self.forked()
+        is_logged = not (is_written and self._has_log) or os.path.exists(f"{self._file}-wal")
+        if is_logged and _identity(self._file) == self._file_identity:
+            return
+        raise StoreError(
+            "store",
+            f"stay where it is while it is open ({self.place})",
+            got="a file that was deleted, moved or replaced",
+            advice="put it back, or open the new one; hand in again what was not acknowledged",
+        )
 
     def close(self) -> None:
         """Close all connections."""
-        self.engine.dispose()
+        if os.getpid() == self._process:
+            self._engine.dispose()
+
+
+def find_model(connection: Any, name: str) -> tuple[int, str] | None:
+    """The number and the checksum of the model with this name; None if there is none."""
+    query = sa.select(MODELS.c.model, MODELS.c.checksum).where(MODELS.c.name == name)
+    found = connection.execute(query).first()
+    return None if found is None else (found[0], found[1])
+
+
+def new_model(connection: Any, name: str, checksum: str) -> int:
+    """The number of a new model."""
+    new = MODELS.insert().values(name=name, checksum=checksum)
+    return int(connection.execute(new).inserted_primary_key[0])
 
 
 def _close(engine: Any, process: int) -> None:
@@ -142,59 +353,39 @@ def _close(engine: Any, process: int) -> None:
         engine.dispose()
 
 
+def _identity(file: str) -> tuple[int, int] | None:
+    """What tells a file from another one at the same path; None if there is no file."""
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def _url_of(place: str) -> Any:
     """The URL of a database, or of a SQLite file."""
-    if "://" in place:
-        return sa.make_url(place)
-    return sa.URL.create("sqlite", database=str(Path(place).absolute()))
+    if "://" not in place:
+        if place == ":memory:" or place.startswith("file:"):
+            raise StoreError("store", "be a file", got=repr(place), advice=_IN_MEMORY)
+        return sa.URL.create("sqlite", database=str(Path(place).absolute()))
+    url = sa.make_url(place)
+    if url.get_backend_name() not in _DATABASES:
+        got = url.get_backend_name()
+        raise StoreError("store", "be in SQLite or PostgreSQL", got=got, advice=_NAME_ONE)
+    in_memory = url.database in (None, "", ":memory:") or "memory" in str(url.query.get("mode"))
+    if url.get_backend_name() == "sqlite" and in_memory:
+        raise StoreError("store", "be a file", got=repr(place), advice=_IN_MEMORY)
+    return url
 
 
-def lock(connection: Any) -> None:
-    """Wait until no other writer is active; SQLite has already done so."""
-    connection.execute(sa.select(STATE.c.value).where(STATE.c.key == "version").with_for_update())
-
-
-def read_text(connection: Any, key: str) -> str | None:
-    """Read a text from the state; None if there is none."""
-    found: str | None = connection.execute(
-        sa.select(STATE.c.value).where(STATE.c.key == key)
-    ).scalar()
-    return found
-
-
-def write_text(connection: Any, key: str, value: str) -> None:
-    """Set a text in the state."""
-    changed = connection.execute(STATE.update().where(STATE.c.key == key).values(value=value))
-    if changed.rowcount == 0:
-        connection.execute(STATE.insert().values(key=key, value=value))
-
-
-def rows_by_id(
-    connection: Any, table: Any, ids: Sequence[str], columns: Sequence[Any]
-) -> dict[str, Any]:
-    """The rows of a table with one of these ids, by id."""
-    found: dict[str, Any] = {}
-    query = sa.select(table.c.id, *columns).where(
-        table.c.id.in_(sa.bindparam("ids", expanding=True))
-    )
-    for start in range(0, len(ids), _MOST_NAMES):
-        rows = connection.execute(query, {"ids": ids[start : start + _MOST_NAMES]}).fetchall()
-        found.update({row[0]: row for row in rows})
-    return found
-
-
-def execute_rows(connection: Any, statement: Any, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Run a statement for each row of parameters, bypassing SQLAlchemy's per-row work: a third of
-    the time.
-    """
-    if not rows:
-        return
-    compiled = statement.compile(dialect=connection.dialect)
-    given: Any = rows
-    if compiled.positional:
-        names = list(compiled.positiontup)
-        given = [tuple([row[name] for name in names]) for row in rows]
-    connection.exec_driver_sql(compiled.string, given)
+def _shown(place: str) -> str:
+    """The place for people: a URL without its password."""
+    if "://" not in place:
+        return place
+    try:
+        return str(sa.make_url(place).render_as_string(hide_password=True))
+    except (sa.exc.ArgumentError, ValueError):
+        return f"{place.partition('://')[0][:40]}://..."
 
 
 def _set_up_sqlite(connection: Any, _: Any) -> None:

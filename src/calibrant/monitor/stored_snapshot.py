@@ -1,6 +1,7 @@
 """A snapshot, read from a store within one transaction."""
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,31 +10,29 @@ import sqlalchemy as sa
 from calibrant.limits.sequences.centred import CentredBetaBinomial
 from calibrant.monitor.ledger import SECONDS_A_DAY, Live
 from calibrant.monitor.mature_days import Tests
-from calibrant.monitor.snapshot import EpsilonPath, MonitorSnapshot
-from calibrant.monitor.tables import DAYS, PREDICTIONS, WAITING
+from calibrant.monitor.sealed_counts import SealedCounts, number_pending
+from calibrant.monitor.snapshot import EpsilonPath, HeldDay, MonitorSnapshot
+from calibrant.monitor.store import ModelRows
+from calibrant.monitor.tables import WAITING
 from calibrant.monitor.units import unit_name
 
 if TYPE_CHECKING:
     from calibrant.monitor.durable import Monitor
 
 
-def read_snapshot(connection: Any, monitor: "Monitor") -> MonitorSnapshot:
-    """The contents of a store as of the beginning of the transaction."""
-    live = Live.read(connection)
-    tests = Tests.read(connection, 1.0 - monitor.confidence_level)
+def read_snapshot(rows: ModelRows, monitor: "Monitor") -> MonitorSnapshot:
+    """What a store contains about a model as of the beginning of the transaction."""
+    live = Live.of(rows.read_text("live"))
+    sealed = SealedCounts.read(rows, live, monitor)
+    tests = Tests.of_text(sealed.tests, 1.0 - monitor.confidence_level)
     size = monitor.watched.n_regions
     values = None
     regions = monitor.calibrator.as_regions
     if regions is not None:
         values = regions.guarantee_.value
-    path = _path(connection, size, 1.0 - monitor.confidence_level, values)
-    open_days = PREDICTIONS.c.day >= (
-        live.counted_until if live.counted_until is not None else -(2**31)
-    )
-    pending = connection.execute(
-        sa.select(sa.func.count()).select_from(PREDICTIONS).where(open_days)
-    ).scalar()
-    waiting = connection.execute(sa.select(sa.func.count()).select_from(WAITING)).scalar()
+    path = _path(sealed.days, size, 1.0 - monitor.confidence_level, values)
+    count = sa.select(sa.func.count()).select_from(WAITING).where(rows.of(WAITING))
+    waiting = rows.connection.execute(count).scalar()
     verdicts = [tests.rates.summary()]
     if tests.guarantee is not None:
         verdicts.append(tests.guarantee.summary())
@@ -47,7 +46,7 @@ def read_snapshot(connection: Any, monitor: "Monitor") -> MonitorSnapshot:
         alarm=any(verdict.alarm for verdict in verdicts),
         epsilon=last.epsilon,
         n_recorded=live.recorded,
-        n_pending=int(pending),
+        n_pending=number_pending(rows, live),
         n_mature=live.mature,
         n_labels=live.labelled,
         n_waiting=int(waiting),
@@ -57,6 +56,8 @@ def read_snapshot(connection: Any, monitor: "Monitor") -> MonitorSnapshot:
         n_conflicting=live.conflicting,
         n_unknown=live.unknown,
         n_unfamiliar=live.unfamiliar,
+        n_quarantined=live.quarantined,
+        n_unreadable=live.unreadable,
         score_range=monitor.calibrator.score_range_seen_,
         n_until_scores=tests.n_until_scores,
         regions=monitor.watched.partition.describe(),
@@ -66,6 +67,10 @@ def read_snapshot(connection: Any, monitor: "Monitor") -> MonitorSnapshot:
         upper=last.upper,
         verdicts=tuple(verdicts),
         path=tuple(path),
+        quarantine=tuple(
+            HeldDay(unit_name(day, "day"), n_rows, problem)
+            for day, n_rows, problem in sealed.quarantine
+        ),
         counted_until=None if live.counted_until is None else unit_name(live.counted_until, "day"),
         lag=(
             None if live.counted_until is None else live.latest / SECONDS_A_DAY - live.counted_until
@@ -73,10 +78,10 @@ def read_snapshot(connection: Any, monitor: "Monitor") -> MonitorSnapshot:
     )
 
 
-def _path(connection: Any, size: int, alpha: float, values: Any) -> list[EpsilonPath]:
+def _path(
+    found: Sequence[tuple[int, str]], size: int, alpha: float, values: Any
+) -> list[EpsilonPath]:
     """After each counted day: counts so far, limits that hold at every moment, and epsilon."""
-    query = sa.select(DAYS.c.day, DAYS.c.counts).order_by(DAYS.c.day)
-    found = connection.execute(query).fetchall()
     of_days = np.array([json.loads(text) for _, text in found], dtype=np.int64)
     of_days = of_days.reshape(len(found), 3, size)
     counts = np.cumsum(of_days[:, 0], axis=0)

@@ -1,48 +1,67 @@
-"""The tables of a store of predictions and labels, and their migrations."""
-
-from collections.abc import Callable, Mapping
-from typing import Any
+"""The tables of a store: many models in one database, each with its own rows and its own state."""
 
 import sqlalchemy as sa
 
-from calibrant.errors import InvalidValueError
-
 VERSION = 1
-"""Version of the schema. A change adds a step to `MIGRATIONS`; steps are never removed."""
+"""Version of the schema."""
+MOST_NAME = 200
+"""Most characters of the name of a model, and of an id."""
 
 METADATA = sa.MetaData()
 
-STATE = sa.Table(
-    "calibrant_state",
+STORE = sa.Table(
+    "calibrant_store",
     METADATA,
     sa.Column("key", sa.String(40), primary_key=True),
     sa.Column("value", sa.Text, nullable=False),
 )
-"""Texts by name: the version, the settings, the clock and the counts, and the saved tests."""
+"""What concerns all models: the version of the schema."""
+
+MODELS = sa.Table(
+    "calibrant_models",
+    METADATA,
+    sa.Column("model", sa.Integer, primary_key=True),
+    sa.Column("name", sa.String(MOST_NAME), nullable=False, unique=True),
+    sa.Column("checksum", sa.String(80), nullable=False),
+)
+"""The models by name. A model is the one that it was made for if the checksum is the same."""
+
+STATE = sa.Table(
+    "calibrant_state",
+    METADATA,
+    sa.Column("model", sa.Integer, primary_key=True),
+    sa.Column("key", sa.String(40), primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
+)
+"""Texts of a model by name: its settings, the clock and the counts, the saved tests and their seal,
+and notes.
+"""
 
 PREDICTIONS = sa.Table(
     "calibrant_predictions",
     METADATA,
-    sa.Column("id", sa.String(200), primary_key=True),
+    sa.Column("model", sa.Integer, primary_key=True),
+    sa.Column("id", sa.String(MOST_NAME), primary_key=True),
     sa.Column("score", sa.Double, nullable=False),
     sa.Column("at", sa.Double, nullable=False),
     sa.Column("day", sa.Integer, nullable=False),
     sa.Column("segment", sa.Text),
     sa.Column("label", sa.SmallInteger),
-    sa.Index("calibrant_predictions_by_day", "day"),
+    sa.Index("calibrant_predictions_by_day", "model", "day"),
     sqlite_with_rowid=False,
 )
-"""Predictions by id. The label is 0 or 1; 2 or 3 if it arrived too late to count; null while
-unknown.
+"""Predictions by model and id. The label is 0 or 1; 2 or 3 if it arrived too late to count; null
+while unknown.
 """
 
 WAITING = sa.Table(
     "calibrant_waiting",
     METADATA,
-    sa.Column("id", sa.String(200), primary_key=True),
+    sa.Column("model", sa.Integer, primary_key=True),
+    sa.Column("id", sa.String(MOST_NAME), primary_key=True),
     sa.Column("label", sa.SmallInteger, nullable=False),
     sa.Column("at", sa.Double, nullable=False),
-    sa.Index("calibrant_waiting_by_time", "at"),
+    sa.Index("calibrant_waiting_by_time", "model", "at"),
     sqlite_with_rowid=False,
 )
 """Labels whose prediction is not known yet."""
@@ -50,38 +69,18 @@ WAITING = sa.Table(
 DAYS = sa.Table(
     "calibrant_days",
     METADATA,
+    sa.Column("model", sa.Integer, primary_key=True),
     sa.Column("day", sa.Integer, primary_key=True),
     sa.Column("counts", sa.Text, nullable=False),
 )
 """The counts of each day: rows, positive rows and unknown labels of each region, as JSON."""
 
-MIGRATIONS: Mapping[int, Callable[[Any], None]] = {}
-"""The migration from version n to n + 1, by n.
-
-It receives a connection, within the transaction that opens the store.
-"""
-
-
-def prepare_tables(connection: Any) -> bool:
-    """Create the tables, or migrate older ones; return whether the store is new."""
-    METADATA.create_all(connection)
-    found = connection.execute(sa.select(STATE.c.value).where(STATE.c.key == "version")).scalar()
-    if found is None:
-        connection.execute(STATE.insert().values(key="version", value=str(VERSION)))
-        return True
-    version = int(found)
-    if version > VERSION:
-        rule = f"have a schema of version {VERSION} or older"
-        raise InvalidValueError(
-            "store",
-            rule,
-            got=f"version {version}",
-            advice="install a newer release of calibrant",
-        )
-    for step in range(version, VERSION):
-        MIGRATIONS[step](connection)
-    if version < VERSION:
-        connection.execute(
-            STATE.update().where(STATE.c.key == "version").values(value=str(VERSION))
-        )
-    return False
+QUARANTINE = sa.Table(
+    "calibrant_quarantine",
+    METADATA,
+    sa.Column("model", sa.Integer, primary_key=True),
+    sa.Column("day", sa.Integer, primary_key=True),
+    sa.Column("n_rows", sa.Integer, nullable=False),
+    sa.Column("problem", sa.Text, nullable=False),
+)
+"""Days that could not be counted, and why. Their predictions are kept."""

@@ -1,0 +1,46 @@
+"""Signals that ask a process to end, for a command that must finish what it has begun."""
+
+import signal
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any, Self
+
+_NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
+
+
+class Signals(AbstractContextManager["Signals"]):
+    """Remember the first signal instead of stopping at once; a second one stops as usual.
+
+    A signal that was ignored stays ignored, as under nohup.
+    """
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+        """The signal that came; None if none did."""
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        for number in (getattr(signal, name) for name in _NAMES if hasattr(signal, name)):
+            if signal.getsignal(number) != signal.SIG_IGN:
+                try:
+                    self._before[number] = signal.signal(number, self._remember)
+                except ValueError:  # signals cannot be handled outside the main thread
+                    break
+        return self
+
+    def _remember(self, number: int, frame: Any) -> None:
+        self.number = number
+        self._restore()
+
+    def _restore(self) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before = {}
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._restore()
