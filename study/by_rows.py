@@ -172,30 +172,48 @@ def versus(folder: Path) -> str:
     return markdown(["", "models on real data"], lines)
 
 
+BEHIND = 0.01
+
+
 def sets(folder: Path) -> str:
+    """The sets in which the best peer is ahead by more than 1%, and medians over the others."""
     cells = compared(folder)
     ours = cells[cells.method == "calibrant"]
     peers = cells[~cells.method.isin([*OURS, "raw score"])].groupby(["set", "method"]).excess.mean()
-    best = {name: peers[name].idxmin() for name in ours.set}
-    lines = []
-    for name, each in ours.groupby("set", sort=False):
-        broken = f"{each.broken.sum():.0f}/{each.draws.sum():.0f}"
-        change = each.brier_change.mean()
-        lines.append(
-            [
-                f"{name}{'' if each.seen.iloc[0] else ' *'}",
-                f"{each.rows.iloc[0]:,}",
-                f"{each.positive.mean():.1%}",
-                f"{each.epsilon.mean():.3f}",
-                f"{each.width.mean():.3f}",
-                broken,
-                f"{each.ece.mean():.3f}",
-                f"{each.auc_change.mean():+.4f}",
-                "" if np.isnan(change) else f"{change:+.1%}",
-                f"{each.excess.mean():+.1%}",
-                best[name],
-            ]
-        )
+    figures = ours.groupby("set", sort=False).agg(
+        rows=("rows", "first"),
+        positive=("positive", "mean"),
+        epsilon=("epsilon", "mean"),
+        width=("width", "mean"),
+        broken=("broken", "sum"),
+        draws=("draws", "sum"),
+        ece=("ece", "mean"),
+        auc=("auc_change", "mean"),
+        brier=("brier_change", "mean"),
+        excess=("excess", "mean"),
+    )
+    behind = figures[figures.excess > BEHIND].sort_values("excess", ascending=False)
+    others = figures.drop(behind.index)
+    middle = others.median()
+    middle[["broken", "draws"]] = others[["broken", "draws"]].sum()
+    named = [(name, each, peers[name].idxmin()) for name, each in behind.iterrows()]
+    named.append((f"other {len(others)} sets", middle, ""))
+    lines = [
+        [
+            name,
+            f"{each.rows:,.0f}",
+            f"{each.positive:.1%}",
+            f"{each.epsilon:.3f}",
+            f"{each.width:.3f}",
+            f"{each.broken:,.0f}/{each.draws:,.0f}",
+            f"{each.ece:.3f}",
+            f"{each.auc:+.4f}",
+            f"{each.brier:+.1%}",
+            f"{each.excess:+.1%}",
+            best,
+        ]
+        for name, each, best in named
+    ]
     header = [
         "set",
         "rows",

@@ -8,6 +8,8 @@ import pandas as pd
 from quoting import markdown
 
 PEERS = ["ppi_py", "truescore"]
+JUDGES = ["perfect", "good", "fair", "useless"]
+"""The judges that the tables show; the CSV files have all seven."""
 TRUE_RATES = {
     "the score says nothing": "0.895 at every score",
     "just below, then high": "0.892, and 0.97 at scores above 0.95",
@@ -36,8 +38,9 @@ def side_by_side(folder: Path) -> pd.DataFrame:
 
 def rate_misses(folder: Path) -> str:
     """How often limits at 95% missed: calibrant, labels alone and the peers."""
+    cells = side_by_side(folder)
     lines = []
-    for row in side_by_side(folder).to_dict("records"):
+    for row in cells[cells.judge.isin(JUDGES)].to_dict("records"):
         missed = [f"{row[f'missed {method}']:.3f}" for method in ("auto", "labels", *PEERS)]
         width = [f"{row[f'width {method}']:.4f}" for method in ("auto", "labels", *PEERS)]
         lines.append(
@@ -46,17 +49,17 @@ def rate_misses(folder: Path) -> str:
                 f"{row['labels']}",
                 *missed,
                 *width,
-                f"{row['ratio']:.2f}",
             ]
         )
     heads = ["rate, judge", "labels", "missed: `rate`", "labels alone", *PEERS]
-    heads += ["width: `rate`", "labels alone", *PEERS, "`rate` / labels alone"]
+    heads += ["width: `rate`", "labels alone", *PEERS]
     return markdown(heads, lines)
 
 
 def rate_groups(folder: Path) -> str:
     """Ten answers to each question: groups, and rows as if they were drawn one by one."""
     long = pd.read_csv(folder / "rate_groups.csv")
+    long = long[long.judge.isin(JUDGES)]
     lines = []
     for (judge, labels), part in long.groupby(["judge", "labels"], sort=False):
         by = part.set_index("method")

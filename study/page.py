@@ -41,25 +41,6 @@ PAGES = (
 )
 
 
-def sources(folder: Path) -> str:
-    """The tables of each licence, with the sets made from them."""
-    known = read(folder, "sets").groupby(["licence", "table"], sort=True).set.agg(", ".join)
-    return "\n" + "\n".join(  # a list begins after an empty line
-        f"- **{licence}:** {'; '.join(f'{table} ({sets})' for (_, table), sets in each.items())}"
-        for licence, each in known.groupby("licence")
-    )
-
-
-def times(folder: Path) -> str:
-    used = read(folder, "time").groupby("part", sort=False)[["units", "seconds"]].sum()
-    used.loc["all"] = used.sum()
-    lines = [
-        [f"`{part}`", f"{each.units:,.0f}", f"{each.seconds / 60:.1f}"]
-        for part, each in used.iterrows()
-    ]
-    return markdown(["part", "units", "minutes of processor time"], lines)
-
-
 def summary(folder: Path) -> str:
     """The study in a few lines, for the README."""
     rows = read(folder, "rows")
@@ -160,8 +141,6 @@ TABLES = {
         warnings,
         order,
         clusters,
-        sources,
-        times,
         coverage_bands,
         coverage_claims,
         coverage_rates,

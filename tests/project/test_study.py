@@ -15,6 +15,7 @@ from calibrant import BinningCalibrator
 STUDY = Path(__file__).parents[2] / "study"
 sys.path.insert(0, str(STUDY))
 
+import by_order  # noqa: E402
 import by_rows  # noqa: E402
 import few_labels  # noqa: E402
 import first_pass  # noqa: E402
@@ -225,6 +226,22 @@ def test_every_set_above_its_nominal_level_is_in_the_table_of_such_sets():
     assert len(lines) == len(exceeding)
     for name in exceeding.set:
         assert any(line.startswith(f"| {name} |") for line in lines)
+
+
+def test_every_set_in_which_a_peer_is_clearly_better_is_in_the_table_of_such_sets():
+    cells = by_rows.compared(page.RESULTS)
+    excess = cells[cells.method == "calibrant"].groupby("set").excess.mean()
+    *lines, others = by_rows.sets(page.RESULTS).splitlines()[2:]
+    assert {line.split(" | ")[0][2:] for line in lines} == set(excess[excess > 0.01].index)
+    assert others.startswith(f"| other {(excess <= 0.01).sum()} sets |")
+
+
+def test_every_split_with_a_refuted_guarantee_is_in_the_table_of_such_splits():
+    order = pd.read_csv(page.RESULTS / "order.csv")
+    refuted = order[~order.shuffled & (order.distance > 0)]
+    lines = by_order.order(page.RESULTS).splitlines()[2:]
+    shown = {tuple(line[2:].split(" | ")[:2]) for line in lines}
+    assert shown == set(zip(refuted.set, refuted.by + ": " + refuted.column, strict=True))
 
 
 def test_limits_that_are_compared_are_those_of_their_books():
