@@ -239,12 +239,12 @@ refuse("y", "fit y: too short, text", lambda: fit(S, NAMES[:-1], pos_label="yes"
 # Which label is positive
 
 for name, labels in {
-    "text": NAMES,
+    "text": np.where(Y, "late", "paid"),
     "1 and 2": Y + 1,
     "0 and 2": Y * 2,
-    "0.3 and 0.7": np.where(Y, 0.7, 0.3),
 }.items():
     refuse("pos_label", f"pos_label missing for {name}", lambda labels=labels: fit(S, labels))
+refuse("y", "soft labels", lambda: fit(S, np.where(Y, 0.7, 0.3)))
 BAD_POS_LABELS = {
     "2": 2,
     "text one": "1",

@@ -500,7 +500,11 @@ for name, function in BAD_FUNCTIONS.items():
 refuse(
     "pos_label",
     "from_function: columns are no probabilities",
-    lambda: fit(P, NAMES, partition=Partition.from_function(lambda X: np.zeros(len(X), int), 1)),
+    lambda: fit(
+        P,
+        np.where(NAMES == "yes", "late", "paid"),
+        partition=Partition.from_function(lambda X: np.zeros(len(X), int), 1),
+    ),
 )
 refuse("tree", "from_tree: not fitted", lambda: Partition.from_tree(DecisionTreeClassifier()))
 refuse("tree", "from_tree: not a tree", lambda: Partition.from_tree(LogisticRegression()))

@@ -321,8 +321,8 @@ def test_one_changed_number_never_stands(calibrant, made, tmp_path, name, seed):
         for key, entry in entries:
             if isinstance(entry, dict | list):
                 walk(entry)
-            elif isinstance(entry, int | float) and not isinstance(entry, bool):
-                places.append((value, key))
+            elif isinstance(entry, int | float) and abs(entry) > 1e-9 and entry is not True:
+                places.append((value, key))  # what rounding leaves of a sum means nothing
 
     walk(content["calibrator"])
     container, key = places[rng.integers(len(places))]
@@ -334,8 +334,6 @@ def test_one_changed_number_never_stands(calibrant, made, tmp_path, name, seed):
     try:
         found = forged(path, change, tmp_path / "forged.json")
     except CalibrantError:
-        return
-    if container[key] == 0.0:  # nothing was changed
         return
     assert calibrant("verify", found, path.with_suffix(".csv")).code in (1, 3)
 

@@ -183,7 +183,8 @@ class Validation(Result):
             test = "asymptotic"
             about = f" This is about the measures{self.population}."
         return (
-            f"{self.audit.sentence} Kuiper's {test} test by itself: p = {numbers.nearest(self.p_value)}.{about}"
+            f"{self.audit.sentence} Kuiper's {test} test by itself: p ="
+            f" {numbers.nearest(self.p_value)}.{about}"
             f" With {numbers.percent(self.confidence_level)} confidence each: {each}."
         )
 
