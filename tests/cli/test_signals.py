@@ -5,7 +5,8 @@ import signal
 
 import pytest
 
-from calibrant.cli._signals import Signals
+from calibrant.cli._errors import Stopped
+from calibrant.cli._signals import Signals, forget_signals, stop
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals of Unix")
 
@@ -38,3 +39,15 @@ def test_a_signal_that_was_ignored_stays_ignored() -> None:
             assert signals.number is None
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_a_signal_whose_error_was_dropped_is_remembered() -> None:
+    """Python drops errors within finalizers, where a handler may run."""
+    forget_signals()
+    try:
+        with pytest.raises(Stopped):
+            stop(signal.SIGTERM, None)
+        with Signals() as signals:
+            assert signals.number == signal.SIGTERM
+    finally:
+        forget_signals()

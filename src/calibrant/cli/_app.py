@@ -12,8 +12,9 @@ from typing import Any
 import click
 
 from calibrant._version import __version__
-from calibrant.cli._errors import ReaderGone, RefusedError, Stopped, told
+from calibrant.cli._errors import ReaderGone, RefusedError, told
 from calibrant.cli._output import say, warn
+from calibrant.cli._signals import forget_signals, stop
 from calibrant.cli._words import in_options
 from calibrant.errors import CalibrantWarning
 from calibrant.text.sentences import did_you_mean, render
@@ -85,8 +86,9 @@ class LazyGroup(click.Group):
         given = list(sys.argv[1:] if args is None else args)
         debug = "--debug" in given or os.environ.get("CALIBRANT_DEBUG", "") not in ("", "0")
         before = None
+        forget_signals()
         with suppress(ValueError):  # signals cannot be handled outside the main thread
-            before = signal.signal(signal.SIGTERM, _stop)
+            before = signal.signal(signal.SIGTERM, stop)
         try:
             if sys.stdout is None:
                 advice = "send it to /dev/null if you do not want it"
@@ -140,10 +142,6 @@ def _own_warnings() -> Iterator[None]:
         warnings.simplefilter("always", CalibrantWarning)
         warnings.showwarning = show  # type: ignore[assignment]
         yield
-
-
-def _stop(number: int, frame: Any) -> None:
-    raise Stopped(number)
 
 
 @click.group(

@@ -5,7 +5,24 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Self
 
+from calibrant.cli._errors import Stopped
+
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
+_HEARD: list[int] = []
+"""Signals that have stopped the command. Python drops an error that a handler raises within a
+finalizer, so the command may not have noticed.
+"""
+
+
+def stop(number: int, frame: Any) -> None:
+    """Stop the command by an error, on which incomplete files are removed."""
+    _HEARD.append(number)
+    raise Stopped(number)
+
+
+def forget_signals() -> None:
+    """Begin a new command, which no signal has stopped."""
+    _HEARD.clear()
 
 
 class Signals(AbstractContextManager["Signals"]):
@@ -15,7 +32,7 @@ class Signals(AbstractContextManager["Signals"]):
     """
 
     def __init__(self) -> None:
-        self.number: int | None = None
+        self.number: int | None = _HEARD[-1] if _HEARD else None
         """The signal that came; None if none did."""
         self._before: dict[int, Any] = {}
 
