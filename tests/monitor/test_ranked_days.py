@@ -242,3 +242,13 @@ def test_forged_states_of_days_raise(entries: dict) -> None:
     assert DriftMonitor.from_dict(STATE).to_dict() == STATE
     with pytest.raises(InvalidValueError):
         DriftMonitor.from_dict({**STATE, "test": {**STATE["test"], **entries}})
+
+
+def test_counts_of_days_come_in_the_order_of_time():
+    monitor = DriftMonitor(Partition.fixed_width(2), unit="day", classes=(0, 1))
+    monitor.update_counts([50, 50], [5, 40], at="2024-02-01")
+    for at in ("2024-02-01", "2023-01-15"):
+        with pytest.raises(InvalidValueError, match="later ones later"):
+            monitor.update_counts([50, 50], [5, 40], at=at)
+    monitor.update_counts([50, 50], [5, 40], at="2024-02-02")
+    assert monitor.n_rows == 200

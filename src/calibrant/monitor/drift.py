@@ -58,8 +58,9 @@ class DriftMonitor(EvidenceMonitor):
 
     If the volume or the mix of scores moves, days are not exchangeable. The test allows for both:
     the probability of a false alarm then holds approximately, not exactly, if days are independent
-    and the rates in each region stay the same, apart from random deviations of single days. In
-    simulations it was kept, with volumes that changed a hundredfold, any mix and rare positives.
+    and the rates in each region stay the same, apart from random deviations of single days that
+    are alike in all regions. In simulations it was kept, with volumes that changed a hundredfold,
+    mixes that moved or jumped, and rare positives.
     Calibration counts are not used, so few calibration rows do no harm.
 
     Parameters
@@ -310,6 +311,7 @@ class DriftMonitor(EvidenceMonitor):
             if self._pooled is not None:
                 self._take_rows(self._pooled, *found, at)
             else:
+                check_unit_order([] if at is None else [at], self._last_unit, self.unit)
                 self._take_unit(self._ranked, *found, at)
         return self
 

@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import binomtest
 
 from calibrant import rate
+from calibrant.errors import InvalidValueError
 
 LEVEL = 1e-3
 SHARES = {"a": 0.5, "b": 0.85, "c": 0.9}
@@ -110,3 +111,24 @@ def test_the_gate_with_segments_has_power():
         refuted += [part.segment for part in gate.of("refuted")] == ["a"]
     assert shown > 40
     assert refuted > 55
+
+
+def test_a_segment_that_cuts_groups_unequally_is_refused_for_the_population():
+    """All groups have 4 items; segment "a" has one item of most groups and all of some."""
+    groups = np.repeat(np.arange(50), 4)
+    place = np.tile(np.arange(4), 50)
+    segments = np.where((place == 0) | (groups < 5), "a", "b")
+    y = (groups % 3 == 0).astype(int)
+    given = {"groups": groups, "segments": segments, "target": "population"}
+    with pytest.raises(InvalidValueError, match="groups must all have the same size"):
+        rate(y, np.zeros(200), **given)
+    whole = np.where(groups < 25, "a", "b")
+    assert rate(y, np.zeros(200), **given | {"segments": whole}).segments[0].n_labels == 100
+
+
+def test_limits_in_doubt_are_not_said_to_hold():
+    y = np.r_[np.zeros(100), np.ones(50), np.full(450, np.nan)]
+    gate = rate(y, np.full(600, 0.5), sequential=True).gate(at_most=0.9)
+    assert gate.is_doubtful
+    assert gate.tables()[0].about == "The limits are in doubt, so nothing is decided."
+    assert gate.sentence.endswith("is not decided, because the limits are in doubt.")

@@ -71,7 +71,8 @@ class Gate(Result):
         Whether the limits hold for all parts simultaneously. If everything is shown, each holds on
         its own, which is enough.
     is_doubtful : bool
-        Whether nothing is decided because an assumption is refuted.
+        Whether nothing is decided because the limits are in doubt: the draw or the order of the
+        items is refuted, or sequential limits cross.
     """
 
     _also: ClassVar[tuple[str, ...]] = ("whole_verdict",)
@@ -108,7 +109,7 @@ class Gate(Result):
     def said(self) -> str:
         """What is known about the goal, as a clause: "is refuted in segment 'a'"."""
         if self.is_doubtful:
-            return "is not decided, because an assumption of the limits is refuted"
+            return "is not decided, because the limits are in doubt"
         if not self.segments:
             return _WORDS[self.verdict]
         if self.verdict == "shown":
@@ -142,6 +143,8 @@ class Gate(Result):
         }
         hold = "hold for all of them simultaneously" if self.simultaneous else "hold on their own"
         about = f"The limits {hold}, with {percent(self.confidence_level)} confidence."
+        if self.is_doubtful:
+            about = "The limits are in doubt, so nothing is decided."
         return (ResultTable("verdicts", columns, None if self.segments else (), about=about),)
 
 

@@ -137,9 +137,11 @@ def rate(
     items = replace(items, order=_order(sequential, items))
     one_by_one = items.order is not None
     check_method(items, method, sequential=one_by_one)
+    names, number = _segments(segments, len(items))
     if target == "population":
         _check_sizes(items)
-    names, number = _segments(segments, len(items))
+        for place in range(len(names)):
+            _check_sizes(items.take(number == place))
     seed = seed_number(random_state)
     budgets = (alpha / (1 + len(names)), alpha)
     whole = _rate_of(items, budgets, target, method, seed)
@@ -265,7 +267,10 @@ def _times(values: Any) -> NDArray[Any]:
 
 
 def _check_sizes(items: Items) -> None:
-    """Raise an error for groups of different sizes if the population's rate is requested."""
+    """Raise an error for groups of different sizes if the population's rate is requested.
+
+    Limits count each group once. A segment may cut groups of one size into parts of several.
+    """
     if items.groups is None:
         return
     sizes = np.bincount(items.groups)
