@@ -380,6 +380,7 @@ def fail(text: str) -> None:
 
 def kill(times: int, store: str | None, seed: int) -> None:
     """Kill writers of a new SQLite file, or of a database given by its URL."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which nohup ignores, and so would children
     folder = Path(tempfile.mkdtemp(prefix="calibrant-store-"))
     Attack(store or str(folder / "watch.db"), seed).run(times)
     shutil.rmtree(folder)

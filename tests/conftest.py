@@ -2,9 +2,11 @@
 them.
 """
 
+import contextlib
 import gc
 import importlib
 import os
+import signal
 from collections.abc import Callable
 from datetime import date
 from importlib import metadata
@@ -29,6 +31,10 @@ os.environ.setdefault(
 os.environ.setdefault(
     "JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 )
+
+# Processes that tests start inherit ignored signals, such as SIGHUP under nohup.
+with contextlib.suppress(AttributeError, ValueError):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 if os.environ.get("CI"):  # a library that is missing there fails its tests, and is not skipped
     pytest.importorskip = importlib.import_module

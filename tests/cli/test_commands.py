@@ -384,6 +384,14 @@ def test_a_demo_without_its_flights_names_what_is_missing_and_leaves_no_folder(
     assert not (tmp_path / "out").exists()
 
 
+def test_a_demo_refuses_a_file_in_place_of_a_folder_at_once(tmp_path: Path, calibrant: Any) -> None:
+    (tmp_path / "s.csv").write_text("p,y\n")
+    answer = calibrant("demo", "-o", str(tmp_path / "s.csv"))
+    assert answer.code == 2
+    assert "must be a folder" in answer.err
+    assert answer.out == ""
+
+
 @pytest.mark.slow
 def test_the_demo_runs_from_end_to_end(tmp_path: Path, calibrant: Any) -> None:
     answer = calibrant("demo", "-o", str(tmp_path / "out"), "--trees", "2", "--json")

@@ -49,6 +49,12 @@ def predictions(first: int, end: int, day: float = DAY) -> list[dict[str, Any]]:
         {"id": "x", "score": 0.5, "at": "2999-01-01"},
         {"id": "x", "score": 0.5, "at": {"day": DAY}},
         {"id": "x", "score": [[0.5], []], "at": DAY},
+        {"id": "x", "score": [0.3, 0.7], "at": DAY},
+        {"id": "x", "score": [0.3], "at": DAY},
+        {"id": "x", "score": True, "at": DAY},
+        {"id": "x", "score": 0.5, "at": True},
+        {"id": "x", "score": 0.5, "at": [DAY]},
+        {"id": "x", "label": [1], "at": DAY},
         '{"id": "x", "score": 0.5, "at": 1' + "0" * 400 + "}",
         "[" * 100_000,
         "\\u00e9\\ud800",
@@ -215,3 +221,8 @@ def test_a_log_that_is_replaced_at_night_is_followed(folder: Path) -> None:
     assert process.returncode == 0, shown
     assert "12 predictions counted" in shown
     assert "stopped; everything that was read is in the store" in shown
+
+
+def test_a_missing_file_of_lines_makes_no_store(folder: Path, calibrant: Any) -> None:
+    assert calibrant(*WATCH, "--once").code == 2
+    assert not (folder / "watch.db").exists()

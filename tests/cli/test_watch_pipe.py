@@ -2,12 +2,14 @@
 signal.
 """
 
+import contextlib
 import json
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -129,3 +131,32 @@ def test_several_models_are_watched_in_one_store(folder: Path) -> None:
             assert process.returncode == 0, error
         assert json.loads(out)["n_recorded"] == 2
         assert json.loads(out)["n_duplicate"] == 0
+
+
+def test_everything_that_was_read_of_a_fast_pipe_is_in_the_store(folder: Path) -> None:
+    """A producer that does not stop: what it could write is in the store, but for what the pipe
+    itself still holds.
+    """
+    written = 0
+    with watching(folder) as process:
+        stop = threading.Event()
+
+        def produce() -> None:
+            nonlocal written
+            with contextlib.suppress(BrokenPipeError, ValueError):
+                while not stop.is_set():
+                    process.stdin.write(b"".join(map(line, range(written, written + 500))))
+                    process.stdin.flush()
+                    written += 500
+
+        producer = threading.Thread(target=produce, daemon=True)
+        producer.start()
+        assert awaited(lambda: recorded(folder))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 128 + signal.SIGTERM
+        stop.set()
+        producer.join(10)
+        found = len(recorded(folder))
+        of_pipe = 2 * 65_536 // len(line(100_000)) + 500  # its buffer, and a batch half written
+        assert found >= written - of_pipe
+        assert recorded(folder) == {str(number) for number in range(found)}

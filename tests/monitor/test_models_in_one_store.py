@@ -129,6 +129,16 @@ def test_a_name_that_no_database_can_store_is_refused(store: Path, name: str) ->
 # Rows and days that cannot be counted
 
 
+@pytest.mark.parametrize("score", [[0.3], [0.3, 0.7], True, "0.3"])
+def test_a_score_is_a_number(store: Path, score: object) -> None:
+    with opened(store) as monitor:
+        with pytest.raises(InvalidTypeError, match="score must be a number"):
+            monitor.record("x", score)
+        with pytest.raises(InvalidTypeError, match="label must be one of the two classes"):
+            monitor.resolve("x", [1])
+        assert monitor.snapshot().n_recorded == 0
+
+
 @pytest.mark.parametrize("segment", [["a"], ("a",), {"a": 1}, b"a", float("nan")])
 def test_a_segment_that_would_spoil_its_day_is_refused(store: Path, segment: object) -> None:
     segments = np.where(RNG.uniform(size=2000) < 0.5, "a", "b")

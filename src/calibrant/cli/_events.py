@@ -168,6 +168,20 @@ def check_fields(record: Mapping[str, Any], fields: Fields) -> None:
     if record.get(fields.id) is None or not (has_score or has_label):
         rule = f"have the field {fields.id!r}, and {fields.score!r} or {fields.label!r}"
         raise RefusedError("each line", rule, got=str(record)[:80], advice=_ADVICE)
+    for name in (fields.label, fields.at, fields.labelled_at):
+        if isinstance(record.get(name), list | dict):
+            raise RefusedError(f"the field {name!r}", "be one value", got=str(record[name])[:80])
+    if has_score and not _is_number(record[fields.score]):
+        got = str(record[fields.score])[:80]
+        raise RefusedError(f"the field {fields.score!r}", "be a number", got=got)
+    for name in (fields.at, fields.labelled_at):
+        if isinstance(record.get(name), bool):
+            rule = "be a date or a number of days"
+            raise RefusedError(f"the field {name!r}", rule, got=str(record[name]))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _by_day(

@@ -100,6 +100,7 @@ class PipeLines:
         self._lines: list[Line] = []
         self._waiting = b""  # an incomplete line
         self._number = 0
+        self._stopping = threading.Event()
         if sys.stdin is None:
             raise RefusedError("standard input", "be open", got="a closed one")
 
@@ -126,7 +127,7 @@ class PipeLines:
         # not the buffer itself: this thread would hold its lock when Python closes it at the end
         read = stream.raw.read if hasattr(stream, "raw") else stream.read1
         chunk = b"."
-        while chunk:
+        while chunk and not self._stopping.is_set():
             try:
                 chunk = read(_CHUNK) or b""
             except (OSError, ValueError):  # it was closed
@@ -150,9 +151,12 @@ class PipeLines:
         return False
 
     def _drain(self) -> None:
-        """Take what has been written to the pipe by now."""
+        """Take what has been written to the pipe by now.
+
+        If more keeps coming, read no more of it, and take all that was read.
+        """
         n_bytes = 0
-        while n_bytes < _DRAIN:
+        while True:
             try:
                 chunk = self._chunks.get(timeout=0.1)
             except queue.Empty:
@@ -161,6 +165,8 @@ class PipeLines:
                 return
             n_bytes += len(chunk)
             self._add(chunk)
+            if n_bytes >= _DRAIN:
+                self._stopping.set()
 
     def _add(self, chunk: bytes) -> None:
         """Add the lines that a chunk completes."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibrant.cli import _options as option
+from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import Files
 from calibrant.cli._methods import Settings
 from calibrant.cli._output import is_quiet, paragraph, print_json, remark, saved, say
@@ -68,6 +69,8 @@ def command(output: str, trees: int, watch: bool, as_json: bool, **_: Any) -> No
     from calibrant.cli._flights import LATE_MINUTES, load_flights, train
 
     folder = Path(output)
+    if folder.exists() and not folder.is_dir():
+        raise RefusedError("--output", "be a folder", got=repr(output))
     if not as_json:
         asked = f"Will a flight arrive more than {LATE_MINUTES} minutes late? New York, 2013.\n"
         say(asked, bold=True)

@@ -129,8 +129,8 @@ def command(lines: str, output: str | None, once: bool, as_json: bool, **options
         store = options["store"]
         place = Quarantine(quarantine_of(store), settings["name"], lines)
         with (
+            closing(line_source(lines)) as source,  # before a store is made for a missing file
             Monitor(store, model, **settings, random_state=_seed(model)) as monitor,
-            closing(line_source(lines)) as source,
         ):
             intake = Intake(monitor, fields, place, source.key)
             found = _follow(source, intake, signals, once=once, quiet=as_json)
@@ -139,7 +139,7 @@ def command(lines: str, output: str | None, once: bool, as_json: bool, **options
         remark(f"stopped; everything that was read is in the store{where}")
     if place.n_lines:
         warn(
-            f"{counted(place.n_lines, 'line')} could not be read and put into {place.path}; the"
+            f"{counted(place.n_lines, 'line')} could not be read and were put into {place.path}; the"
             f" first: {place.first}"
         )
     if once:

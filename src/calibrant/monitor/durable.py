@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
@@ -274,6 +275,8 @@ class Monitor(AbstractContextManager["Monitor"]):
         segment : optional
             For regions by segment.
         """
+        if isinstance(score, bool) or not isinstance(score, Real):
+            raise InvalidTypeError("score", "be a number", got=repr(score))
         times = None if at is None else [at]
         segments = None if segment is None else [segment]
         return self.record_many([id], [score], times, segments).outcome
@@ -323,6 +326,8 @@ class Monitor(AbstractContextManager["Monitor"]):
 
         The first label of an id is kept. A label that arrives before its prediction waits for it.
         """
+        if not isinstance(label, Hashable):
+            raise InvalidTypeError("label", "be one of the two classes", got=repr(label))
         return self.resolve_many([id], [label], None if at is None else [at]).outcome
 
     def resolve_many(
