@@ -100,7 +100,7 @@ def test_the_action_installs_its_own_source_and_no_bare_name(tmp_path):
 
     start = ["-m", "pip", "install", "--"]
     assert installed("").stdout.splitlines() == [*start, f"{ROOT}[cli]"]
-    for given in ("./calibrant", "calibrant[cli] @ file:///source", "--index-url=file:///evil"):
+    for given in ("./calibrant", "calibrant[cli] @ file:///source", "--find-links=file:///evil"):
         assert installed(given).stdout.splitlines() == [*start, given]
     for name in ("calibrant", "calibrant[cli,report]", "--help"):
         assert installed(name).returncode == 2
