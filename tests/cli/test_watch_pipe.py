@@ -49,7 +49,8 @@ def watching(folder: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
         process.wait()
         for stream in (process.stdin, process.stdout, process.stderr):
-            stream.close()
+            with contextlib.suppress(BrokenPipeError):  # what nobody reads any more
+                stream.close()
 
 
 def line(number: int) -> bytes:
