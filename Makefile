@@ -42,7 +42,7 @@ portable: $(VENV)/.ready-test ## Run the quick tests and the examples of README 
 
 oldest: $(VENV)-oldest/.ready ## Run the quick tests with the oldest dependencies that are supported
 	@$(VENV)-oldest/bin/python -m pytest -n 2 -q -m 'not slow and not broad' -p no:cacheprovider --no-header \
-		--ignore tests/kernels/test_device.py --ignore tests/kernels/test_triton.py --ignore tests/project/test_workflows.py \
+		--ignore tests/kernels/test_device.py --ignore tests/kernels/test_triton.py --ignore tests/project/test_workflows.py --ignore tests/project/test_install.py \
 		--ignore tests/project/test_api_pages.py \
 		--deselect 'tests/assess/test_subgroups_elsewhere.py::test_counts_give_what_rows_give[duckdb]' \
 		--ignore tests/answers/test_agreement.py --ignore tests/answers/test_curves.py --ignore tests/answers/test_dialects.py \
