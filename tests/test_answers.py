@@ -24,7 +24,6 @@ COSTLY = (  # names that begin so belong to questions of a tenth of a second and
     "groups_",
     "many_rows",
     "pairs",
-    "path beta",
     "paths_of",
     "planned",
     "sizes_of_samples",

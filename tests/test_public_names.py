@@ -125,7 +125,6 @@ PUBLIC = {
         "get_method",
         "hoeffding",
         "kl",
-        "umd",
     ],
     "metrics": [
         "BrierScore",
@@ -167,22 +166,17 @@ PUBLIC = {
     ],
     "ratios": [
         "DensityRatio",
-        "KLIEP",
         "LargeShiftWarning",
         "LogisticRatio",
         "RatioDiagnostics",
-        "RuLSIF",
         "ULSIF",
         "effective_sample_size",
     ],
     "sequences": [
-        "BetaBinomial",
-        "Betting",
         "CentredBetaBinomial",
         "Paper",
         "SEQUENCES",
         "Sequence",
-        "Stitched",
         "get_sequence",
     ],
     "shift": [
@@ -195,7 +189,6 @@ PUBLIC = {
         "betting",
         "empirical_bernstein",
         "get_shift_method",
-        "hoeffding",
         "oracle",
         "paper",
         "tolerated_error",

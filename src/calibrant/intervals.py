@@ -17,7 +17,6 @@ from calibrant.limits.hoeffding import hoeffding
 from calibrant.limits.interval import Interval, Method
 from calibrant.limits.kl import kl
 from calibrant.limits.methods import METHODS, get_method
-from calibrant.limits.umd import umd
 
 __all__ = [
     "METHODS",
@@ -31,5 +30,4 @@ __all__ = [
     "get_method",
     "hoeffding",
     "kl",
-    "umd",
 ]

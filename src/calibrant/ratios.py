@@ -8,18 +8,14 @@ from calibrant.shift.ratios.density_ratio import (
     RatioDiagnostics,
     effective_sample_size,
 )
-from calibrant.shift.ratios.kliep import KLIEP
 from calibrant.shift.ratios.logistic_ratio import LogisticRatio
-from calibrant.shift.ratios.rulsif import RuLSIF
 from calibrant.shift.ratios.ulsif import ULSIF
 
 __all__ = [
-    "KLIEP",
     "ULSIF",
     "DensityRatio",
     "LargeShiftWarning",
     "LogisticRatio",
     "RatioDiagnostics",
-    "RuLSIF",
     "effective_sample_size",
 ]

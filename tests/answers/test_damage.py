@@ -305,17 +305,6 @@ HOSTILE = {
     "ranks without rows": (changed(*STATE, "partition", "n_rows", to=None), "together"),
     "partition of a function": (changed(*STATE, "partition", to={"kind": "function"}), "kind"),
     "partition of no kind": (changed(*STATE, "partition", to={"kind": ["scores"]}), "kind"),
-    "a stream of bets in more regions than it has gamblers for": (
-        changed(
-            *STATE,
-            to={
-                **EXAMPLES["online-betting"][0].to_dict()["state"],
-                "partition": Partition.from_edges(np.arange(40_000.0)).to_dict(),
-            },
-            of=EXAMPLES["online-betting"][0],
-        ),
-        "gamblers",
-    ),
     "isotonic curve that falls": (
         changed(*STATE, "values", 0, to=0.99, of=EXAMPLES["isotonic"][0]),
         "not fall",

@@ -80,7 +80,7 @@ def test_labels_keep_their_kind(labels, pos_label):
 
 @pytest.mark.broad
 def test_a_stream_goes_on_where_it_stopped():
-    for name in ("online", "online-betting", "online-stitched", "online-warming-up"):
+    for name in ("online", "online-paper", "online-warming-up"):
         original = copy.deepcopy(EXAMPLES[name][0])
         restored = read(written(original)).calibrator
         scores, y = calibrator_checks.make_data(100)

@@ -422,7 +422,10 @@ def test_text_never_shows_less_than_epsilon(epsilon: float) -> None:
             {"epsilon": 1e-8},
             "epsilon must be large enough for 1,000,000,000,000 labels to reach it; got 1e-08",
         ),
-        ({"n": 100, "interval": "umd"}, "interval must be one of 'clopper-pearson', .*; got 'umd'"),
+        (
+            {"n": 100, "interval": "clopper-pearson-weighted"},
+            "interval must be one of 'clopper-pearson', .*; got 'clopper-pearson-weighted'",
+        ),
         ({"n": 100, "base_rate": 0.1, "probability": 1}, "probability must be"),
         (
             {"n": 100, "pilot": 0},

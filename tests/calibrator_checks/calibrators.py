@@ -27,7 +27,7 @@ from calibrant.calibrators import (
     VennBinningCalibrator,
 )
 from calibrant.intervals import METHODS, MonotoneBand
-from calibrant.ratios import KLIEP, ULSIF, DensityRatio, LogisticRatio, RuLSIF
+from calibrant.ratios import ULSIF, DensityRatio, LogisticRatio
 from calibrant.sequences import SEQUENCES
 from calibrant.tripod import ConformalSets
 from calibrator_checks.data import GivenScores
@@ -92,7 +92,7 @@ OTHERS: dict[str, Any] = {
     "shift-bernstein": ShiftCalibrator(
         n_bins=4, interval="empirical-bernstein", pilot=0.2, random_state=0
     ),
-    "shift-sums": ShiftCalibrator(n_bins=4, interval="hoeffding"),
+    "shift-sums": ShiftCalibrator(n_bins=4, interval="empirical-bernstein"),
     "shift-uniform": ShiftCalibrator(n_bins=3, partition="uniform", value="midpoint"),
     "label-shift-estimated": LabelShiftCalibrator(n_bins=5),
     "cross-venn-abers": CrossVennAbersCalibrator(),
@@ -106,9 +106,7 @@ OTHERS: dict[str, Any] = {
     "classifier-cross": CalibratedClassifier(
         GivenScores(), VennAbersCalibrator(), cv=2, random_state=0
     ),
-    "kliep": KLIEP(centers=10, bandwidth=1.0),
     "ulsif": ULSIF(centers=10),
-    "rulsif": RuLSIF(centers=10, n_jobs=1),
     "logistic-ratio": LogisticRatio(),
 }
 """Estimators that need more than one score and one label per row: see `data_for`."""
@@ -149,7 +147,7 @@ def looks_first(calibrator: Any) -> bool:
 def follows_order(calibrator: Any) -> bool:
     """Whether the answer depends on the order in which rows come, as some confidence sequences do."""
     warms_up = isinstance(calibrator, OnlineCalibrator) and calibrator.partition is None
-    return warms_up or not SEQUENCES[getattr(calibrator, "sequence", "beta-binomial")].order_free
+    return warms_up or getattr(calibrator, "sequence", None) == "paper"
 
 
 ABILITIES: dict[str, Callable[[Any], bool]] = {
@@ -166,7 +164,6 @@ ABILITIES: dict[str, Callable[[Any], bool]] = {
     "n_jobs": lambda calibrator: "n_jobs" in calibrator.get_params(),
     "classes": lambda calibrator: "classes" in signature(calibrator.fit).parameters,
     "pos_label": lambda calibrator: "pos_label" in calibrator.get_params(),
-    "ties": lambda calibrator: getattr(calibrator, "interval", None) != "umd",
     "ignores order": (
         lambda calibrator: not draws_rows(calibrator) and not follows_order(calibrator)
     ),
@@ -184,9 +181,6 @@ ABILITIES: dict[str, Callable[[Any], bool]] = {
         not any(hasattr(calibrator, name) for name in ("base", "target_prior", "curve"))
         and getattr(calibrator, "value", None) != "monotone"
     ),
-    # the size of a bet depends on the level, so that the two gamblers' paths at two levels are not
-    # ordered
-    "nested": lambda calibrator: getattr(calibrator, "sequence", None) != "betting",
     # one class alone says nothing about how much more frequent it is elsewhere
     "one class": lambda calibrator: (
         getattr(calibrator, "target_prior", None) is None or calibrator.source_prior is not None

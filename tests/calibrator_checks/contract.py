@@ -258,7 +258,7 @@ def check_float16_scores_equal_their_float64_values(calibrator: Any) -> None:
     assert_fits_same(calibrator, (half.astype(np.float64), y), (half, y))
 
 
-@check("scores", "ties")
+@check("scores")
 def check_whole_number_and_bool_scores_equal_their_float64_values(calibrator: Any) -> None:
     scores, y = make_data()
     two_point = scores > 0.5
@@ -304,7 +304,7 @@ def check_each_answer_depends_on_its_own_score_alone(calibrator: Any) -> None:
         )
 
 
-@check("scores", "ties")
+@check("scores")
 def check_minus_zero_is_zero(calibrator: Any) -> None:
     scores, y = make_data()
     scores[:60] = 0.0

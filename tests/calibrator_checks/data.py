@@ -70,7 +70,7 @@ def data_for(
     scores, y = make_data(n_rows, seed)
     generator = np.random.default_rng(seed + 100)
     if isinstance(estimator, ShiftCalibrator):
-        bound = {"weight_bound": 2.0} if estimator.interval in ("betting", "hoeffding") else {}
+        bound = {"weight_bound": 2.0} if estimator.interval == "betting" else {}
         return scores, y, {"importance_weight": 2.0 * scores, **bound}
     if isinstance(estimator, LabelShiftCalibrator):
         return scores, y, _shift_of(estimator, n_rows, seed)

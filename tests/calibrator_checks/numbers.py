@@ -118,7 +118,7 @@ def check_intervals_lie_in_the_unit_interval_and_hold_the_value(calibrator: Any)
     assert (lower < upper).all()
 
 
-@check("interval", "confidence_level", "nested")
+@check("interval", "confidence_level")
 def check_higher_confidence_contains_lower(calibrator: Any) -> None:
     levels = [0.01, 0.5, 0.8, 0.9, 0.99, 0.999999, 1 - 1e-12]
     models = [fitted(clone(calibrator).set_params(confidence_level=level)) for level in levels]
@@ -154,7 +154,7 @@ def check_one_class_gives_one_sided_intervals(calibrator: Any) -> None:
     assert all_negative[:, 1].min() < 1.0
 
 
-@check("scores", "set", "ties")
+@check("scores", "set")
 def check_sets_are_never_empty_and_grow_with_coverage(calibrator: Any) -> None:
     scores, y = make_data()
     sure = np.concatenate([np.zeros(2000), np.ones(2000)])
@@ -168,7 +168,7 @@ def check_sets_are_never_empty_and_grow_with_coverage(calibrator: Any) -> None:
     assert all((larger >= smaller).all() for smaller, larger in pairwise(sets))
 
 
-@check("scores", "interval", "set", "ties")
+@check("scores", "interval", "set")
 def check_sets_follow_from_the_intervals(calibrator: Any) -> None:
     scores, y = make_data()
     sure = np.concatenate([np.zeros(2000), np.ones(2000)])
@@ -187,7 +187,7 @@ def each_once(calibrator: Any, rows: int) -> dict[str, Any]:
     return {"sample_weight": np.ones(rows)} if draws_rows(calibrator) else {}
 
 
-@check("scores", "weighs rows", "ties", "weights")
+@check("scores", "weighs rows", "weights")
 def check_doubled_data_equals_weight_two(calibrator: Any) -> None:
     scores, y = make_data()
     once = each_once(calibrator, 2 * scores.size)
@@ -196,7 +196,7 @@ def check_doubled_data_equals_weight_two(calibrator: Any) -> None:
     assert_same(answers(doubled), answers(weighted, probe(doubled)))
 
 
-@check("scores", "weighs rows", "ties", "weights")
+@check("scores", "weighs rows", "weights")
 def check_weights_equal_repeated_rows_and_zero_equals_removal(calibrator: Any) -> None:
     scores, y = make_data()
     weights = np.random.default_rng(8).integers(0, 4, size=scores.size)
@@ -256,7 +256,7 @@ def check_scores_beyond_those_seen_get_the_end_bins(calibrator: Any) -> None:
 # Regions and what was seen in them
 
 
-@check("scores", "tally", "ties")
+@check("scores", "tally")
 def check_fit_and_predict_agree_on_the_side_of_every_edge(calibrator: Any) -> None:
     scores, y = make_data(6000)  # enough for the look-up tables of the kernels
     scores = np.round(scores, 2)  # many scores lie on edges
@@ -314,7 +314,7 @@ def check_merged_tallies_equal_one_fit(calibrator: Any) -> None:
     assert sum(parts) == whole
 
 
-@check("scores", "tally", "ties")
+@check("scores", "tally")
 def check_region_without_rows_predicts_one_half_and_guarantees_nothing(calibrator: Any) -> None:
     partition = Partition.fixed_width(3)
     tally = Tally.from_counts([50, 0, 50], [5, 0, 45], partition=partition)

@@ -162,10 +162,10 @@ def test_shifted_rows_have_one_row_of_each_group(rows):
     scores, y, groups = rows
     drawn = one_of_each(read_rows(scores, y, groups=groups))
     weights = 0.5 + scores
-    with_groups = ShiftCalibrator(n_bins=2, interval="hoeffding").fit(
+    with_groups = ShiftCalibrator(n_bins=2, interval="empirical-bernstein").fit(
         scores, y, importance_weight=weights, groups=groups, weight_bound=1.5
     )
-    alone = ShiftCalibrator(n_bins=2, interval="hoeffding").fit(
+    alone = ShiftCalibrator(n_bins=2, interval="empirical-bernstein").fit(
         scores[drawn], y[drawn], importance_weight=weights[drawn], weight_bound=1.5
     )
     assert with_groups.guarantee_.lower.tolist() == alone.guarantee_.lower.tolist()

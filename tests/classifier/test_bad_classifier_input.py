@@ -141,11 +141,6 @@ def test_tally_plus_something_else_is_a_type_error():
             COUNTS + other
 
 
-def test_umd_refuses_ties_for_which_it_guarantees_too_much():
-    with pytest.raises(ValueError, match="interval='umd'"):
-        fit(np.round(S, 1), interval="umd", n_bins=4)
-
-
 def test_unknown_parameter_is_a_type_error():
     with pytest.raises(TypeError, match="n_bin"):
         BinningCalibrator(n_bin=3)

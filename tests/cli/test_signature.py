@@ -66,7 +66,7 @@ def test_names_of_intervals_are_those_of_the_registry() -> None:
     assert interval_names() == tuple(METHODS)
     planned = {name for name, method in METHODS.items() if method.largest_radius is not None}
     assert set(interval_names(planned=True)) == planned
-    assert set(METHODS) - planned == {"umd", "clopper-pearson-weighted"}
+    assert set(METHODS) - planned == {"clopper-pearson-weighted"}
 
 
 def test_choices_are_those_of_the_library() -> None:

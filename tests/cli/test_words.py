@@ -90,7 +90,6 @@ def test_methods_without_a_guarantee_name_those_with_one(folder: Path, calibrant
                 ' "auto"; got 0'
             ),
         ),
-        (("--pilot", "0.2", "--interval", "umd"), "use --interval clopper-pearson"),
     ],
 )
 def test_errors_of_fit(arguments: tuple[str, ...], told: str, folder: Path, calibrant: Any) -> None:

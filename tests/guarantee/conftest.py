@@ -59,9 +59,7 @@ class Limits:
         self.tables: dict[object, Table] = {}
         self.learned: dict[object, int] = {}
         for name, method in list(METHODS.items()):
-            if (
-                name != "umd" and not method.takes_partition
-            ):  # these depend on more than the counts of each region
+            if not method.takes_partition:  # it depends on more than the counts of each region
                 monkeypatch.setitem(
                     METHODS, name, replace(method, function=self._of_method(name, method.function))
                 )

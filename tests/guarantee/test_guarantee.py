@@ -65,7 +65,7 @@ def test_what_is_left_out_is_paid_for_within_the_budget() -> None:
     )
 
 
-@pytest.mark.parametrize("interval", [name for name in METHODS if name != "umd"])
+@pytest.mark.parametrize("interval", METHODS)
 def test_every_statement_comes_from_one_event(interval: str) -> None:
     # the limits on rates hold at 95 % of alpha and those on mass at 5 %; all that is said follows
     # from these limits

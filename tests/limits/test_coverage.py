@@ -15,9 +15,7 @@ from scipy.special import gammaln
 from calibrant.intervals import METHODS, get_method
 
 LARGEST = 200
-ONE_REGION = [
-    name for name, method in METHODS.items() if name != "umd" and not method.takes_partition
-]
+ONE_REGION = [name for name, method in METHODS.items() if not method.takes_partition]
 """The methods whose limits of a region do not depend on other regions."""
 
 

@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibrant import Tally
-from calibrant.intervals import METHODS, Interval, blaker, clopper_pearson, get_method, umd
+from calibrant.intervals import METHODS, Interval, blaker, clopper_pearson, get_method
 from calibrant.limits.non_identical import non_identical
 
-ANY_COUNTS = [name for name in METHODS if name != "umd"]
 
 
 @st.composite
@@ -79,7 +78,7 @@ def check_inside(tally, alpha):
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize("name", ANY_COUNTS)
+@pytest.mark.parametrize("name", METHODS)
 def test_what_holds_for_all_holds_on_a_dense_grid(name):
     for alpha in ALPHAS:
         check_order(name, DENSE, alpha)
@@ -88,21 +87,21 @@ def test_what_holds_for_all_holds_on_a_dense_grid(name):
         check_nested(name, DENSE, levels)
 
 
-@pytest.mark.parametrize("name", ANY_COUNTS)
+@pytest.mark.parametrize("name", METHODS)
 @few_random
 @given(tally=tallies(), alpha=alphas)
 def test_limits_lie_in_order_around_the_rate(name, tally, alpha):
     check_order(name, tally, alpha)
 
 
-@pytest.mark.parametrize("name", ANY_COUNTS)
+@pytest.mark.parametrize("name", METHODS)
 @few_random
 @given(tally=tallies(), alpha=alphas)
 def test_flipping_the_labels_mirrors_the_interval(name, tally, alpha):
     check_mirror(name, tally, alpha)
 
 
-@pytest.mark.parametrize("name", ANY_COUNTS)
+@pytest.mark.parametrize("name", METHODS)
 @few_random
 @given(tally=tallies(), levels=st.tuples(alphas, alphas).map(sorted))
 def test_a_higher_confidence_contains_a_lower_one(name, tally, levels):
@@ -121,7 +120,7 @@ def test_blaker_lies_inside_clopper_pearson_on_a_dense_grid():
         check_inside(DENSE, alpha)
 
 
-@pytest.mark.parametrize("name", ANY_COUNTS)
+@pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("n", [1, 10, 137])
 def test_limits_grow_with_the_positives(name, n):
     interval = get_method(name)(Tally.from_counts([n] * (n + 1), range(n + 1)), 0.1)
@@ -129,7 +128,7 @@ def test_limits_grow_with_the_positives(name, n):
     assert np.all(np.diff(interval.upper) >= 0)
 
 
-@pytest.mark.parametrize("name", ANY_COUNTS)
+@pytest.mark.parametrize("name", METHODS)
 def test_a_region_does_not_depend_on_its_neighbours(name):
     rng = np.random.default_rng(0)
     counts = np.floor(10 ** rng.uniform(0, 15, 3000)).astype(np.int64)
@@ -140,7 +139,7 @@ def test_a_region_does_not_depend_on_its_neighbours(name):
     assert shuffled == Interval(interval.lower[order], interval.upper[order])
 
 
-@pytest.mark.parametrize("name", ANY_COUNTS)
+@pytest.mark.parametrize("name", METHODS)
 def test_empty_regions_widen_the_others(name):
     alone = get_method(name)(Tally.from_counts([100], [30]), 0.1)
     among = get_method(name)(Tally.from_counts([100, 0, 0], [30, 0, 0]), 0.1)
@@ -168,16 +167,14 @@ def test_alpha_outside_the_unit_interval_is_refused(name, alpha):
 
 def test_the_registry_names_each_method_once():
     exact = ["clopper-pearson", "clopper-pearson-weighted", "blaker"]
-    assert list(METHODS) == [*exact, "hoeffding", "empirical-bernstein", "kl", "umd"]
+    assert list(METHODS) == [*exact, "hoeffding", "empirical-bernstein", "kl"]
     assert all(method.name == name and method.theorem for name, method in METHODS.items())
     assert [name for name, method in METHODS.items() if method.exact] == exact
 
 
 @pytest.mark.parametrize("name", ["foo", "Clopper-Pearson", "", None, 3])
 def test_an_unknown_method_is_refused(name):
-    with pytest.raises(
-        ValueError, match=r"interval must be one of 'clopper-pearson', .*'umd'; got"
-    ):
+    with pytest.raises(ValueError, match=r"interval must be one of 'clopper-pearson', .*'kl'; got"):
         get_method(name)
 
 
@@ -188,23 +185,6 @@ def test_intervals_compare_by_value():
     assert one != "interval"
     assert one.midpoint == pytest.approx(0.2)
     assert one.radius == pytest.approx(0.1)
-
-
-def test_umd_refuses_too_few_rows():
-    with pytest.raises(
-        ValueError,
-        match=(
-            r"at least 2 rows per region; got 3 rows in 2 regions: use interval='clopper-pearson'"
-        ),
-    ):
-        umd(Tally.from_counts([2, 1], [1, 0]), 0.1)
-
-
-def test_umd_refuses_a_region_that_is_too_small():
-    with pytest.raises(
-        ValueError, match=r"region with 3 rows where floor\(n/B\) - 1 = 51.*clopper-pearson"
-    ):
-        umd(Tally.from_counts([101, 3], [50, 1]), 0.1)
 
 
 def test_many_regions_at_once():

@@ -18,7 +18,6 @@ from calibrant.intervals import (
     empirical_bernstein,
     hoeffding,
     kl,
-    umd,
 )
 from calibrant.limits.binomial import lower_limit, upper_limit
 from calibrant.limits.error_budget import sidak_log_level
@@ -137,19 +136,6 @@ def test_kl_closed_form_at_the_ends():
     limit = (0.05 / 4) ** (1 / 50)
     np.testing.assert_allclose(interval.lower, [0, limit], rtol=1e-11)
     np.testing.assert_allclose(interval.upper, [1 - limit, 1], rtol=1e-11)
-
-
-def test_umd_is_its_formula():
-    counts = np.array([99, 99, 100])
-    positives = np.array([20, 50, 0])
-    tally = Tally.from_counts(counts, positives)
-    width = np.sqrt(np.log(2 * 3 / 0.1) / (2 * (298 // 3 - 1)))
-    interval = umd(tally, 0.1)
-    np.testing.assert_allclose(interval.upper, positives / counts + width, rtol=1e-12)
-    np.testing.assert_allclose(
-        interval.lower, np.maximum(positives / counts - width, 0), rtol=1e-12
-    )
-    assert np.all(interval.radius >= hoeffding(tally, 0.1).radius)
 
 
 @pytest.mark.parametrize(

@@ -14,15 +14,8 @@ from scipy import special, stats
 from calibrant.errors import InvalidValueError
 from calibrant.limits.sequences.betting import Gamblers
 from calibrant.limits.sequences.centred import log_evidence
-from calibrant.limits.sequences.sequence import squared_surprises
-from calibrant.sequences import (
-    SEQUENCES,
-    BetaBinomial,
-    Betting,
-    CentredBetaBinomial,
-    Paper,
-    Stitched,
-)
+from calibrant.limits.sequences.paper import squared_surprises
+from calibrant.sequences import SEQUENCES, CentredBetaBinomial, Paper
 
 labels = st.lists(st.integers(0, 1), min_size=1, max_size=60).map(
     lambda bits: np.array(bits, dtype=np.uint8)
@@ -103,43 +96,24 @@ def test_nothing_seen_is_everything_possible(kind) -> None:
     assert limits.upper.tolist() == [1, 1, 1]
 
 
-@given(st.integers(1, 10**6), st.data())
-def test_beta_binomial_limits_solve_their_equation(n, data) -> None:
-    k = data.draw(st.integers(0, n))
-    sequence = BetaBinomial(4, 0.1)
-    sequence.add_counts(np.array([n, 0, 0, 0]), np.array([k, 0, 0, 0]))
-    limits = sequence.limits()
-
-    def evidence(q: float) -> float:
-        mixture = special.betaln(k + 0.5, n - k + 0.5) - special.betaln(0.5, 0.5)
-        return float(mixture - special.xlogy(k, q) - special.xlog1py(n - k, -q))
-
-    rounding = 1e-12 * n * 30  # of the large terms in the textbook form used here
-    for q, inside in ((limits.lower[0], k > 0), (limits.upper[0], k < n)):
-        if inside:
-            assert evidence(q) == pytest.approx(np.log(40), abs=1e-6 + rounding)
-    assert limits.lower[0] <= k / n <= limits.upper[0]
-    assert (limits.lower[0] == 0) == (k == 0)
-    assert (limits.upper[0] == 1) == (k == n)
-
-
-def test_half_widths_of_the_theory() -> None:
-    # written out once more from the formulas, with B = 10 and alpha = .1
-    codes = alternating(1000)
+def half_width(codes: np.ndarray) -> float:
+    """The paper's, written out once more from the formula, with B = 10 and alpha = .1."""
     v = max(1.0, float(squared_surprises(codes, 0, 0).sum()))
-    level = 1.4 * np.log(1 + np.log(v)) + np.log(6.211 * 100)
-    stitched = (np.sqrt(1.4586**2 * v * level + 1.3244**2 * level**2) + 1.3244 * level) / 1000
-    paper = (7 * np.sqrt(v * np.log(1 + np.log(v))) + 5.3 * np.log(6.3 * 100)) / 1000
-    assert fed(Stitched, codes, 10).limits().radius[0] == pytest.approx(stitched, rel=1e-12)
-    assert fed(Paper, codes, 10).limits().radius[0] == pytest.approx(paper, rel=1e-12)
+    spread = 7 * np.sqrt(v * np.log(1 + np.log(v)))
+    return float(spread + 5.3 * np.log(6.3 * 100)) / codes.size
+
+
+def test_half_width_of_the_theory() -> None:
+    codes = alternating(1000)
+    found = fed(Paper, codes, 10).limits().radius[0]
+    assert found == pytest.approx(half_width(codes), rel=1e-12)
 
 
 @pytest.mark.parametrize(("n", "ratio"), [(100_000, 2.4), (100, 4.0)])
 def test_the_default_is_several_times_narrower_than_the_papers(n: int, ratio: float) -> None:
     codes = alternating(n)
-    v = np.maximum(1.0, squared_surprises(codes, 0, 0).sum())
-    paper = Paper.half_width(np.array([float(n)]), np.array([v]), float(np.log(100)))[0]
-    assert paper / fed(BetaBinomial, codes, 10).limits().radius[0] >= ratio
+    default = fed(CentredBetaBinomial, codes, 10).limits().radius[0]
+    assert half_width(codes) / default >= ratio
 
 
 def test_surprises_start_from_one_half() -> None:
@@ -153,17 +127,12 @@ def test_paper_refuses_where_it_is_not_valid() -> None:
     Paper(10, 1e-20)
 
 
-def test_only_the_order_free_ones_take_counts() -> None:
+def test_only_the_order_free_one_takes_counts() -> None:
     assert [name for name, kind in SEQUENCES.items() if kind.order_free] == [
-        "centred-beta-binomial",
-        "beta-binomial",
+        "centred-beta-binomial"
     ]
-    for name, kind in SEQUENCES.items():
-        if not kind.order_free:
-            with pytest.raises(
-                TypeError, match=f"depend on counts only to take counts; got '{name}': "
-            ):
-                kind(1, 0.1).add_counts(np.array([1]), np.array([1]))
+    with pytest.raises(TypeError, match="depend on counts only to take counts; got 'paper': "):
+        Paper(1, 0.1).add_counts(np.array([1]), np.array([1]))
 
 
 def mixture(n: int, k: int, q: float) -> float:
@@ -267,73 +236,62 @@ def test_centred_limits_looked_at_after_every_label_miss_no_more_than_alpha(rate
         )
 
 
-def test_betting_never_widens_and_forgets_rates_that_are_ruled_out() -> None:
-    codes = (np.random.default_rng(0).uniform(size=5000) < 0.3).astype(np.uint8)
-    path = Betting.path(codes, 0.1)
-    assert (np.diff(path.lower) >= 0).all()
-    assert (np.diff(path.upper) <= 0).all()
-    assert len(fed(Betting, codes).to_dict()["gamblers"][0]["too_low"]) < 100
+RATES = np.sin(np.linspace(0.0, np.pi / 2, 1001)) ** 2
+LARGEST_BET = 0.5
 
 
-def test_betting_survives_labels_that_no_rate_can_explain() -> None:
-    codes = np.repeat([0, 1], 4000).astype(np.uint8)
-    limits = fed(Betting, codes).limits()
-    assert 0 <= limits.lower[0] <= limits.upper[0] <= 1
+def gamblers_on(outcomes: np.ndarray, log_threshold: float = np.log(20.0)) -> Gamblers:
+    gamblers = Gamblers.fresh(RATES, LARGEST_BET)
+    gamblers.take(outcomes, log_threshold)
+    return gamblers
 
 
-@pytest.mark.broad
-@settings(deadline=None)
-@given(rate=st.sampled_from([0.0, 0.001, 0.3, 0.5, 1.0]), seed=st.integers(0, 100))
-def test_compiled_paths_equal_the_others(rate, seed) -> None:
-    codes = (np.random.default_rng(seed).uniform(size=700) < rate).astype(np.uint8)
-    assert Betting.path(codes, 0.1, implementation="numba") == Betting.path(
-        codes, 0.1, implementation="numpy"
-    )
-    fast, slow = (BetaBinomial.path(codes, 0.1, implementation=one) for one in ("numba", "numpy"))
-    np.testing.assert_allclose(fast.lower, slow.lower, rtol=1e-9)
-    np.testing.assert_allclose(fast.upper, slow.upper, rtol=1e-9)
+def test_limits_of_gamblers_never_widen_and_rates_that_are_ruled_out_are_forgotten() -> None:
+    labels = np.random.default_rng(0).uniform(size=5000) < 0.3
+    gamblers = Gamblers.fresh(RATES, LARGEST_BET)
+    path = []
+    for part in np.array_split(labels.astype(float), 500):
+        gamblers.take(part, np.log(20.0))
+        path.append(gamblers.limits())
+    lower, upper = np.array(path).T
+    assert (np.diff(lower) >= 0).all()
+    assert (np.diff(upper) <= 0).all()
+    assert lower[-1] < 0.3 < upper[-1]
+    assert gamblers.too_low.size < 100
+    assert gamblers_on(labels.astype(float)).limits() == path[-1]
 
 
-@pytest.mark.parametrize("kind", [Betting, BetaBinomial])
-def test_the_path_of_no_label_is_empty_and_no_bet_is_made(kind) -> None:
-    none = np.empty(0, dtype=np.uint8)
-    for implementation in ("numba", "numpy", None):
-        path = kind.path(none, 0.1, implementation=implementation)
-        assert path.lower.shape == path.upper.shape == (0,)
-    gamblers = Gamblers.fresh()
-    before = gamblers.limits()
-    gamblers.take(none, 3.0, "numba")
-    assert gamblers.limits() == before
+def test_gamblers_survive_labels_that_no_rate_can_explain() -> None:
+    lower, upper = gamblers_on(np.repeat([0.0, 1.0], 4000)).limits()
+    assert 0 <= lower <= upper <= 1
+
+
+def test_without_outcomes_no_bet_is_made() -> None:
+    gamblers = gamblers_on(np.empty(0))
+    assert gamblers.limits() == (0.0, 1.0)
     assert (gamblers.n, gamblers.k, gamblers.squares) == (0, 0.0, 0.0)
 
 
 def test_a_rate_is_ruled_out_once_the_capital_against_it_reaches_the_threshold():
     labels = np.array([1, 1, 0, 1, 1, 1, 1, 0, 1, 1])
     log_threshold = np.log(3.0)
-    gamblers = Gamblers.fresh()
-    grid = Gamblers.fresh().grid
-    gamblers.take(labels, log_threshold)
-    bets = Gamblers.fresh()._bets(labels, log_threshold)[:, None]
+    gamblers = gamblers_on(labels, log_threshold)
+    bets = Gamblers.fresh(RATES, LARGEST_BET)._bets(labels, log_threshold)[:, None]
     with np.errstate(divide="ignore"):
-        factors = 1.0 + np.minimum(bets, Gamblers.fresh().largest_bet / grid) * (
-            labels[:, None] - grid
-        )
+        factors = 1.0 + np.minimum(bets, LARGEST_BET / RATES) * (labels[:, None] - RATES)
     capital = factors.cumprod(axis=0).max(axis=0)
     assert gamblers.low == np.count_nonzero(capital >= 3.0) < np.count_nonzero(capital >= 2.0)
 
 
 def state_of_gamblers(**changed) -> dict:
-    gamblers = Gamblers.fresh()
-    gamblers.take(np.array([1, 0, 1, 1]), 1.0)
-    return gamblers.to_dict() | changed
+    return gamblers_on(np.array([1, 0, 1, 1]), 1.0).to_dict() | changed
 
 
 def test_a_state_of_gamblers_without_a_rate_left_or_with_all_of_them_is_read() -> None:
-    size = Gamblers.fresh().grid.size
-    for low, high in ((0, size), (5, 5), (size, size)):
+    for low, high in ((0, RATES.size), (5, 5), (RATES.size, RATES.size)):
         capital = [1.0] * (high - low)
         state = state_of_gamblers(low=low, high=high, too_low=capital, too_high=capital)
-        again = Gamblers.fresh()._resume(state)
+        again = Gamblers.fresh(RATES, LARGEST_BET)._resume(state)
         assert (again.low, again.high) == (low, high)
 
 
@@ -341,7 +299,7 @@ def test_a_state_of_gamblers_without_a_rate_left_or_with_all_of_them_is_read() -
     ("changed", "named"),
     [
         ({"low": 7, "high": 6}, "low and high"),
-        ({"high": Gamblers.fresh().grid.size + 1}, "low and high"),
+        ({"high": RATES.size + 1}, "low and high"),
         ({"low": 1, "high": 3, "too_low": [1.0] * 2, "too_high": [1.0]}, "too_low and too_high"),
         ({"low": 1, "high": 3, "too_low": [1.0], "too_high": [1.0]}, "too_low and too_high"),
         (
@@ -352,5 +310,5 @@ def test_a_state_of_gamblers_without_a_rate_left_or_with_all_of_them_is_read() -
 )
 def test_a_state_of_gamblers_that_does_not_fit_is_refused(changed, named) -> None:
     with pytest.raises(InvalidValueError) as refused:
-        Gamblers.fresh()._resume(state_of_gamblers(**changed))
+        Gamblers.fresh(RATES, LARGEST_BET)._resume(state_of_gamblers(**changed))
     assert refused.value.parameter == named

@@ -54,7 +54,7 @@ def test_estimators_of_every_kind_are_found():
         "CalibratedClassifier",
         "ClassWiseCalibrator",
         "ConformalSets",
-        "KLIEP",
+        "ULSIF",
     }
     assert kinds | {"MonotoneBand", "OnlineCalibrator", "ShiftCalibrator"} <= names
 

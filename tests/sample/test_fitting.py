@@ -126,7 +126,7 @@ def learned(calibrator) -> dict:
 IN_MEMORY = {
     "Venn bins, split": VennBinningCalibrator(5, pilot=0.3),
     "stream with a start-up window": OnlineCalibrator(n_bins=4, warmup=500),
-    "stream of bets": OnlineCalibrator(Partition.fixed_width(3), sequence="betting"),
+    "stream in order": OnlineCalibrator(Partition.fixed_width(3), sequence="paper"),
 }
 """Beside the settings that `test_calibrators.py` tries for every class."""
 
@@ -161,8 +161,8 @@ def test_a_stream_takes_counts_from_anywhere() -> None:
 def test_a_stream_that_must_know_the_order_refuses_data_without_one() -> None:
     unordered = rows_of(data())
     unordered.has_order = False
-    with pytest.raises(InvalidValueError, check=about("sequence", "'betting'")):
-        OnlineCalibrator(Partition.fixed_width(5), sequence="betting").partial_fit(unordered)
+    with pytest.raises(InvalidValueError, check=about("sequence", "'paper'")):
+        OnlineCalibrator(Partition.fixed_width(5), sequence="paper").partial_fit(unordered)
     with pytest.raises(InvalidValueError, check=about("partition", "None")):
         OnlineCalibrator().partial_fit(unordered)
 

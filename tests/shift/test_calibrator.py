@@ -47,7 +47,7 @@ def test_mean_is_the_weighted_rate_of_each_bin():
 def test_known_and_counted_masses_follow_their_formulas():
     _, scores, y, w = data()
     masses = np.array([0.9, 1.1, 1.0, 0.7, 1.4])
-    options = {"partition": BINS, "interval": "hoeffding"}
+    options = {"partition": BINS, "interval": "empirical-bernstein"}
     weights = {"importance_weight": w, "weight_bound": BOUND}
     known = ShiftCalibrator(value="known-mass", **options)
     region = BINS.assign(scores)
@@ -263,7 +263,7 @@ def test_merged_tallies_equal_one_fit():
 def test_a_bin_without_weight_predicts_one_half_and_guarantees_nothing():
     _, scores, y, w = data()
     w[BINS.assign(scores) == 2] = 0.0
-    for name in ("betting", "empirical-bernstein", "hoeffding"):
+    for name in ("betting", "empirical-bernstein"):
         calibrator = ShiftCalibrator(partition=BINS, interval=name).fit(
             scores, y, importance_weight=w, weight_bound=BOUND
         )
@@ -339,7 +339,7 @@ def test_rows_are_counted_once_and_only_results_are_kept():
 def test_quantile_bins_sum_the_weights_of_their_cells():
     _, scores, y, w = data()
     scores = np.round(scores, 1)  # with ties
-    fitted = ShiftCalibrator(n_bins=4, pilot=None, interval="hoeffding").fit(
+    fitted = ShiftCalibrator(n_bins=4, pilot=None, interval="empirical-bernstein").fit(
         scores, y, importance_weight=w, weight_bound=BOUND
     )
     again = Tally.from_data(fitted.partition_, scores, y, importance_weight=w)

@@ -1,4 +1,4 @@
-"""uLSIF and RuLSIF: the closed-form leave-one-out against leaving one out, and the fit against the
+"""uLSIF: the closed-form leave-one-out against leaving one out, and the fit against the
 normal equations.
 """
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from calibrant.ratios import ULSIF, RuLSIF
+from calibrant.ratios import ULSIF
 from calibrant.shift.ratios.gaussian import Basis
 from calibrant.shift.ratios.least_squares import LeastSquares
 
@@ -23,43 +23,40 @@ def bumps(rows, centers, bandwidth):
     )
 
 
-def fitted_coefficients(at_source, at_target, penalty, mixing):
+def fitted_coefficients(at_source, at_target, penalty):
     """Solve the normal equations, with one step of iterative refinement: the matrices are
     ill-conditioned.
     """
-    matrix = mixing * at_target.T @ at_target / len(at_target) + (
-        1 - mixing
-    ) * at_source.T @ at_source / len(at_source)
+    matrix = at_source.T @ at_source / len(at_source)
     matrix += penalty * np.eye(len(matrix))
     solved = np.linalg.solve(matrix, at_target.mean(axis=0))
     solved += np.linalg.solve(matrix, at_target.mean(axis=0) - matrix @ solved)
     return np.maximum(solved, 0.0)
 
 
-def brute_force(at_source, at_target, penalty, mixing):
+def brute_force(at_source, at_target, penalty):
     total = 0.0
     n = min(len(at_source), len(at_target))
     for i in range(n):
         rest = np.delete(at_source, i, axis=0), np.delete(at_target, i, axis=0)
-        coefficients = fitted_coefficients(*rest, penalty, mixing)
+        coefficients = fitted_coefficients(*rest, penalty)
         g_source = at_source[i] @ coefficients
         g_target = at_target[i] @ coefficients
-        total += mixing / 2 * g_target**2 + (1 - mixing) / 2 * g_source**2 - g_target
+        total += g_source**2 / 2 - g_target
     return total / n
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize("mixing", [0.0, 0.1, 0.5])
 @pytest.mark.parametrize(("n_source", "n_target"), [(50, 50), (60, 35), (35, 60)])
 @pytest.mark.parametrize("bandwidth", [0.01, 0.1, 0.3, 1.0])
-def test_leave_one_out_equals_brute_force(n_source, n_target, bandwidth, mixing):
+def test_leave_one_out_equals_brute_force(n_source, n_target, bandwidth):
     source, target = populations(0, n_source, n_target)
     basis = Basis.of(source, target, target[:20], False, np.random.default_rng(0))
-    problem = LeastSquares(basis, basis.prepare(source), basis.prepare(target), mixing)
+    problem = LeastSquares(basis, basis.prepare(source), basis.prepare(target))
     penalties = np.geomspace(1e-3, 1e3, 7)
     at_source = bumps(source, target[:20], bandwidth)
     at_target = bumps(target, target[:20], bandwidth)
-    expected = [brute_force(at_source, at_target, penalty, mixing) for penalty in penalties]
+    expected = [brute_force(at_source, at_target, penalty) for penalty in penalties]
     np.testing.assert_allclose(
         problem.leave_one_out(bandwidth, penalties), expected, rtol=0, atol=1e-10
     )
@@ -68,34 +65,25 @@ def test_leave_one_out_equals_brute_force(n_source, n_target, bandwidth, mixing)
 def test_leave_one_out_does_not_depend_on_how_rows_are_batched(monkeypatch):
     source, target = populations(1, 300, 200)
     basis = Basis.of(source, target, 30, True, np.random.default_rng(0))
-    problem = LeastSquares(basis, basis.prepare(source), basis.prepare(target), 0.2)
+    problem = LeastSquares(basis, basis.prepare(source), basis.prepare(target))
     penalties = np.geomspace(1e-3, 10, 5)
     whole = problem.leave_one_out(0.5, penalties)
     monkeypatch.setattr("calibrant.shift.ratios.least_squares._LEAVE_ONE_OUT_ROWS", 7)
     np.testing.assert_allclose(problem.leave_one_out(0.5, penalties), whole, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("mixing", [0.0, 0.3])
-def test_weights_solve_the_normal_equations_for_given_centers_bandwidth_and_penalty(mixing):
+def test_weights_solve_the_normal_equations_for_given_centers_bandwidth_and_penalty():
     source, target = populations(2, 400, 300)
     centers = target[:40]
-    ratio = RuLSIF(mixing, centers=centers, bandwidth=0.3, penalty=0.05, standardize=False).fit(
+    ratio = ULSIF(centers=centers, bandwidth=0.3, penalty=0.05, standardize=False).fit(
         source, target
     )
     coefficients = fitted_coefficients(
-        bumps(source, centers, 0.3), bumps(target, centers, 0.3), 0.05, mixing
+        bumps(source, centers, 0.3), bumps(target, centers, 0.3), 0.05
     )
     rows = np.random.default_rng(3).uniform(size=(500, 3))
     np.testing.assert_allclose(
         ratio.predict(rows), bumps(rows, centers, 0.3) @ coefficients, rtol=0, atol=1e-11
-    )
-
-
-@pytest.mark.broad
-def test_rulsif_without_mixing_is_ulsif():
-    source, target = populations(3, 200, 150)
-    np.testing.assert_array_equal(
-        RuLSIF(0.0).fit(source, target).predict(source), ULSIF().fit(source, target).predict(source)
     )
 
 

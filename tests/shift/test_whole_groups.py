@@ -284,7 +284,7 @@ def rows_of(n_groups=200, seed=5):
     return world, world.draw(np.random.default_rng(seed), n_groups)
 
 
-@pytest.mark.parametrize("interval", ["empirical-bernstein", "hoeffding", "oracle", "paper"])
+@pytest.mark.parametrize("interval", ["empirical-bernstein", "oracle", "paper"])
 def test_other_intervals_use_one_row_of_each_group(interval):
     world, (scores, y, groups, kind) = rows_of()
     given = {"importance_weight": world.weight(scores, kind, "groups"), "groups": groups}
@@ -323,7 +323,7 @@ def test_data_that_ask_for_the_rate_of_rows_are_refused_by_intervals_of_single_r
     table = pa.table({"p": scores, "y": y, "g": groups, "w": world.weight(scores, kind, "rows")})
     data = scored(table, score="p", label="y", weight="w", group="g", group_target="rows")
     with pytest.raises(NotTakenError) as refused:
-        ShiftCalibrator(n_bins=2, interval="hoeffding").fit(data)
+        ShiftCalibrator(n_bins=2, interval="empirical-bernstein").fit(data)
     assert refused.value.parameter == "group_target"
 
 
@@ -453,7 +453,7 @@ class Recorded:
         ({"group_target": "groups"}, True),
     ],
 )
-@pytest.mark.parametrize("interval", ["betting", "hoeffding"])
+@pytest.mark.parametrize("interval", ["betting", "empirical-bernstein"])
 def test_a_ratio_is_fitted_to_the_rows_that_count(given, one_each, interval):
     _, (scores, y, groups, _) = rows_of()
     X = np.column_stack([scores, groups])
@@ -462,7 +462,7 @@ def test_a_ratio_is_fitted_to_the_rows_that_count(given, one_each, interval):
         scores, y, groups=groups, X=X, X_target=X[:50], ratio=Recorded(), weight_bound=2.0, **given
     )
     (rows,) = Recorded.seen
-    if one_each or interval == "hoeffding":
+    if one_each or interval == "empirical-bernstein":
         assert rows[:, 1].tolist() == list(range(200))
     else:
         assert len(rows) == len(y)

@@ -16,16 +16,12 @@ from calibrant.limits.empirical_bernstein import empirical_bernstein, largest_be
 from calibrant.limits.hoeffding import hoeffding, largest_hoeffding
 from calibrant.limits.interval import Method
 from calibrant.limits.kl import kl, largest_kl
-from calibrant.limits.umd import umd
 from calibrant.params.rules import Choice
 
 _TAILS = "binomial tails inverted (Clopper and Pearson 1934)"
 _ACCEPTABILITY = "binomial acceptability inverted (Blaker 2000, Theorem 1)"
 _BERNSTEIN = "the empirical Bernstein bound of Gupta, Podkopaev and Ramdas (2020, Theorem 4)"
 _CHERNOFF = "Chernoff's bound in relative-entropy form (Hoeffding 1963, Theorem 1)"
-_SMALLEST = (
-    "Hoeffding's inequality at the smallest count of a uniform-mass bin (Gupta, Ramdas 2021)"
-)
 
 METHODS: dict[str, Method] = {
     method.name: method
@@ -64,7 +60,6 @@ METHODS: dict[str, Method] = {
             largest_radius=largest_bernstein,
         ),
         Method("kl", kl, f"{_CHERNOFF}, by Bonferroni", largest_radius=largest_kl),
-        Method("umd", umd, f"{_SMALLEST}, by Bonferroni"),
     )
 }
 """Every method, by the name that the parameter ``interval`` takes."""

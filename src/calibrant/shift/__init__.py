@@ -5,7 +5,6 @@ by priors.
 from calibrant.limits.shift.betting import betting
 from calibrant.limits.shift.empirical_bernstein import empirical_bernstein
 from calibrant.limits.shift.evidence import Evidence, ShiftMethod, WeightedRows
-from calibrant.limits.shift.hoeffding import hoeffding
 from calibrant.limits.shift.oracle import oracle
 from calibrant.limits.shift.paper import paper
 from calibrant.limits.shift.sensitivity import tolerated_error, widened
@@ -23,7 +22,6 @@ __all__ = [
     "betting",
     "empirical_bernstein",
     "get_shift_method",
-    "hoeffding",
     "oracle",
     "paper",
     "tolerated_error",

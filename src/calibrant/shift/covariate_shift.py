@@ -84,9 +84,9 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         As for `BinningCalibrator`; so are `confidence_level`, `partition`, `pilot`, `segment_rule`,
         `pos_label` and `n_jobs`. Bins are cut from calibration scores, without weights or labels.
     interval : str, default="betting"
-        "betting", the narrowest, needs the rows. "empirical-bernstein" and "hoeffding" need only
-        sums, so tallies can be merged. "oracle" and "paper" are the paper's theorems, for
-        comparison. See `calibrant.limits.shift`.
+        "betting", the narrowest, needs the rows. "empirical-bernstein" needs only sums, so tallies
+        can be merged. "oracle" and "paper" are the paper's theorems, for comparison. See
+        `calibrant.limits.shift`.
     value : {"mean", "midpoint", "known-mass", "counted-mass"}, default="mean"
         The prediction in a bin. "mean": pi-check, the weighted rate of positives. "midpoint": the
         middle of the interval. "known-mass": pi-hat, for known `relative_mass`. "counted-mass":

@@ -51,9 +51,9 @@ no row of a counted group was used to estimate it.
 averages over P. So a ratio that is fitted to all rows, each counted once, is fitted to the P of
 "rows". For "groups", it is fitted to one row drawn at random from each group.
 
-**Other intervals.** "empirical-bernstein", "hoeffding", "oracle" and "paper" work with sums over
-rows, and these are not sums of independent terms if rows have groups. They, and the values that
-are based on relative masses, use one row of each group.
+**Other intervals.** "empirical-bernstein", "oracle" and "paper" work with sums over rows, and these
+are not sums of independent terms if rows have groups. They, and the values that are based on
+relative masses, use one row of each group.
 """
 
 from dataclasses import dataclass, replace

@@ -79,9 +79,10 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         discarded. This is the paper's split, in a stream.
     confidence_level : float, default=0.9
         Confidence that no interval ever misses.
-    sequence : {"centred-beta-binomial", "beta-binomial", "stitched", "paper", "betting"}
-        The method for the limits; see `calibrant.sequences`. The default, "centred-beta-binomial",
-        needs only counts, so order does not matter and streams can be merged.
+    sequence : {"centred-beta-binomial", "paper"}, default="centred-beta-binomial"
+        The method for the limits; see `calibrant.sequences`. The default needs only counts, so
+        order does not matter and streams can be merged. "paper" is the paper's theorem, for
+        comparison.
     running : bool, default=False
         Intersect each interval with those after every earlier batch, so that it never widens. The
         interval then depends on how rows arrived in batches, and these calibrators cannot be

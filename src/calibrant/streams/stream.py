@@ -202,13 +202,7 @@ class Stream(Resumed):
 
     @classmethod
     def _begun(cls, settings: dict[str, Any], known: Known) -> Self:
-        partition: Partition | None = settings["partition"]
-        parameters: StreamParameters = known["self"]
-        most = get_sequence(parameters.sequence).most_regions
-        if partition is not None and most is not None and partition.n_regions > most:
-            got = f"{partition.n_regions:,}"
-            raise InvalidValueError("gamblers", f"belong to at most {most:,} regions", got=got)
-        return cls(parameters, partition)
+        return cls(known["self"], settings["partition"])
 
     def _check_state(self) -> None:
         if self.partition is not None and self.window.size:

@@ -35,7 +35,7 @@ from calibrant.limits.sequences.betting import Gamblers
 from calibrant.limits.sequences.centred import log_evidence
 from calibrant.limits.shift.evidence import effective_rows
 from calibrant.ratios import LogisticRatio
-from calibrant.sequences import get_sequence
+from calibrant.sequences import SEQUENCES
 from calibrant.shift.ratios.density_ratio import (
     RatioDiagnostics,
     effective_sample_size,
@@ -154,11 +154,12 @@ def sums_of_unlike_labels() -> Any:
 
 @question
 def one_label_at_a_time() -> Any:
-    gambler = Gamblers.fresh()
+    gambler = Gamblers.fresh(np.linspace(0.0, 1.0, 201), 0.5)
     found = []
     for label in (1, 0, 0, 1, 1):
-        found += [gambler.take(np.array([label], dtype=np.uint8), 1.5)]
-    found += [gambler.take(np.array([], dtype=np.uint8), 1.5)]
+        gambler.take(np.array([label], dtype=np.uint8), 1.5)
+        found += [gambler.limits()]
+    gambler.take(np.array([], dtype=np.uint8), 1.5)
     return [found, gambler.limits()]
 
 
@@ -263,9 +264,7 @@ def which_model_is_better() -> Any:
 @question
 def paths_of_one_kind_of_label() -> Any:
     found = []
-    for name in ("beta-binomial", "betting"):
-        kind = get_sequence(name)
+    for kind in SEQUENCES.values():
         for labels in (np.ones(12, np.uint8), np.zeros(12, np.uint8)):
-            for implementation in ("numpy", "numba"):
-                found += [kind.path(labels, 0.1, implementation=implementation)]
+            found += [kind.path(labels, 0.1)]
     return found

@@ -330,7 +330,7 @@ asked(
     {
         "settings": settings(
             partition=[None, Partition.fixed_width(3)],
-            sequence=["centred-beta-binomial", "beta-binomial", "betting"],
+            sequence=["centred-beta-binomial", "paper"],
             running=[False, True],
             value=["jeffreys", "mean", "midpoint"],
             warmup=[50, 1000],
@@ -399,7 +399,7 @@ asked(
         "settings": settings(
             n_bins=[1, 3],
             value=["mean", "midpoint"],
-            interval=["betting", "hoeffding", "empirical-bernstein"],
+            interval=["betting", "empirical-bernstein"],
             partition=["quantile", "uniform"],
             pilot=["auto", None, 0.3],
         ),

@@ -119,7 +119,7 @@ def shift_with_groups_that_count_equally() -> Any:
             fitted = calibrator.fit(SMOOTH.scores, SMOOTH.y, **world, **told)
             found += [of_calibrator(fitted), fitted.guarantee_, fitted.guarantee_for(0.2).epsilon]
     for told in ({"group_target": "rows"}, {"max_group_size": 6}, {"group_target": "people"}):
-        calibrator = ShiftCalibrator(n_bins=2, interval="hoeffding")
+        calibrator = ShiftCalibrator(n_bins=2, interval="empirical-bernstein")
         found.append(refused(calibrator.fit, SMOOTH.scores, SMOOTH.y, **world, **told))
     return found
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from calibrant import OnlineCalibrator, Partition, scored, sequences
-from calibrant.limits.sequences.betting import Betting, Gamblers, rate_grid
+from calibrant.limits.sequences.betting import Gamblers
 from calibrant.limits.sequences.centred import CentredBetaBinomial, log_evidence
 from worlds.questions.base import (
     GRID,
@@ -34,11 +34,9 @@ for _sequence in sequences.SEQUENCES:
 
     def of_path(sequence: str = _sequence) -> Any:
         kind = sequences.get_sequence(sequence)
-        paths = [
+        return [
             kind.path(labels, alpha) for labels in (LABELS, RARE, 1 - RARE) for alpha in (0.05, 0.4)
         ]
-        with_numba = kind.path(LABELS, 0.1, implementation="numba")
-        return [paths, with_numba, kind.path(LABELS, 0.1, implementation="numpy")]
 
     def of_regions(sequence: str = _sequence) -> Any:
         limits = sequences.get_sequence(sequence)(3, 0.1)
@@ -59,7 +57,7 @@ def streams_that_cut_their_own_bins() -> Any:
     for given in (
         {},
         {"warmup": 40, "n_bins": 3},
-        {"n_bins": 5, "warmup": 100, "sequence": "stitched"},
+        {"n_bins": 5, "warmup": 100, "sequence": "paper"},
     ):
         stream = OnlineCalibrator(**given)
         for part in np.array_split(np.arange(1500), 7):
@@ -75,7 +73,7 @@ def streams_that_merge() -> Any:
     parts = np.array_split(np.arange(900), 3)
     streams = []
     for part in parts:
-        stream = OnlineCalibrator(Partition.fixed_width(3), sequence="beta-binomial")
+        stream = OnlineCalibrator(Partition.fixed_width(3))
         streams.append(stream.fit(SMOOTH.scores[part], SMOOTH.y[part]))
     whole = streams[0].merge(streams[1]).merge(streams[2])
     again = whole.merge(streams[1])
@@ -101,7 +99,7 @@ def streams_of_groups_and_segments() -> Any:
 @question
 def streams_of_tables() -> Any:
     found = []
-    for sequence in ("beta-binomial", "betting"):
+    for sequence in sequences.SEQUENCES:
         stream = OnlineCalibrator(Partition.fixed_width(3), sequence=sequence)
         for part in np.array_split(np.arange(600), 3):
             data = pa.table({"s": SMOOTH.scores[part], "y": SMOOTH.y[part]})
@@ -126,11 +124,11 @@ def streams_of_ties() -> Any:
 def refusals_of_streams() -> Any:
     bins = Partition.fixed_width(2)
     stream = OnlineCalibrator(bins).fit(SMOOTH.scores, SMOOTH.y)
-    betting = OnlineCalibrator(bins, sequence="betting").fit(SMOOTH.scores[:50], SMOOTH.y[:50])
+    ordered = OnlineCalibrator(bins, sequence="paper").fit(SMOOTH.scores[:50], SMOOTH.y[:50])
     changed = OnlineCalibrator(bins).fit(SMOOTH.scores, SMOOTH.y).set_params(confidence_level=0.5)
     unsure = OnlineCalibrator(warmup=2000).fit(SMOOTH.scores, SMOOTH.y)
     return [
-        refused(lambda: stream.merge(betting)),
+        refused(lambda: stream.merge(ordered)),
         refused(lambda: stream.merge(stream)),
         refused(
             lambda: stream.merge(
@@ -140,7 +138,7 @@ def refusals_of_streams() -> Any:
         refused(lambda: stream.merge(5)),
         refused(lambda: stream.merge(unsure)),
         refused(lambda: unsure.merge(stream)),
-        refused(lambda: betting.merge(betting)),
+        refused(lambda: ordered.merge(ordered)),
         refused(lambda: changed.partial_fit(SMOOTH.scores, SMOOTH.y)),
         refused(lambda: changed.guarantee_),
         refused(lambda: unsure.next_region()),
@@ -160,14 +158,11 @@ def refusals_of_streams() -> Any:
 @question
 def gamblers() -> Any:
     found = []
-    for grid in (rate_grid(), rate_grid(50)):
-        gambler = Gamblers.fresh(grid)
+    for size in (1000, 50):
+        gambler = Gamblers.fresh(np.sin(np.linspace(0.0, np.pi / 2, size + 1)) ** 2, 0.5)
         for labels in (LABELS[:7], LABELS[7:90], np.array([0.25, 0.5, 1.0]), RARE):
-            found.append(gambler.take(labels, 3.0))
+            gambler.take(labels, 3.0)
             found.append(gambler.limits())
-    for implementation in ("numba", "numpy"):
-        gambler = Gamblers.fresh()
-        found.append(gambler.take(LABELS, 2.5, implementation))
         found.append(gambler.to_dict())
     return found
 
@@ -212,13 +207,6 @@ def rows_before_bins_are_cut() -> Any:
 
 
 @question
-def betting_state() -> Any:
-    betting = Betting(2, 0.1)
-    betting.update(np.array([0, 1, 1, 0]), np.array([1, 0, 0, 1], dtype=np.uint8))
-    return betting.limits()
-
-
-@question
 def streams_whose_limits_never_widen() -> Any:
     found = []
     for sequence in sequences.SEQUENCES:
@@ -235,12 +223,12 @@ def streams_whose_limits_never_widen() -> Any:
 @question
 def continuations_of_a_stream() -> Any:
     bins = Partition.fixed_width(2)
-    first = OnlineCalibrator(bins, sequence="beta-binomial").fit(SMOOTH.scores[:50], SMOOTH.y[:50])
+    first = OnlineCalibrator(bins).fit(SMOOTH.scores[:50], SMOOTH.y[:50])
     one = OnlineCalibrator.from_dict(first.to_dict())
     other = OnlineCalibrator.from_dict(first.to_dict())
     one.partial_fit([0.1, 0.2], [1, 1])
     other.partial_fit([0.1, 0.2, 0.7], [0, 0, 0])
-    third = OnlineCalibrator(bins, sequence="beta-binomial").fit(SMOOTH.scores[:9], SMOOTH.y[:9])
+    third = OnlineCalibrator(bins).fit(SMOOTH.scores[:9], SMOOTH.y[:9])
     both = third.merge(one)
     return [
         of_calibrator(both),

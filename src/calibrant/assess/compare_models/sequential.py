@@ -56,7 +56,7 @@ class SequentialModelComparison(SharedResumed):
     Notes
     -----
     Two gamblers bet against each difference in a grid that is dense around 0
-    (`calibrant.sequences.Betting`). The size of a bet depends on earlier rows only. By Ville's
+    (Waudby-Smith and Ramdas 2024). The size of a bet depends on earlier rows only. By Ville's
     inequality a true difference is ever ruled out with probability at most alpha divided by the
     number of pairs and losses.
 

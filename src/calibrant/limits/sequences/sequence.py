@@ -10,17 +10,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from calibrant._typing import CodeArray, FloatArray, IndexArray, IntArray
+from calibrant._typing import CodeArray, IndexArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.kernels import Implementation
-from calibrant.limits.interval import Interval, around
+from calibrant.limits.interval import Interval
 from calibrant.params.declared_state import Resumed
 from calibrant.params.kind import EntryTable
 from calibrant.params.rules import OPEN_UNIT
-from calibrant.params.state_kinds import Counts, Numbers
+from calibrant.params.state_kinds import Counts
 from calibrant.text.sentences import shown
-
-NUMBA_LABELS = 300_000  # labels from which on loading compiled numba code pays off
 
 
 class Sequence(Resumed, ABC):
@@ -46,8 +43,6 @@ class Sequence(Resumed, ABC):
     order_free: ClassVar[bool]
     """Whether the limits depend on the counts alone, so that two streams can be merged."""
     why_not_mergeable: ClassVar[str] = ""
-    most_regions: ClassVar[int | None] = None
-    """The largest number of regions in a saved stream, if the memory for each region is large."""
 
     _entries: ClassVar[EntryTable] = {
         "counts": Counts(size="n_regions"),
@@ -85,9 +80,10 @@ class Sequence(Resumed, ABC):
         self.counts += counts
         self.positives += positives
 
-    @abstractmethod
     def _append(self, region: int, labels: CodeArray) -> None:
-        """Process the labels of one region before they are added to its counts."""
+        """Process the labels of one region before they are added to its counts; nothing if only
+        the counts are stored.
+        """
 
     @abstractmethod
     def limits(self) -> Interval:
@@ -95,9 +91,7 @@ class Sequence(Resumed, ABC):
 
     @classmethod
     @abstractmethod
-    def path(
-        cls, labels: CodeArray, alpha: float, *, implementation: Implementation = None
-    ) -> Interval:
+    def path(cls, labels: CodeArray, alpha: float) -> Interval:
         """Return the limits after each label of a single stream."""
 
     def restore(self, state: Mapping[str, Any]) -> Self:
@@ -108,103 +102,6 @@ class Sequence(Resumed, ABC):
         if (self.positives > self.counts).any():
             rule = "be at most counts in every region"
             raise InvalidValueError("positives", rule, got=shown(self.positives.tolist()))
-
-
-class CountSequence(Sequence):
-    """A sequence whose limits depend on counts alone: the order of labels does not matter, and
-    streams can be merged.
-    """
-
-    order_free = True
-
-    @staticmethod
-    @abstractmethod
-    def limits_of(counts: IntArray, positives: IntArray, log_share: float) -> Interval:
-        """Return the limits for given counts and log(B / alpha)."""
-
-    def _append(self, region: int, labels: CodeArray) -> None:
-        """Do nothing: only the counts are stored."""
-
-    def limits(self) -> Interval:
-        """Return the current limits of every region."""
-        return self.limits_of(self.counts, self.positives, self.log_share)
-
-    @classmethod
-    def path(
-        cls, labels: CodeArray, alpha: float, *, implementation: Implementation = None
-    ) -> Interval:
-        """Return the limits after each label of a single stream."""
-        hits = np.cumsum(labels, dtype=np.int64)
-        return cls.limits_of(np.arange(1, labels.size + 1), hits, cls(1, alpha).log_share)
-
-
-class HalfWidthSequence(Sequence):
-    """A sequence whose limits are the rate plus and minus a half-width, which depends on the sum of
-    squared surprises.
-
-    It stores V = sum over i of (Y_i - mean of the labels before i)², where the mean before the
-    first label is 1/2.
-    """
-
-    order_free = False
-    _entries: ClassVar[EntryTable] = {"surprise": Numbers(size="n_regions", low=0.0)}
-
-    why_not_mergeable = (
-        "its width depends on how well earlier labels predict each label, so on their order"
-    )
-
-    def __init__(self, n_regions: int, alpha: float) -> None:
-        super().__init__(n_regions, alpha)
-        self.surprise = np.zeros(n_regions)
-
-    @staticmethod
-    @abstractmethod
-    def half_width(counts: FloatArray, surprise: FloatArray, log_share: float) -> FloatArray:
-        """Return the half-width for given counts, V = max(1, surprise), and log(B / alpha)."""
-
-    def _append(self, region: int, labels: CodeArray) -> None:
-        terms = squared_surprises(labels, int(self.counts[region]), int(self.positives[region]))
-        # add one term at a time to the stored sum, so that batch sizes do not change a bit of it
-        self.surprise[region] = np.cumsum(
-            np.concatenate([self.surprise[region : region + 1], terms])
-        )[-1]
-
-    def limits(self) -> Interval:
-        """Return the current limits of every region."""
-        return self._around(self.counts, self.positives, self.surprise, self.log_share)
-
-    @classmethod
-    def path(
-        cls, labels: CodeArray, alpha: float, *, implementation: Implementation = None
-    ) -> Interval:
-        """Return the limits after each label of a single stream."""
-        counts = np.arange(1, labels.size + 1)
-        hits = np.cumsum(labels, dtype=np.int64)
-        return cls._around(
-            counts, hits, np.cumsum(squared_surprises(labels, 0, 0)), cls(1, alpha).log_share
-        )
-
-    @classmethod
-    def _around(
-        cls, counts: IntArray, positives: IntArray, surprise: FloatArray, log_share: float
-    ) -> Interval:
-        n = np.maximum(counts, 1).astype(np.float64)
-        rate = np.where(counts > 0, positives / n, np.nan)
-        return around(rate, cls.half_width(n, np.maximum(surprise, 1.0), log_share))
-
-
-def squared_surprises(labels: CodeArray, n_before: int, k_before: int) -> FloatArray:
-    """Return (Y_i - mean of the labels before i)² for labels that follow `n_before` with `k_before`
-    positives.
-    """
-    seen = n_before + np.arange(labels.size)
-    hits = (
-        k_before + np.concatenate([[0], np.cumsum(labels[:-1], dtype=np.int64)])
-        if labels.size
-        else np.empty(0)
-    )
-    mean = np.where(seen > 0, hits / np.maximum(seen, 1), 0.5)
-    return np.asarray(np.square(labels - mean))
 
 
 def by_region(regions: IndexArray, codes: CodeArray) -> Iterator[tuple[int, CodeArray]]:

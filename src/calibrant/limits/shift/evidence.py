@@ -86,11 +86,6 @@ class Evidence:
             got = f"{floor:g}, and a weight of {smallest:g}"
             raise InvalidValueError("weight_floor", f"be {WEIGHT_FLOOR.words}", got=got)
 
-    @property
-    def mean_weights(self) -> FloatArray:
-        """Mean weight of each region; 0 if it has no rows."""
-        return weight_sums(self.tally).w.rounded() / np.maximum(self.tally.counts, 1)
-
 
 @dataclass(frozen=True, slots=True)
 class ShiftMethod:

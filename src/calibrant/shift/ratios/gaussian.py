@@ -1,28 +1,18 @@
-"""Gaussian bumps centred on target rows: the basis in which uLSIF, RuLSIF and KLIEP express the
-ratio.
-"""
+"""Gaussian bumps centred on target rows: the basis in which uLSIF expresses the ratio."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
-from calibrant._typing import ArrayLike, FloatArray, Seed
+from calibrant._typing import FloatArray, Seed
 from calibrant.errors import InvalidValueError
-from calibrant.params.arrays import as_numbers
 from calibrant.params.random import RandomSource, fingerprint_of
-from calibrant.params.rules import Flag, Integer, Number, Optional, Rule, RuleTable
-from calibrant.shift.ratios.density_ratio import (
-    BATCH_ROWS,
-    DensityRatio,
-    as_matrix,
-    squared_distances,
-)
+from calibrant.shift.ratios.density_ratio import BATCH_ROWS, as_matrix, squared_distances
 
-_BANDWIDTHS = np.geomspace(0.1, 10.0, 9)  # times the median distance between rows and centres
 _MEDIAN_ROWS = 500
 # exp(-100) is 4e-44 and is set to 0, because arithmetic with subnormal numbers is a hundred times
 # slower
@@ -98,55 +88,3 @@ def random_source(random_state: Seed, source: FloatArray, target: FloatArray) ->
 def batches(n_rows: int, size: int = BATCH_ROWS) -> Iterator[slice]:
     """Consecutive slices that cover `n_rows`."""
     return (slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size))
-
-
-class PositiveNumbers(Rule[FloatArray]):
-    """A positive number, or several to choose from."""
-
-    words = "a number > 0 or several"
-
-    def parse(self, value: Any) -> FloatArray:
-        """Return them in an array, in the order given."""
-        grid = (
-            np.array([Number().parse(value)]) if np.isscalar(value) else as_numbers(value, "values")
-        )
-        if not grid.size or (grid <= 0.0).any():
-            raise ValueError
-        return grid
-
-
-class Centers(Rule[Any]):
-    """The number of centres to draw, or the centres themselves."""
-
-    words = "an int >= 1 or an array of centres"
-
-    def parse(self, value: Any) -> Any:
-        """Return it unchanged."""
-        return Integer(1).parse(value) if np.ndim(value) == 0 else value
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class GaussianRatio(DensityRatio):
-    """A density ratio that is a sum of Gaussian bumps."""
-
-    _rules: ClassVar[RuleTable] = {
-        "centers": Centers(),
-        "bandwidth": Optional(PositiveNumbers()),
-        "standardize": Flag(),
-    }
-
-    centers: int | ArrayLike = 100
-    bandwidth: ArrayLike | None = None
-    standardize: bool = True
-    random_state: Seed = 0
-
-    def _bandwidths(self, basis: Basis, source: FloatArray) -> FloatArray:
-        """The bandwidths to choose from."""
-        if self.bandwidth is None:
-            return _BANDWIDTHS * basis.typical_distance(source)
-        return PositiveNumbers().parse(self.bandwidth)
-
-    def _weigh(self, rows: FloatArray) -> FloatArray:
-        return np.asarray(
-            self._basis.values(self._basis.prepare(rows), self.bandwidth_) @ self.coef_
-        )

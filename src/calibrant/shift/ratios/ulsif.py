@@ -7,25 +7,48 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant._typing import ArrayLike, FloatArray
-from calibrant.params.rules import Optional, RuleTable, thread_count
-from calibrant.shift.ratios.gaussian import (
-    Basis,
-    GaussianRatio,
-    PositiveNumbers,
-    random_source,
-)
+from calibrant._typing import ArrayLike, FloatArray, Seed
+from calibrant.params.arrays import as_numbers
+from calibrant.params.rules import Flag, Integer, Number, Optional, Rule, RuleTable, thread_count
+from calibrant.shift.ratios.density_ratio import DensityRatio
+from calibrant.shift.ratios.gaussian import Basis, random_source
 from calibrant.shift.ratios.least_squares import LeastSquares
 
+_BANDWIDTHS = np.geomspace(0.1, 10.0, 9)  # times the median distance between rows and centres
 _PENALTIES = np.geomspace(1e-3, 10.0, 9)
 
 
+class PositiveNumbers(Rule[FloatArray]):
+    """A positive number, or several to choose from."""
+
+    words = "a number > 0 or several"
+
+    def parse(self, value: Any) -> FloatArray:
+        """Return them in an array, in the order given."""
+        grid = (
+            np.array([Number().parse(value)]) if np.isscalar(value) else as_numbers(value, "values")
+        )
+        if not grid.size or (grid <= 0.0).any():
+            raise ValueError
+        return grid
+
+
+class Centers(Rule[Any]):
+    """The number of centres to draw, or the centres themselves."""
+
+    words = "an int >= 1 or an array of centres"
+
+    def parse(self, value: Any) -> Any:
+        """Return it unchanged."""
+        return Integer(1).parse(value) if np.ndim(value) == 0 else value
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
-class ULSIF(GaussianRatio):
+class ULSIF(DensityRatio):
     """Density ratio by unconstrained least-squares importance fitting, tuned by leave-one-out.
 
     Claimed: as both samples grow, the squared error of the ratio tends to the smallest that the
@@ -87,13 +110,19 @@ class ULSIF(GaussianRatio):
     The 2,000 source rows are worth 1,443 rows of the target population, and cover about 100% of it.
     """
 
-    _rules: ClassVar[RuleTable] = {"penalty": Optional(PositiveNumbers())}
+    _rules: ClassVar[RuleTable] = {
+        "centers": Centers(),
+        "bandwidth": Optional(PositiveNumbers()),
+        "penalty": Optional(PositiveNumbers()),
+        "standardize": Flag(),
+    }
 
+    centers: int | ArrayLike = 100
+    bandwidth: ArrayLike | None = None
     penalty: ArrayLike | None = None
+    standardize: bool = True
+    random_state: Seed = 0
     n_jobs: int | None = -1
-
-    def _mixing(self) -> float:
-        return 0.0
 
     def _fit(self, source: FloatArray, target: FloatArray) -> None:
         generator = random_source(self.random_state, source, target).generator()
@@ -101,8 +130,11 @@ class ULSIF(GaussianRatio):
         # shuffle: sorted rows would be paired, and left out if one sample is smaller, by position
         source = basis.prepare(source[generator.permutation(len(source))])
         target = basis.prepare(target[generator.permutation(len(target))])
-        problem = LeastSquares(basis, source, target, self._mixing())
-        bandwidths = self._bandwidths(basis, source)
+        problem = LeastSquares(basis, source, target)
+        if self.bandwidth is None:
+            bandwidths = _BANDWIDTHS * basis.typical_distance(source)
+        else:
+            bandwidths = PositiveNumbers().parse(self.bandwidth)
         penalties = _PENALTIES if self.penalty is None else PositiveNumbers().parse(self.penalty)
         scores = _over_threads(
             lambda b: problem.leave_one_out(b, penalties),
@@ -115,6 +147,11 @@ class ULSIF(GaussianRatio):
         self.penalty_ = float(penalties[best[1]])
         self.coef_ = problem.coefficients(self.bandwidth_, self.penalty_)
         self._basis = basis
+
+    def _weigh(self, rows: FloatArray) -> FloatArray:
+        return np.asarray(
+            self._basis.values(self._basis.prepare(rows), self.bandwidth_) @ self.coef_
+        )
 
 
 def _over_threads(
