@@ -63,7 +63,7 @@ docs: $(VENV)/.ready-docs ## Run the code of every page and build the documentat
 look: docs $(VENV)/.ready-look ## Open every page of the site in Chromium, wide and narrow, light and dark; needs Chromium
 	@$(BIN)/python tools/look.py site
 
-PAPER := covariate_shift shift_intervals interval_widths bin_counts slips online_against_batch online_coverage active_labelling drift impossibility scale
+PAPER := covariate_shift shift_intervals interval_widths bin_counts slips online_against_batch online_coverage active_labelling impossibility scale
 
 paper: $(VENV)/.ready-paper ## Run the paper's simulations and claims, one script each; half an hour
 	@for name in $(PAPER); do echo "== experiments/$$name.py"; $(BIN)/python experiments/$$name.py || exit 1; done

@@ -10,63 +10,44 @@ and both are timed in this run, in turns:
     and the Boost headers python benchmarks/streams.py --confseq peers/bin/python
 
 confseq's `beta_binomial_mixture_bound` is called as its defaults have it (one side of the
-boundary); ours gives both limits. Its `hedged_cs` bets against 1,000 rates, as ours does.
+boundary); ours gives both limits.
 """
 
 import argparse
 import resource
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
 
 import numpy as np
 from timing import best_of, once, render
 
 from calibrant import OnlineCalibrator, Partition
-from calibrant.sequences import BetaBinomial, Betting
+from calibrant.sequences import CentredBetaBinomial
 
 PEER = """
 import sys, time
 import numpy as np
-from confseq import betting, boundaries
-y = np.load(sys.argv[1]).astype(float)
-n = np.arange(1, y.size + 1)
-best = {"beta-binomial": float("inf"), "betting": float("inf")}
+from confseq import boundaries
+n = np.arange(1, int(sys.argv[1]) + 1)
+best = float("inf")
 for _ in range(3):
     start = time.perf_counter()
     boundaries.beta_binomial_mixture_bound(n * 0.25, 0.1, 25.0, 0.5, 0.5)
-    best["beta-binomial"] = min(best["beta-binomial"], time.perf_counter() - start)
-start = time.perf_counter()
-betting.hedged_cs(y, alpha=0.1, breaks=1000)
-best["betting"] = time.perf_counter() - start
-print(best["beta-binomial"], best["betting"])
+    best = min(best, time.perf_counter() - start)
+print(best)
 """
 
 
 def paths(labels: np.ndarray, peer: str | None) -> None:
-    seconds = {"beta-binomial": float("nan"), "betting": float("nan")}
+    seconds = float("nan")
     if peer is not None:
-        with tempfile.TemporaryDirectory() as folder:
-            np.save(Path(folder) / "labels.npy", labels)
-            command = [peer, "-W", "ignore", "-c", PEER, str(Path(folder) / "labels.npy")]
-            printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        seconds = dict(zip(seconds, map(float, printed.split()), strict=True))
-    lines = []
-    for name, kind in {"beta-binomial": BetaBinomial, "betting": Betting}.items():
-        ways = {
-            one: lambda kind=kind, one=one: kind.path(labels, 0.1, implementation=one)
-            for one in ("numpy", "numba")
-        }
-        ours = best_of(ways, 1, rounds=7)
-        row = [name, f"{seconds[name]:.3f} s"]
-        row += [
-            f"{ours[one] / 1e6:.2f} ms ({seconds[name] * 1e9 / ours[one]:,.0f}x)"
-            for one in ("numpy", "numba")
-        ]
-        lines.append(row)
+        command = [peer, "-W", "ignore", "-c", PEER, str(labels.size)]
+        seconds = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    ways = {"path": lambda: CentredBetaBinomial.path(labels, 0.1)}
+    ours = best_of(ways, 1, rounds=7)["path"]
     print(f"The limits after each of {labels.size:,} labels")
-    print(render(["sequence", "confseq", "numpy", "numba"], lines))
+    row = [f"{seconds:.3f} s", f"{ours / 1e6:.2f} ms ({seconds * 1e9 / ours:,.0f}x)"]
+    print(render(["confseq", "calibrant"], [row]))
 
 
 def batches(rows: int) -> None:

@@ -112,7 +112,7 @@ def simulate(seed: int) -> dict[str, Diagram]:
         "source_scores": score(source_rows(rng, ROWS["mass source"])),
         "target_scores": score(target_rows(rng, ROWS["mass target"])),
     }
-    weighted = {"partition": bins, "interval": "hoeffding"}
+    weighted = {"partition": bins, "interval": "empirical-bernstein"}
     calibrators = {
         "unweighted": BinningCalibrator(partition=bins).fit(scores, y),
         "uLSIF": ShiftCalibrator(**weighted).fit(scores, y, importance_weight=estimated),

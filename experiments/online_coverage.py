@@ -56,7 +56,7 @@ def first_misses(
                     hits, counts.astype(float), rates, 1.0 - rates
                 ) >= -np.log(ALPHA)
                 continue
-            path = kind.path(labels, ALPHA, implementation="numba")
+            path = kind.path(labels, ALPHA)
             misses[name] = (path.lower > rate) | (path.upper < rate)
         for name, missed in misses.items():
             if missed.any():

@@ -22,13 +22,11 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from calibrant import BinningCalibrator, Partition, Tally
+from calibrant import BinningCalibrator
 from calibrant.limits.bounded_mean import betting_mean, lower_mean
-from calibrant.sequences import SEQUENCES
 
 ALPHA = 0.1
 N_BINS = 10
-BINS = Partition.fixed_width(N_BINS)
 SIZES = (10**3, 10**4, 10**5, 10**6)
 WORLDS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "s": lambda s: s,
@@ -39,18 +37,6 @@ WORLDS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 LARGEST_LOSS = 1.03
 
 Method = Callable[[np.ndarray, np.ndarray], dict[str, float]]
-
-
-def stream(name: str, scores: np.ndarray, labels: np.ndarray) -> dict[str, float]:
-    """The sizes of the intervals of a stream, after all labels: the largest radius, and the mean
-    one.
-    """
-    tally = Tally.from_data(BINS, scores, labels)
-    sequence = SEQUENCES[name](N_BINS, ALPHA)
-    sequence.add_counts(tally.counts, tally.positives)
-    limits = sequence.limits()
-    radius = np.maximum(limits.upper - tally.rates, tally.rates - limits.lower)
-    return {"epsilon": float(radius.max()), "mean radius": float(radius.mean())}
 
 
 def bins(interval: str, scores: np.ndarray, labels: np.ndarray) -> dict[str, float]:
@@ -89,7 +75,6 @@ def chernoff_bernstein(outcomes: np.ndarray, alpha: float) -> tuple[float, float
 
 CONTESTS: dict[str, dict[str, Method]] = {
     "bins": {name: partial(bins, name) for name in ("clopper-pearson", "clopper-pearson-weighted")},
-    "streams": {name: partial(stream, name) for name in ("beta-binomial", "centred-beta-binomial")},
     "Brier score": {
         "Chernoff and Bernstein": partial(brier, chernoff_bernstein),
         "betting": partial(brier, betting_mean),

@@ -49,7 +49,7 @@ from calibrant.params.declared_state import NOTHING_KNOWN
 from calibrant.sample.reader import rows_of
 from calibrant.sequences import SEQUENCES, get_sequence
 from calibrant.shift.ratios.density_ratio import share_outside
-from calibrant.shift.ratios.gaussian import PositiveNumbers
+from calibrant.shift.ratios.ulsif import PositiveNumbers
 
 
 def online(counts: list[int], lower: list[float], upper: list[float]) -> OnlineCalibrator:

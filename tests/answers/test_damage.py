@@ -4,10 +4,8 @@ import json
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
-from calibrant import Partition
 from calibrant.answers import model_text
 from calibrant.errors import CalibrantError
 from worlds.model_files import (

@@ -12,7 +12,6 @@ from calibrant.intervals import METHODS, Interval, blaker, clopper_pearson, get_
 from calibrant.limits.non_identical import non_identical
 
 
-
 @st.composite
 def tallies(draw):
     counts = draw(st.lists(st.integers(0, 50) | st.integers(0, 10**15), min_size=1, max_size=6))

@@ -37,6 +37,14 @@ def test_changes_said_to_make_no_difference_are_judged_anew_when_their_line_chan
     assert mutants.stale() == [strange]
 
 
+def test_every_script_of_make_paper_is_there() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    names = re.search(r"^PAPER := (.+)$", makefile, re.MULTILINE)[1].split()
+    assert len(names) >= 10
+    for name in names:
+        assert (ROOT / "experiments" / f"{name}.py").is_file(), name
+
+
 def test_every_test_that_the_table_of_claims_names_is_there() -> None:
     page = (ROOT / "docs" / "reference" / "claims.md").read_text(encoding="utf-8")
     texts = "".join(

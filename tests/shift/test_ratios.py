@@ -95,7 +95,9 @@ def test_columns_in_other_units_change_nothing():
     expected = ULSIF(centers=30).fit(source, target).predict(source)
     unit = np.array([1024.0, 2.0**-20])  # exact in doubles
     np.testing.assert_allclose(
-        ULSIF(centers=30).fit(source * unit, target * unit).predict(source * unit), expected, rtol=1e-9
+        ULSIF(centers=30).fit(source * unit, target * unit).predict(source * unit),
+        expected,
+        rtol=1e-9,
     )
 
 
