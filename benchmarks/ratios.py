@@ -74,7 +74,10 @@ def agreement(peer: Any) -> dict[str, float]:
     np.random.seed(0)  # noqa: NPY002 - densratio draws its centres from the global state; all rows are centres here
     theirs = peer.RuLSIF(centers, source, 0.0, [bandwidth], [penalty], kernel_num=20, verbose=False)
     ours = ULSIF(
-        theirs.kernel_info.centers, bandwidth=bandwidth, penalty=penalty, standardize=False
+        centers=theirs.kernel_info.centers,
+        bandwidth=bandwidth,
+        penalty=penalty,
+        standardize=False,
     )
     ours.fit(source, centers)
     weights = np.abs(ours.predict(source) - np.ravel(theirs.compute_density_ratio(source))).max()
@@ -130,7 +133,7 @@ def main() -> None:
                 )
             seconds["densratio"] = min(seconds["densratio"], scale * took)
         for name, n_jobs in (("calibrant, one thread", 1), ("calibrant, every core", -1)):
-            ratio = ULSIF(centers, n_jobs=n_jobs, **grid)
+            ratio = ULSIF(centers=centers, n_jobs=n_jobs, **grid)
             seconds[name] = min(seconds[name], once(lambda ratio=ratio: ratio.fit(source, target)))
     rows = np.random.default_rng(1).uniform(size=(N_WEIGHED, 3))
     weighing = min(once(lambda: ratio.predict(rows)) for _round in range(arguments.rounds))

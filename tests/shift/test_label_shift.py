@@ -104,6 +104,23 @@ def test_limits_of_the_target_prior_are_all_shares_that_the_bands_allow():
     assert prior.upper == pytest.approx(allowed[-1], abs=6e-4)
 
 
+def test_the_target_prior_comes_from_scores_whatever_the_partition():
+    rng = np.random.default_rng(4)
+    scores, y = draw(rng, 2000, 0.3)
+    target_scores, _ = draw(rng, 2000, 0.5)
+    of_function = Partition.from_function(lambda rows: np.asarray(rows) > 0.5, [False, True])
+    for groups in (None, np.arange(2000) // 2):
+        found = [
+            LabelShiftCalibrator(partition=partition)
+            .fit(scores, y, target_scores=target_scores, groups=groups)
+            .target_prior_
+            for partition in (Partition.from_edges([0.5]), of_function)
+        ]
+        if groups is None:
+            assert found[0] == found[1]
+        assert all(prior.lower < 0.5 < prior.upper and prior.lower > 0.2 for prior in found)
+
+
 def test_a_score_that_tells_nothing_leaves_the_prior_open():
     rng = np.random.default_rng(3)
     scores, y = draw(rng, 2000, 0.3, distance=0.0)

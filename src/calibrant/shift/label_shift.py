@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
-from calibrant._typing import ArrayLike, CodeArray
+from calibrant._typing import ArrayLike
 from calibrant.calibrators.regions.binned_rows import cut_and_count
 from calibrant.calibrators.regions.parameters import RegionParameters, Stated
 from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
@@ -20,13 +20,14 @@ from calibrant.limits.methods import get_method
 from calibrant.params.arrays import as_scores
 from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes
-from calibrant.params.random import RandomSource, seed_number
+from calibrant.params.random import seed_number
 from calibrant.params.rules import Number, error_budget
 from calibrant.params.state_kinds import Maybe, Nested
 from calibrant.sample.facts import RowFacts
-from calibrant.sample.reader import ONE_ROW_EACH, check_no_weights, is_scored, one_row_each
+from calibrant.sample.reader import check_no_weights, is_scored, one_row_each
 from calibrant.sample.sample import Sample
 from calibrant.shift.prior import Prior, Priors, mixture_prior, moved_odds, odds_ratio
+from calibrant.shift.whole_groups import one_of_each
 from calibrant.text.sentences import Setting, shown
 
 _PRIOR_SHARE = 0.25  # share of alpha spent on the class frequencies
@@ -192,18 +193,23 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         column = binned.classes.positive_index
         unknown = [stated.source_prior, stated.target_prior].count(None)
         share = error_budget(self.confidence_level) * _PRIOR_SHARE / max(unknown, 1)
-        if stated.sampling_rates is not None:
-            priors = None
-        elif stated.target_prior is None:
-            own = data.scores if is_scored(scores) else as_scores(scores, positive_column=column)
-            if data.groups is not None:
-                source = RandomSource.of(seed, ONE_ROW_EACH, rows=data.fingerprint())
-                own = own[data.groups.one_row_each(source)]
-            moved = as_scores(target_scores, positive_column=column, name="target_scores")
-            target = mixture_prior(own, rows.codes, moved, share)
-            priors = _source(stated, rows.codes, share), target
-        else:
-            priors = _source(stated, rows.codes, share), Prior.known(stated.target_prior)
+        priors = None
+        if stated.sampling_rates is None:
+            if stated.source_prior is None:
+                source = Prior.from_labels(rows.codes, share)
+            else:
+                source = Prior.known(stated.source_prior)
+            if stated.target_prior is None:
+                own = (
+                    data.scores if is_scored(scores) else as_scores(scores, positive_column=column)
+                )
+                drawn = one_of_each(data, seed)
+                own = own if drawn is None else own[drawn]
+                moved = as_scores(target_scores, positive_column=column, name="target_scores")
+                target = mixture_prior(own, rows.codes, moved, share)
+            else:
+                target = Prior.known(stated.target_prior)
+            priors = Priors(source, target)
         self._set(binned.partition, binned.tally, priors, stated, binned.classes, binned.facts)
         self.score_range_seen_ = binned.reach.seen
         self._warn_if_weak()
@@ -221,7 +227,7 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         self,
         partition: Partition,
         tally: Tally,
-        priors: tuple[Prior, Prior] | None,
+        priors: Priors | None,
         stated: Stated,
         classes: Classes,
         facts: RowFacts,
@@ -244,18 +250,11 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
             population=Population.LABEL_SHIFT,
             assumed=_assumed(stated),
         )
-        self.source_prior_: Prior | None
-        self.target_prior_: Prior | None
-        self.source_prior_, self.target_prior_ = (None, None) if priors is None else priors
+        self._priors = priors
+        self.source_prior_ = None if priors is None else priors.source
+        self.target_prior_ = None if priors is None else priors.target
         self.stated_ = stated
         self._set_fitted(partition, tally, guarantee, classes, facts)
-
-    @property
-    def _priors(self) -> Priors | None:
-        """The frequency of the positive class; None if sampling rates describe the change."""
-        source = self.source_prior_
-        target = self.target_prior_
-        return None if source is None or target is None else Priors(source, target)
 
     @property
     def _level_of_bins(self) -> float:
@@ -277,8 +276,7 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         if learned["plain_level"] != self._level_of_bins:
             rule = f"be {self._level_of_bins!r}, what the priors leave"
             raise InvalidValueError("plain_level", rule, got=repr(learned["plain_level"]))
-        both = None if priors is None else (priors.source, priors.target)
-        self._set(learned["partition"], learned["tally"], both, stated, classes, learned["facts"])
+        self._set(learned["partition"], learned["tally"], priors, stated, classes, learned["facts"])
 
 
 def _check_sources(stated: Stated, target_scores: ArrayLike | None) -> None:
@@ -295,15 +293,6 @@ def _check_sources(stated: Stated, target_scores: ArrayLike | None) -> None:
     if given and target_scores is not None:
         rule = ("be None if ", Setting(given[0]), " is set")
         raise InvalidTypeError("target_scores", rule, got="both")
-
-
-def _source(stated: Stated, codes: CodeArray, share: float) -> Prior:
-    """The share of the positive class among calibration rows: as stated, or from the labels."""
-    return (
-        Prior.from_labels(codes, share)
-        if stated.source_prior is None
-        else Prior.known(stated.source_prior)
-    )
 
 
 def _assumed(stated: Stated) -> tuple[str, ...]:
@@ -331,15 +320,13 @@ def _assumed(stated: Stated) -> tuple[str, ...]:
     return (f"the share of the positive class in the target population is {share}",)
 
 
-def _factors(stated: Stated, priors: tuple[Prior, Prior] | None) -> dict[str, float]:
+def _factors(stated: Stated, priors: Priors | None) -> dict[str, float]:
     """The factors by which the odds of values and limits are multiplied."""
-    if stated.sampling_rates is not None:
-        return dict.fromkeys(
-            ("value", "lower", "upper"), stated.sampling_rates[0] / stated.sampling_rates[1]
-        )
     if priors is None:
-        raise InvalidTypeError("priors", "be those of both populations", got="None")
-    source, target = priors
+        negative, positive = stated.sampling_rates or (1.0, 1.0)
+        return dict.fromkeys(("value", "lower", "upper"), negative / positive)
+    source = priors.source
+    target = priors.target
     return {
         "value": odds_ratio(target.value, source.value),
         "lower": odds_ratio(target.lower, source.upper),
