@@ -2,6 +2,7 @@
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
@@ -19,7 +20,7 @@ from calibrant.text.numbers import nearest, percent
 from calibrant.text.result import Result
 from calibrant.text.result_table import ResultTable
 
-BATCH_ROWS = (
+_BATCH_ROWS = (
     2048  # times 100 centres is 1.6 MB of kernel values, which fit in the processor's cache
 )
 _LARGEST_SHOWN = 5
@@ -206,14 +207,19 @@ class DensityRatio(CheckedParameters, BaseEstimator):  # type: ignore[misc]
             rule = f"have the {self.n_features_in_} columns that the ratio was fitted on"
             raise InvalidValueError("X", rule, got=str(rows.shape[1]))
         weights = np.empty(len(rows))
-        for start in range(0, len(rows), BATCH_ROWS):
-            weights[start : start + BATCH_ROWS] = self._weigh(rows[start : start + BATCH_ROWS])
+        for part in batches(len(rows)):
+            weights[part] = self._weigh(rows[part])
         return weights
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True  # the rows of the other population
         return tags
+
+
+def batches(n_rows: int, size: int = _BATCH_ROWS) -> Iterator[slice]:
+    """Consecutive slices that cover `n_rows`."""
+    return (slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size))
 
 
 def as_matrix(values: "ArrayLike | FeatureRows", name: str, *, least: int) -> FloatArray:

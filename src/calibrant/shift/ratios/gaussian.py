@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -11,7 +10,7 @@ import numpy as np
 from calibrant._typing import FloatArray, Seed
 from calibrant.errors import InvalidValueError
 from calibrant.params.random import RandomSource, fingerprint_of
-from calibrant.shift.ratios.density_ratio import BATCH_ROWS, as_matrix, squared_distances
+from calibrant.shift.ratios.density_ratio import as_matrix, squared_distances
 
 _MEDIAN_ROWS = 500
 # exp(-100) is 4e-44 and is set to 0, because arithmetic with subnormal numbers is a hundred times
@@ -83,8 +82,3 @@ def random_source(random_state: Seed, source: FloatArray, target: FloatArray) ->
         np.searchsorted(np.sort(known), new) for known, new in zip(source.T, target.T, strict=True)
     ]
     return RandomSource.of(random_state, "density ratio", len(source), rows=fingerprint_of(*ranks))
-
-
-def batches(n_rows: int, size: int = BATCH_ROWS) -> Iterator[slice]:
-    """Consecutive slices that cover `n_rows`."""
-    return (slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size))

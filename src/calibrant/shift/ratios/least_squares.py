@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant._typing import FloatArray
-from calibrant.shift.ratios.gaussian import Basis, batches
+from calibrant.shift.ratios.density_ratio import batches
+from calibrant.shift.ratios.gaussian import Basis
 
 _LEAVE_ONE_OUT_ROWS = (
     512  # times 100 centres is 400 KB per array, and a handful of arrays are in use at once
