@@ -10,7 +10,7 @@ import pytest
 import calibrant.assess.subgroups.elsewhere as elsewhere
 from calibrant import audit, scored
 from calibrant.errors import InvalidValueError
-from calibrant.sample.cross_key import half_of
+from calibrant.sample.cross_counts import half_of
 from worlds.subgroups import planted
 
 NAMES = ["sex", "smoker", "age", "gain"]

@@ -11,7 +11,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from calibrant._optional import pa
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.assess.metrics.bin_sums import read_forecasts
 from calibrant.assess.subgroups.audit_subgroups import (
@@ -34,12 +33,18 @@ from calibrant.limits.non_identical import non_identical
 from calibrant.params.attributes import AttributeColumn, read_attributes
 from calibrant.params.labels import settle_classes
 from calibrant.params.random import RandomSource
-from calibrant.sample.arrow_columns import absent_rows, plain_column
-from calibrant.sample.cross_counts import CountCross, CrossCounts, TakeDrawn, joined_sums
-from calibrant.sample.cross_key import VARIANCE_STEPS, CrossKey, PlaceDraw, score_sums
+from calibrant.sample.cross_counts import (
+    VARIANCE_STEPS,
+    CountCross,
+    CrossCounts,
+    CrossKey,
+    joined_sums,
+    score_sums,
+)
 from calibrant.sample.reader import in_memory, rows_in
 from calibrant.sample.rows import Rows
 from calibrant.sample.sources.memory import MemoryRows
+from calibrant.sample.taken_rows import PlaceDraw, TakeColumns
 
 MOST_IN_MEMORY = 1_000_000
 """With more rows, a random sample tests whether any subgroup is off."""
@@ -71,7 +76,7 @@ def audit_subgroups_elsewhere(
     pairs = zip(levels, columns, strict=True)
     kept = tuple(_without_rare(level, column, question.min_share) for level, column in pairs)
     key = CrossKey(kept)
-    counted = data.count_cross(CountCross(data.columns, key))
+    counted = data.fold(CountCross(data.columns, key))
     counted.faults.check()
     cells = CrossCells.of(counted, key, question, pos_label, classes)
     return cells.audited(tested, question)
@@ -106,13 +111,8 @@ def _drawn(
     share = MOST_IN_MEMORY / n_rows
     source = RandomSource.of(0, "rows that test subgroups", rows=n_rows)
     draw = PlaceDraw.of_share(share, source.key) if share < 1.0 else None
-    pieces = data.take_drawn(TakeDrawn(data.columns, draw, tuple(names)))
-    table = pa.Table.from_batches(
-        [batch for _, batch in sorted(pieces, key=lambda piece: piece[0])]
-    )
-    if data.columns.pending is not None:
-        absent = absent_rows(plain_column(table.column(data.columns.pending).combine_chunks()))
-        table = table if absent is None else table.filter(pa.array(~absent))
+    work = TakeColumns(data.columns, tuple(names), draw)
+    table = work.table(data.fold(work))
     rows = from_arrow(table, data.columns.only("label"), threads=1, progress=False)
     columns = read_attributes({name: table.column(name) for name in names}, table.num_rows)
     return read_forecasts(rows, None, pos_label, classes), columns
