@@ -1,9 +1,9 @@
 """Fused GPU kernels for counting and looking up, which torch's own operations would do in many
 passes.
 
-These kernels, and those of `calibrant.kernels._triton_draws`, are our only GPU kernels. Triton
+These kernels, and those of `calibrant.gpu._triton_draws`, are our only GPU kernels. Triton
 comes with torch on Linux; CuPy arrays are passed by DLPack, without a copy. Without Triton,
-`calibrant.kernels.device` does the same work with the library's own operations.
+`calibrant.gpu.kernels` does the same work with the library's own operations.
 
 Notes
 -----
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -25,9 +25,8 @@ import triton
 import triton.language as tl
 from numpy.typing import NDArray
 
-from calibrant.kernels._curves import LINE
-from calibrant.kernels._triton_draws import flat_rounds, launches, scrambled, signed
-from calibrant.kernels._triton_nvidia import (
+from calibrant.gpu._triton_draws import ROUND_NUMBERS, launches, scrambled
+from calibrant.gpu._triton_nvidia import (
     begin_counting,
     count_rows,
     counters_of,
@@ -38,11 +37,10 @@ from calibrant.kernels._triton_nvidia import (
     shared_float,
     shared_short,
 )
-
-__all__ = ["count_groups", "count_knots", "follow", "look_up"]
-
-_Tensor: TypeAlias = Any
-"""A torch tensor."""
+from calibrant.gpu.draws import signed
+from calibrant.kernels._curves import LINE
+from calibrant.kernels.hash import GOLDEN
+from calibrant.params.tensors import DeviceArray
 
 _GRID_CELLS = 8
 """Grid cells per cut, for few cuts."""
@@ -236,8 +234,8 @@ def _rate(value):
 class _Search(NamedTuple):
     """What `_cell` needs to find the cell of a score."""
 
-    grid: _Tensor
-    cuts: _Tensor
+    grid: DeviceArray
+    cuts: DeviceArray
     low: float
     scale: float
     last: float
@@ -250,7 +248,7 @@ def _n_cells(n_cuts: int) -> int:
     return min(int(triton.next_power_of_2(wanted)), _MOST_CELLS)
 
 
-def _search(cuts: NDArray[Any], scores: _Tensor) -> _Search:
+def _search(cuts: NDArray[Any], scores: DeviceArray) -> _Search:
     """Build a grid over increasing cuts, which have the dtype of the scores."""
     size = cuts.size
     cells = _n_cells(size)
@@ -279,8 +277,8 @@ def _search(cuts: NDArray[Any], scores: _Tensor) -> _Search:
     return _Search(grid, padded, float(low), float(scale), float(cells - 1), halvings)
 
 
-def count_groups(scores: _Tensor, codes: _Tensor, cuts: NDArray[Any]) -> _Tensor:
-    """Rows by cell and code, as an int64 tensor of shape (m + 1, 2); see `device.count`."""
+def count_groups(scores: DeviceArray, codes: DeviceArray, cuts: NDArray[Any]) -> DeviceArray:
+    """Rows by cell and code, as an int64 tensor of shape (m + 1, 2); see `kernels.count`."""
     search = _search(cuts, scores)
     size = 2 * (cuts.size + 1)
     total = torch.zeros(size, dtype=torch.int64, device=scores.device)
@@ -297,19 +295,17 @@ def count_groups(scores: _Tensor, codes: _Tensor, cuts: NDArray[Any]) -> _Tensor
 
 
 def count_knots(
-    scores: _Tensor,
-    codes: _Tensor,
-    places: _Tensor | None,
+    scores: DeviceArray,
+    codes: DeviceArray,
+    places: DeviceArray | None,
     key: int,
-    rounds: Sequence[tuple[int, int]],
     cells: tuple[NDArray[Any], NDArray[Any]],
     size: int,
-) -> _Tensor:
+) -> DeviceArray:
     """Rows by knot, half and code, as an int64 tensor of shape (size, 2, 2); see
-    `device_knots.count`.
+    `draws.count_knots`.
 
-    `key` is added to the position of a row before hashing. `cells` holds the cuts, in the dtype of
-    the scores, and the table of cells.
+    `cells` holds the cuts, in the dtype of the scores, and the table of cells.
     """
     cuts, table = cells
     search = _search(cuts, scores)
@@ -321,8 +317,8 @@ def count_knots(
         with torch.cuda.device_of(scores):
             _knots_kernel[(programs,)](
                 part, codes[here], part if places is None else places[here], part.shape[0],
-                signed(key + (here.start if places is None else 0)), *search[:-1], padded, counts,
-                HAS_PLACES=places is not None, ROUNDS=flat_rounds(rounds),
+                signed(key + GOLDEN + (here.start if places is None else 0)), *search[:-1], padded,
+                counts, HAS_PLACES=places is not None, ROUNDS=ROUND_NUMBERS,
                 HALVINGS=search.halvings, **constants
             )  # fmt: skip
         total += counts.sum(dim=0)[: 4 * size]
@@ -330,10 +326,10 @@ def count_knots(
 
 
 def look_up(
-    scores: _Tensor, cuts: NDArray[Any], table: _Tensor, ends: NDArray[Any]
-) -> tuple[_Tensor, bool]:
+    scores: DeviceArray, cuts: NDArray[Any], table: DeviceArray, ends: NDArray[Any]
+) -> tuple[DeviceArray, bool]:
     """The table entry or row of each score's cell, and whether all scores are within `ends`; see
-    `device.look_up`.
+    `kernels.look_up`.
     """
     found = table.new_empty((scores.shape[0], *table.shape[1:]))
     entries, out = (
@@ -350,10 +346,14 @@ def look_up(
 
 
 def follow(
-    scores: _Tensor, cuts: NDArray[Any], lines: NDArray[Any], found: _Tensor, ends: NDArray[Any]
+    scores: DeviceArray,
+    cuts: NDArray[Any],
+    lines: NDArray[Any],
+    found: DeviceArray,
+    ends: NDArray[Any],
 ) -> bool:
     """Write the value of each score's line; return whether all scores are within `ends`; see
-    `device_curves.follow`.
+    `kernels.follow`.
 
     Offsets, if any, come in pairs.
     """
@@ -385,7 +385,7 @@ def follow(
     return _for_each_score(_follow_kernel, scores, ends, tables, found, constants)
 
 
-def _shared_words(search: _Search, begins: NDArray[Any]) -> _Tensor | None:
+def _shared_words(search: _Search, begins: NDArray[Any]) -> DeviceArray | None:
     """The grid, the cuts and where lines begin, as words for shared memory; None if these are too
     many, or in double precision.
     """
@@ -414,10 +414,10 @@ def _begins(
 
 def _for_each_score(
     kernel: Any,
-    scores: _Tensor,
+    scores: DeviceArray,
     ends: NDArray[Any],
     tables: Sequence[Any],
-    out: _Tensor,
+    out: DeviceArray,
     constants: Any,
     most_programs: int | None = None,
 ) -> bool:
