@@ -84,6 +84,12 @@ def test_scores_beyond_probabilities_are_refused(frame: pd.DataFrame, tmp_path: 
         audit(data, attributes=NAMES)
 
 
+def test_no_attributes_are_refused_wherever_rows_are(frame: pd.DataFrame):
+    data = scored(frame, score="p", label="y")
+    with pytest.raises(InvalidValueError, match="at least one column"):
+        audit(data, attributes=[])
+
+
 def test_half_of_the_rows_is_a_function_of_scores_and_attributes_and_about_half():
     rng = np.random.default_rng(0)
     scores = rng.random(20_000)

@@ -13,16 +13,18 @@ from calibrant import scored
 from calibrant.cells.keyed_sums import KeyedSums
 from calibrant.cells.score_kinds import N_KINDS, kinds_of
 from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.sample.columns import table_of
 from calibrant.sample.cross_counts import (
     CountCross,
     CrossCounts,
     CrossKey,
+    PlaceDraw,
     joined_sums,
     score_sums,
     whole_scores,
 )
 from calibrant.sample.reader import rows_of
-from calibrant.sample.taken_rows import PlaceDraw, TakeColumns
+from calibrant.sample.row_keys import position_keys
 from sample.cross_tests import NAMES, check_cross, key_of, mixed_rows
 
 ENGINES = ["duckdb", "polars"]
@@ -45,11 +47,10 @@ def test_rows_are_drawn_by_position(kind: str):
     rows = mixed_rows(2_000)
     data = rows_of(scored(engine(kind, rows), score="p", label="y", progress=False))
     draw = PlaceDraw.of_share(0.1, 5)
-    work = TakeColumns(data.columns, ("sex",), draw)
-    drawn = work.table(data.fold(work)).to_pandas()
+    drawn = table_of(data, {"p": "score", "sex": "attribute"}, draw).to_pandas()
     pd.testing.assert_frame_equal(
         drawn[["p", "sex"]],
-        rows.loc[draw.chosen(0, 2_000), ["p", "sex"]].reset_index(drop=True),
+        rows.loc[draw.chosen(position_keys(0, 2_000)), ["p", "sex"]].reset_index(drop=True),
         check_dtype=False,
     )
 
@@ -116,11 +117,11 @@ def test_kinds_of_scores_keep_their_order_and_reach_both_ends():
 
 
 def test_a_draw_by_place_has_about_its_share_everywhere():
-    chosen = PlaceDraw.of_share(0.1, 99).chosen(0, 200_000)
+    chosen = PlaceDraw.of_share(0.1, 99).chosen(position_keys(0, 200_000))
     by_block = chosen.reshape(20, -1).mean(axis=1)
     assert abs(chosen.mean() - 0.1) < 0.004
     assert (np.abs(by_block - 0.1) < 0.015).all()
-    same = PlaceDraw.of_share(0.1, 99).chosen(50_000, 1_000)
+    same = PlaceDraw.of_share(0.1, 99).chosen(position_keys(50_000, 1_000))
     assert np.array_equal(same, chosen[50_000:51_000])
 
 

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 
 from calibrant.cells.score_partition import ScorePartition
+from calibrant.sample.columns import table_of
 from calibrant.sample.fingerprint import reach_of
 from calibrant.sample.rows import Rows
-from calibrant.sample.taken_rows import COLLECT_LIMIT, TakeColumns
+from calibrant.sample.taken_rows import COLLECT_LIMIT
 from calibrant.text.result import frame_of_arrow
 
 
@@ -143,10 +144,8 @@ class Sample:
 
         The rows keep their order, without those that are skipped.
         """
-        rows = self._rows
-        names = rows.columns.to_read
-        work = TakeColumns(rows.columns, tuple(names))
-        return frame_of_arrow(work.table(rows.fold(work)).select(names))
+        wanted = {name: role for role, name in self.columns.items()}
+        return frame_of_arrow(table_of(self._rows, wanted))
 
 
 def held_rows(sample: Sample) -> Rows:

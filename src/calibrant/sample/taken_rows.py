@@ -9,13 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._optional import pa
-from calibrant._typing import BoolArray, FloatArray, IndexArray, Keys
+from calibrant._typing import FloatArray, IndexArray, Keys
 from calibrant.cells.bins import OTHER
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import repeated
 from calibrant.params.random import Draw, RowSums, SmallestHashes, mixed, smallest
-from calibrant.sample.arrow_columns import absent_rows, plain_column
 from calibrant.sample.batch import BatchRows, Coded, Columns, Work, read_batch
 from calibrant.sample.faults import Fault, Faults, Place
 
@@ -24,8 +22,6 @@ COLLECT_LIMIT = 100_000_000
 
 _MOST_SEGMENTS = 100_000
 _GLANCE = 1 << 14  # rows inspected first
-_PRIME = 2**31 - 1  # the modulus for mixing positions; its square has fewer than 63 bits
-_FACTOR = 1_000_003
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,77 +205,6 @@ class TakeRows(Work[Taken]):
         return Taken(self.limit)
 
 
-@dataclass(frozen=True, slots=True)
-class PlaceDraw:
-    """A random draw of rows by position.
-
-    Attributes
-    ----------
-    shift : int
-        The number that identifies the draw.
-    limit : int
-        A row is drawn if its mixed position, from 0 to 2**31 - 2, is below this.
-    """
-
-    shift: int
-    limit: int
-
-    @classmethod
-    def of_share(cls, share: float, key: int) -> "PlaceDraw":
-        """Draw this share of the rows."""
-        return cls(key % _PRIME, int(np.ceil(min(share, 1.0) * _PRIME)))
-
-    def chosen(self, first: int, n_rows: int) -> BoolArray:
-        """Whether each of `n_rows` consecutive rows, from position `first` on, is drawn.
-
-        >>> PlaceDraw.of_share(0.25, 7).chosen(0, 8)
-        array([ True, False, False, False, False, False, False, False])
-        """
-        place = (first % _PRIME + np.arange(n_rows, dtype=np.int64)) % _PRIME
-        shifted = (place * _FACTOR + self.shift) % _PRIME
-        squared = (shifted * shifted + 1) % _PRIME
-        cubed = (squared * shifted + place) % _PRIME
-        return np.asarray((cubed * cubed + squared) % _PRIME < self.limit)
-
-
-@dataclass(frozen=True, slots=True)
-class TakeColumns(Work[tuple[tuple[Place, Any], ...]]):
-    """Take columns of all rows, or of drawn rows, as they are."""
-
-    names: tuple[str, ...]
-    place_draw: PlaceDraw | None = None
-
-    @property
-    def needs_positions(self) -> bool:
-        """The position of a row determines whether it is drawn."""
-        return self.place_draw is not None
-
-    @property
-    def columns(self) -> Columns:
-        """Score, label and the others."""
-        return replace(self.data_columns.only("label"), also=self.names)
-
-    def __call__(self, batch: Any, place: Place) -> tuple[tuple[Place, Any], ...]:
-        """Take the rows of one batch."""
-        if self.place_draw is not None:
-            batch = batch.filter(pa.array(self.place_draw.chosen(place.key, len(batch))))
-        return ((place, batch),)
-
-    def nothing(self) -> tuple[tuple[Place, Any], ...]:
-        """No rows."""
-        return ()
-
-    def table(self, taken: tuple[tuple[Place, Any], ...]) -> Any:
-        """The taken rows in order, as an Arrow table without the rows that are skipped."""
-        batches = [batch for _, batch in sorted(taken, key=lambda piece: piece[0])]
-        table = pa.Table.from_batches(batches)
-        pending = self.data_columns.pending
-        if pending is None:
-            return table
-        absent = absent_rows(plain_column(table.column(pending).combine_chunks()))
-        return table if absent is None else table.filter(pa.array(~absent))
-
-
 def joined_codes(batches: Sequence[Coded], code_of: Callable[[Any], int]) -> IndexArray:
     """One array of codes, from batches that each number their own entries."""
     parts = [
@@ -300,15 +225,15 @@ class FindSmallest(Work[SmallestHashes]):
     most: int
 
     @property
-    def drawn(self) -> Draw:
-        """A draw of no rows: the limit is not known yet."""
-        return Draw(self.key, 0)
+    def needs_positions(self) -> bool:
+        """The hash of a row depends on its position."""
+        return True
 
     def __call__(self, batch: Any, place: Place) -> SmallestHashes:
         """The smallest hashes of one batch."""
         rows, _ = read_batch(batch, self.columns, place, keys=True)
         keys = rows.keys if self.columns.group is None else np.unique(rows.keys)
-        return SmallestHashes(self.most, smallest(self.drawn.hashes(keys), self.most))
+        return SmallestHashes(self.most, smallest(Draw(self.key).hashes(keys), self.most))
 
     def nothing(self) -> SmallestHashes:
         """No rows."""

@@ -33,18 +33,19 @@ from calibrant.limits.non_identical import non_identical
 from calibrant.params.attributes import AttributeColumn, read_attributes
 from calibrant.params.labels import settle_classes
 from calibrant.params.random import RandomSource
+from calibrant.sample.columns import table_of
 from calibrant.sample.cross_counts import (
     VARIANCE_STEPS,
     CountCross,
     CrossCounts,
     CrossKey,
+    PlaceDraw,
     joined_sums,
     score_sums,
 )
 from calibrant.sample.reader import in_memory, rows_in
 from calibrant.sample.rows import Rows
 from calibrant.sample.sources.memory import MemoryRows
-from calibrant.sample.taken_rows import PlaceDraw, TakeColumns
 
 MOST_IN_MEMORY = 1_000_000
 """With more rows, a random sample tests whether any subgroup is off."""
@@ -111,11 +112,12 @@ def _drawn(
     share = MOST_IN_MEMORY / n_rows
     source = RandomSource.of(0, "rows that test subgroups", rows=n_rows)
     draw = PlaceDraw.of_share(share, source.key) if share < 1.0 else None
-    work = TakeColumns(data.columns, tuple(names), draw)
-    table = work.table(data.fold(work))
-    rows = from_arrow(table, data.columns.only("label"), threads=1, progress=False)
-    columns = read_attributes({name: table.column(name) for name in names}, table.num_rows)
-    return read_forecasts(rows, None, pos_label, classes), columns
+    columns = data.columns.only("label")
+    wanted = {name: role for role, name in columns.named.items()}
+    table = table_of(data, wanted | dict.fromkeys(names, "attribute"), draw)
+    rows = from_arrow(table, columns, threads=1, progress=False)
+    attributes = read_attributes({name: table.column(name) for name in names}, table.num_rows)
+    return read_forecasts(rows, None, pos_label, classes), attributes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
