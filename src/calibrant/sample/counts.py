@@ -162,7 +162,8 @@ class Count(Work[Counted]):
         prepared = self.partition.prepared(
             rows.scores, segment_numbers(rows.segments, self.partition)
         )
-        kinds, number = labels.names, labels.number
+        kinds = labels.names
+        number = labels.number
         if len(kinds) == 2 and not self.weighted:
             codes = number.astype(np.uint8, copy=False)
             counts, positives, uncounted = self.partition.count(

@@ -250,6 +250,10 @@ class MemoryRows(Rows):
         rows = np.searchsorted(np.cumsum(repeats[order]), ranks)
         return np.asarray(scores[order[rows]], dtype=np.float64) + 0.0
 
+    def fingerprint(self) -> int:
+        """Return an order-independent fingerprint of the rows, the same wherever the rows are."""
+        return self.row_sums().fingerprint
+
     def row_sums(self) -> RowSums:
         """Return the sums from which the fingerprint of the rows is computed, once."""
         if not self._known_sums:
