@@ -290,8 +290,9 @@ def show(kernel, kinds, **constants):
 
 
 search = " *i16 *fp32 fp32 fp32 fp32 "
-counting = {"COPIES": 8, "GROUPS": 256, "SHARED": "256", "HALVINGS": 1, "BLOCK": 1024}
-show(_triton._count_kernel, f"*fp32 *u8 i32 {search} *i32", **counting)
+counting = {"AT_KNOTS": False, "HAS_PLACES": False, "ROUNDS": (30, 1), "COPIES": 8}
+counting |= {"GROUPS": 256, "SHARED": "256", "HALVINGS": 1, "BLOCK": 1024}
+show(_triton._count_kernel, f"*fp32 *u8 *fp32 i32 i64 {search} *fp32 *i32", **counting)
 following = {"PAIRS": 2, "NVIDIA": True, "HALVINGS": 1, "BLOCK": 256}
 show(_triton._follow_kernel, f"*fp32 i32 *fp32 *i32 {search} *fp32 *fp64 *fp64", **following)
 """

@@ -88,10 +88,13 @@ def _cell(score, grid, cuts, low, scale, last, HALVINGS: tl.constexpr):
 
 @triton.jit
 def _count_kernel(
-    scores, codes, rows, grid, cuts, low, scale, last, counts, COPIES: tl.constexpr,
+    scores, codes, places, rows, key, grid, cuts, low, scale, last, cells, counts,
+    AT_KNOTS: tl.constexpr, HAS_PLACES: tl.constexpr, ROUNDS: tl.constexpr, COPIES: tl.constexpr,
     GROUPS: tl.constexpr, SHARED: tl.constexpr, HALVINGS: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
-    """Count rows by cell and code."""
+    """Count rows by cell and code or, at knots, by knot, half and code; `key` and the position of a
+    row determine its random bits.
+    """
     program = tl.program_id(0)
     own = counts + (program % COPIES) * GROUPS
     counters = begin_counting(GROUPS, SHARED)
@@ -100,40 +103,22 @@ def _count_kernel(
         there = at < rows
         score = tl.load(scores + at, mask=there, other=0.0)
         code = tl.load(codes + at, mask=there, other=0).to(tl.int32)
-        group = 2 * _cell(score, grid, cuts, low, scale, last, HALVINGS) + code
-        count_rows(group, there, own, counters, SHARED)
-    end_counting(own, counters, GROUPS, SHARED)
-
-
-@triton.jit
-def _knots_kernel(
-    scores, codes, places, rows, key, grid, cuts, low, scale, last, cells, counts,
-    HAS_PLACES: tl.constexpr, ROUNDS: tl.constexpr, COPIES: tl.constexpr, GROUPS: tl.constexpr,
-    SHARED: tl.constexpr, HALVINGS: tl.constexpr, BLOCK: tl.constexpr
-):  # fmt: skip
-    """Count rows by knot, half and code; `key` and the position of a row determine its random bits."""
-    program = tl.program_id(0)
-    own = counts + (program % COPIES) * GROUPS
-    counters = begin_counting(GROUPS, SHARED)
-    for start in range(program * BLOCK, rows, tl.num_programs(0) * BLOCK):
-        at = start + tl.arange(0, BLOCK)
-        there = at < rows
-        score = tl.load(scores + at, mask=there, other=0.0)
-        code = tl.load(codes + at, mask=there, other=0).to(tl.int32)
-        position = at.to(tl.int64)
-        if HAS_PLACES:
-            position = tl.load(places + at, mask=there, other=0)
-        bits = (position + key).to(tl.uint64, bitcast=True)
-        for turn in tl.static_range(len(ROUNDS) // 2):
-            bits = scrambled(bits, ROUNDS[2 * turn], ROUNDS[2 * turn + 1])
-        cell = cells + _cell(score, grid, cuts, low, scale, last, HALVINGS) * 4
-        first = tl.load(cell).to(tl.int32)
-        share = (score.to(tl.float64) - tl.load(cell + 1)) * tl.load(cell + 2)
-        # the first 53 bits as a number in [0, 1); signed integers have a conversion instruction
-        uniform = (bits >> 11).to(tl.int64).to(tl.float64) * 1.1102230246251565e-16
-        knot = first + (uniform < share).to(tl.int32)
-        group = 4 * knot + 2 * (bits & 1).to(tl.int32) + code
-        count_rows(group, there, own, counters, SHARED)
+        group = _cell(score, grid, cuts, low, scale, last, HALVINGS)
+        if AT_KNOTS:
+            position = at.to(tl.int64)
+            if HAS_PLACES:
+                position = tl.load(places + at, mask=there, other=0)
+            bits = (position + key).to(tl.uint64, bitcast=True)
+            for turn in tl.static_range(len(ROUNDS) // 2):
+                bits = scrambled(bits, ROUNDS[2 * turn], ROUNDS[2 * turn + 1])
+            cell = cells + group * 4
+            first = tl.load(cell).to(tl.int32)
+            share = (score.to(tl.float64) - tl.load(cell + 1)) * tl.load(cell + 2)
+            # the first 53 bits as a number in [0, 1); signed integers have a conversion instruction
+            uniform = (bits >> 11).to(tl.int64).to(tl.float64) * 1.1102230246251565e-16
+            knot = first + (uniform < share).to(tl.int32)
+            group = 2 * knot + (bits & 1).to(tl.int32)
+        count_rows(2 * group + code, there, own, counters, SHARED)
     end_counting(own, counters, GROUPS, SHARED)
 
 
@@ -279,19 +264,7 @@ def _search(cuts: NDArray[Any], scores: DeviceArray) -> _Search:
 
 def count_groups(scores: DeviceArray, codes: DeviceArray, cuts: NDArray[Any]) -> DeviceArray:
     """Rows by cell and code, as an int64 tensor of shape (m + 1, 2); see `kernels.count`."""
-    search = _search(cuts, scores)
-    size = 2 * (cuts.size + 1)
-    total = torch.zeros(size, dtype=torch.int64, device=scores.device)
-    for here in launches(scores.shape[0]):
-        part = scores[here]
-        counts, constants, programs = counters_of(size, part.shape[0], _BLOCK, scores.device)
-        with torch.cuda.device_of(scores):
-            _count_kernel[(programs,)](
-                part, codes[here], part.shape[0], *search[:-1], counts, HALVINGS=search.halvings,
-                **constants
-            )  # fmt: skip
-        total += counts.sum(dim=0)[:size]
-    return total.reshape(-1, 2)
+    return _counted(scores, codes, cuts, cuts.size + 1).reshape(-1, 2)
 
 
 def count_knots(
@@ -308,21 +281,36 @@ def count_knots(
     `cells` holds the cuts, in the dtype of the scores, and the table of cells.
     """
     cuts, table = cells
-    search = _search(cuts, scores)
     padded = torch.from_numpy(np.pad(table, ((0, 0), (0, 1)))).to(scores.device)
-    total = torch.zeros(4 * size, dtype=torch.int64, device=scores.device)
+    return _counted(scores, codes, cuts, 2 * size, padded, places, key).reshape(size, 2, 2)
+
+
+def _counted(
+    scores: DeviceArray,
+    codes: DeviceArray,
+    cuts: NDArray[Any],
+    n_groups: int,
+    cells: DeviceArray | None = None,
+    places: DeviceArray | None = None,
+    key: int = 0,
+) -> DeviceArray:
+    """Rows by group and code: groups are cells or, with a table of `cells`, knots and halves."""
+    search = _search(cuts, scores)
+    size = 2 * n_groups
+    total = torch.zeros(size, dtype=torch.int64, device=scores.device)
     for here in launches(scores.shape[0]):
         part = scores[here]
-        counts, constants, programs = counters_of(4 * size, part.shape[0], _BLOCK, scores.device)
+        counts, constants, programs = counters_of(size, part.shape[0], _BLOCK, scores.device)
+        first = key + GOLDEN + (here.start if places is None else 0)
         with torch.cuda.device_of(scores):
-            _knots_kernel[(programs,)](
+            _count_kernel[(programs,)](  # arguments that are not needed are not read
                 part, codes[here], part if places is None else places[here], part.shape[0],
-                signed(key + GOLDEN + (here.start if places is None else 0)), *search[:-1], padded,
-                counts, HAS_PLACES=places is not None, ROUNDS=ROUND_NUMBERS,
+                signed(first), *search[:-1], part if cells is None else cells, counts,
+                AT_KNOTS=cells is not None, HAS_PLACES=places is not None, ROUNDS=ROUND_NUMBERS,
                 HALVINGS=search.halvings, **constants
             )  # fmt: skip
-        total += counts.sum(dim=0)[: 4 * size]
-    return total.reshape(size, 2, 2)
+        total += counts.sum(dim=0)[:size]
+    return total
 
 
 def look_up(
