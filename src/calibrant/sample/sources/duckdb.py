@@ -50,7 +50,7 @@ class DuckDBData(Rows):
         """
         look_up = added.as_look_up()
         added.check_free(self._source.columns, ignore_case=True)
-        with _reader(self._source.project(_names(added.columns.named.values())).limit(0)) as reader:
+        with _reader(self._source.project(_names(added.to_read)).limit(0)) as reader:
             schema = reader.schema
         added(empty_batch(schema))  # rejects columns of other types
         taken = {name.lower() for name in (*self._source.columns, *added.names)}

@@ -200,9 +200,7 @@ class SparkData(Rows):
         else by the kernel.
         """
         needed("pyarrow", "arrow", "columns are added")
-        added.schema(
-            pa.schema([(name, pa.null()) for name in self._source.columns])
-        )  # no such column exists yet
+        added.check_free(self._source.columns)
         look_up = added.values_alone
         if self._native and look_up is not None and look_up.columns.score == self.columns.score:
             region = self._region(look_up.partition, counting=False)
