@@ -20,8 +20,8 @@ ONLY_TESTS := -o addopts='-ra --strict-markers --strict-config --import-mode=imp
 
 quick: $(VENV)/.ready-test ## Run the tests for daily work, in less than a minute: a part of each kind of test
 	@$(PYTEST) -q --hypothesis-profile=quick -m 'not slow and not service and not broad' $(ONLY_TESTS) \
-		--ignore tests/sample/test_dask.py --ignore tests/sample/test_spark.py --ignore tests/sample/test_device.py \
-		--ignore tests/kernels/test_device.py --ignore tests/draw/test_report_browser.py
+		--ignore tests/sample/test_dask.py --ignore tests/sample/test_spark.py --ignore tests/gpu/test_rows.py \
+		--ignore tests/gpu/test_kernels.py --ignore tests/draw/test_report_browser.py
 
 test: $(VENV)/.ready-test ## Run the tests and the examples in docstrings and README; three to five minutes
 	@$(PYTEST) -m 'not slow and not service' --durations=10
@@ -42,7 +42,7 @@ portable: $(VENV)/.ready-test ## Run the quick tests and the examples of README 
 
 oldest: $(VENV)-oldest/.ready ## Run the quick tests with the oldest dependencies that are supported
 	@$(VENV)-oldest/bin/python -m pytest -n 2 -q -m 'not slow and not broad' -p no:cacheprovider --no-header \
-		--ignore tests/kernels/test_device.py --ignore tests/kernels/test_triton.py --ignore tests/project/test_workflows.py --ignore tests/project/test_install.py \
+		--ignore tests/project/test_workflows.py --ignore tests/project/test_install.py \
 		--ignore tests/project/test_api_pages.py \
 		--deselect 'tests/assess/test_subgroups_elsewhere.py::test_counts_give_what_rows_give[duckdb]' \
 		--ignore tests/answers/test_agreement.py --ignore tests/answers/test_curves.py --ignore tests/answers/test_dialects.py \

@@ -24,9 +24,10 @@ from timing import render
 from calibrant import kernels
 from calibrant.cells.knots import Knots, RowHashes
 from calibrant.cells.score_partition import ScorePartition
-from calibrant.kernels import device, device_curves, device_draws, device_knots
-from calibrant.kernels.libraries import to_host
+from calibrant.gpu import draws
+from calibrant.gpu import kernels as device
 from calibrant.params.random import RandomSource
+from calibrant.params.tensors import to_host
 
 try:
     import cupy
@@ -131,7 +132,7 @@ def check() -> int:
             )
         ranks = generator.integers(1, scores.shape[0] + 1, 150)
         same(
-            device_draws.order_statistics(s, ranks),
+            draws.order_statistics(s, ranks),
             np.sort(scores.astype(np.float64))[ranks - 1],
             f"ranks: {words}",
         )
@@ -159,13 +160,13 @@ def check_curves() -> int:
         for more in (0, 2):
             with np.errstate(all="ignore"):
                 want = kernels.follow(scores, cuts, lines_of(cuts, more))
-            got = device_curves.follow(s, cuts, lines_of(cuts, more))
+            got = device.follow(s, cuts, lines_of(cuts, more))
             same(to_host(got), want, f"curve: {words} {more}")
         source = RandomSource(pieces)
         knots = Knots.between(ScorePartition(cuts[::50]).as_bins(), [cuts])
         counting, *columns = knots.counting
         cells = counting.bins_by_segment[None].cuts, np.column_stack(columns).astype(float)
-        got = device_knots.count(s, to(labels), source.key, cells, knots.n_places)
+        got = draws.count_knots(s, to(labels), source.key, cells, knots.n_places)
         same(got, knots.count(scores, labels, RowHashes(source)), f"knots: {words}")
     return len(cases)
 
@@ -195,7 +196,7 @@ def shapes(rows: int) -> dict[str, Callable[[], Array]]:
 
 def quantile_cuts(scores: Array, bins: int) -> Array:
     ranks = np.ceil(np.arange(1, bins) * scores.shape[0] / bins).astype(np.int64)
-    return np.unique(device_draws.order_statistics(scores, ranks))
+    return np.unique(draws.order_statistics(scores, ranks))
 
 
 def milliseconds(repeats: int, work: Callable[..., object], *arguments: Any) -> str:
@@ -228,7 +229,7 @@ def measure(rows: int, bins: int) -> str:
         reading = milliseconds(5, read, scores, labels)
         counting = milliseconds(3, device.count, scores, labels, cuts)
         looking = milliseconds(3, device.look_up, scores, cuts, table)
-        following = milliseconds(3, device_curves.follow, scores, cuts, lines_of(cuts))
+        following = milliseconds(3, device.follow, scores, cuts, lines_of(cuts))
         quantiles = milliseconds(1, quantile_cuts, scores, bins)
         lines.append([name, reading, counting, looking, following, quantiles])
         del scores, labels

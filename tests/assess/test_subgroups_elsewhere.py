@@ -10,7 +10,7 @@ import pytest
 import calibrant.assess.subgroups.elsewhere as elsewhere
 from calibrant import audit, scored
 from calibrant.errors import InvalidValueError
-from calibrant.sample.cross_key import half_of
+from calibrant.sample.cross_counts import half_of
 from worlds.subgroups import planted
 
 NAMES = ["sex", "smoker", "age", "gain"]
@@ -82,6 +82,12 @@ def test_scores_beyond_probabilities_are_refused(frame: pd.DataFrame, tmp_path: 
     data = scored(moved, score="p", label="y")
     with pytest.raises(InvalidValueError):
         audit(data, attributes=NAMES)
+
+
+def test_no_attributes_are_refused_wherever_rows_are(frame: pd.DataFrame):
+    data = scored(frame, score="p", label="y")
+    with pytest.raises(InvalidValueError, match="at least one column"):
+        audit(data, attributes=[])
 
 
 def test_half_of_the_rows_is_a_function_of_scores_and_attributes_and_about_half():

@@ -9,8 +9,7 @@ import pyarrow as pa
 from calibrant import Sample, scored
 from calibrant.cells.attribute_levels import AttributeLevels
 from calibrant.params.attributes import read_attributes
-from calibrant.sample.cross_counts import CountCross, CrossCounts, joined_sums
-from calibrant.sample.cross_key import CrossKey
+from calibrant.sample.cross_counts import CountCross, CrossCounts, CrossKey, joined_sums
 from calibrant.sample.reader import rows_of
 
 NAMES = ["sex", "smoker", "age", "gain", "grade"]
@@ -60,6 +59,6 @@ def check_cross(data: Sample, rows: pd.DataFrame) -> None:
     skips = rows_of(data).columns.pending is not None
     kernel = scored(table, score="p", label="y", skip_missing=skips, progress=False)
     near = in_one(rows_of(kernel).fold(CountCross(rows_of(kernel).columns, key)))
-    far = in_one(rows_of(data).count_cross(CountCross(rows_of(data).columns, key)))
+    far = in_one(rows_of(data).fold(CountCross(rows_of(data).columns, key)))
     assert far.keys() == near.keys()
     assert far == near

@@ -1,4 +1,4 @@
-"""DuckDB and Polars count attributes and kinds of scores as the kernel does, and move no rows."""
+"""Rows of DuckDB and Polars are counted by attributes and kinds of scores as rows of arrays are."""
 
 from typing import Any
 
@@ -13,10 +13,18 @@ from calibrant import scored
 from calibrant.cells.keyed_sums import KeyedSums
 from calibrant.cells.score_kinds import N_KINDS, kinds_of
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.sample.cross_counts import CountCross, CrossCounts, TakeDrawn, joined_sums
-from calibrant.sample.cross_key import CrossKey, PlaceDraw, score_sums, whole_scores
+from calibrant.sample.columns import table_of
+from calibrant.sample.cross_counts import (
+    CountCross,
+    CrossCounts,
+    CrossKey,
+    PlaceDraw,
+    joined_sums,
+    score_sums,
+    whole_scores,
+)
 from calibrant.sample.reader import rows_of
-from calibrant.sample.rows import Rows
+from calibrant.sample.row_keys import position_keys
 from sample.cross_tests import NAMES, check_cross, key_of, mixed_rows
 
 ENGINES = ["duckdb", "polars"]
@@ -27,16 +35,6 @@ def engine(kind: str, rows: pd.DataFrame | pa.Table) -> Any:
     return duckdb.from_arrow(table) if kind == "duckdb" else pl.from_arrow(table).lazy()
 
 
-@pytest.fixture
-def no_rows_move(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pass of the kernel is an error."""
-
-    def refuse(self: Rows, work: object) -> None:
-        raise AssertionError("rows were moved")
-
-    monkeypatch.setattr(Rows, "fold", refuse)
-
-
 @pytest.mark.parametrize("kind", ENGINES)
 @pytest.mark.parametrize("labels", ["bool", "number", "text"])
 def test_engines_count_what_the_kernel_counts(kind: str, labels: str):
@@ -45,18 +43,14 @@ def test_engines_count_what_the_kernel_counts(kind: str, labels: str):
 
 
 @pytest.mark.parametrize("kind", ENGINES)
-@pytest.mark.usefixtures("no_rows_move")
-def test_engines_count_and_draw_without_moving_rows(kind: str):
+def test_rows_are_drawn_by_position(kind: str):
     rows = mixed_rows(2_000)
-    data = scored(engine(kind, rows), score="p", label="y", progress=False)
-    counted = rows_of(data).count_cross(CountCross(rows_of(data).columns, key_of(rows)))
-    assert sum(part.sums[:, 0].sum() for parts in counted.parts.values() for part in parts) == 2_000
+    data = rows_of(scored(engine(kind, rows), score="p", label="y", progress=False))
     draw = PlaceDraw.of_share(0.1, 5)
-    pieces = rows_of(data).take_drawn(TakeDrawn(rows_of(data).columns, draw, ("sex",)))
-    drawn = pa.Table.from_batches([batch for _, batch in pieces]).to_pandas()
+    drawn = table_of(data, {"p": "score", "sex": "attribute"}, draw).to_pandas()
     pd.testing.assert_frame_equal(
         drawn[["p", "sex"]],
-        rows.loc[draw.chosen(0, 2_000), ["p", "sex"]].reset_index(drop=True),
+        rows.loc[draw.chosen(position_keys(0, 2_000)), ["p", "sex"]].reset_index(drop=True),
         check_dtype=False,
     )
 
@@ -89,7 +83,7 @@ def test_faulty_rows_are_told_as_elsewhere(kind: str, column: str, value: object
     rows.loc[17, column] = value
     data = scored(engine(kind, rows), score="p", label="y", progress=False)
     with pytest.raises(InvalidValueError) as error:
-        rows_of(data).count_cross(CountCross(rows_of(data).columns, key)).faults.check()
+        rows_of(data).fold(CountCross(rows_of(data).columns, key)).faults.check()
     assert error.value.parameter == parameter
     assert "row index 17" in str(error.value)
 
@@ -100,17 +94,10 @@ def test_infinite_attributes_and_other_kinds_are_refused(kind: str):
     key = key_of(rows)
     infinite = scored(engine(kind, rows.assign(gain=np.inf)), score="p", label="y", progress=False)
     with pytest.raises(InvalidValueError, match="finite"):
-        rows_of(infinite).count_cross(CountCross(rows_of(infinite).columns, key))
+        rows_of(infinite).fold(CountCross(rows_of(infinite).columns, key))
     texts = scored(engine(kind, rows.assign(age="old")), score="p", label="y", progress=False)
     with pytest.raises(InvalidTypeError):
-        rows_of(texts).count_cross(CountCross(rows_of(texts).columns, key))
-
-
-@pytest.mark.parametrize("kind", ENGINES)
-def test_many_values_are_left_to_the_kernel(kind: str):
-    rows = mixed_rows(2_000)
-    rows["sex"] = [f"v{number % 300}" for number in range(2_000)]
-    check_cross(scored(engine(kind, rows), score="p", label="y", progress=False), rows)
+        rows_of(texts).fold(CountCross(rows_of(texts).columns, key))
 
 
 def test_steps_of_scores_add_up_to_their_sum():
@@ -130,11 +117,11 @@ def test_kinds_of_scores_keep_their_order_and_reach_both_ends():
 
 
 def test_a_draw_by_place_has_about_its_share_everywhere():
-    chosen = PlaceDraw.of_share(0.1, 99).chosen(0, 200_000)
+    chosen = PlaceDraw.of_share(0.1, 99).chosen(position_keys(0, 200_000))
     by_block = chosen.reshape(20, -1).mean(axis=1)
     assert abs(chosen.mean() - 0.1) < 0.004
     assert (np.abs(by_block - 0.1) < 0.015).all()
-    same = PlaceDraw.of_share(0.1, 99).chosen(50_000, 1_000)
+    same = PlaceDraw.of_share(0.1, 99).chosen(position_keys(50_000, 1_000))
     assert np.array_equal(same, chosen[50_000:51_000])
 
 
@@ -153,7 +140,7 @@ def test_more_groups_than_fit_are_refused_while_batches_are_added(
         keys = np.arange(first, first + 40)
         return CrossCounts({1: (KeyedSums.of(keys, np.ones((40, 4), dtype=np.int64)),)})
 
-    monkeypatch.setattr("calibrant.sample.cross_counts.MOST_GROUPS", 100)
+    monkeypatch.setattr("calibrant.sample.cross_counts._MOST_GROUPS", 100)
     total = one(0) + one(0) + one(40)
     assert joined_sums(total.parts[1]).key.size == 80
     total += one(80)

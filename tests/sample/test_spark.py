@@ -281,25 +281,16 @@ def test_a_grid_finds_how_many_cuts_are_at_most_a_score(seed, size, power, digit
 
 
 @pytest.mark.parametrize("labels", ["bool", "number", "text"])
-def test_spark_counts_attributes_as_the_kernel_does(spark: Any, labels: str) -> None:
+def test_workers_count_attributes_as_elsewhere(spark: Any, labels: str) -> None:
     rows = mixed_rows(3_000, labels)
     data = scored(frame_of(spark, rows, 3), score="p", label="y", progress=False)
     check_cross(data, rows)
 
 
-def test_workers_count_attributes_as_spark_does(
-    spark: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows = mixed_rows(3_000)
-    data = scored(frame_of(spark, rows, 3), score="p", label="y", progress=False)
-    monkeypatch.setattr(SparkData, "_native", False)
-    check_cross(data, rows)
-
-
-def test_spark_leaves_faulty_rows_to_the_workers(spark: Any) -> None:
+def test_faulty_rows_are_told_by_the_workers(spark: Any) -> None:
     rows = mixed_rows(500)
     work = key_of(rows)
     data = scored(frame_of(spark, rows.assign(p=2.0), 2), score="p", label="y", progress=False)
     with pytest.raises(InvalidValueError) as error:
-        rows_of(data).count_cross(CountCross(rows_of(data).columns, work)).faults.check()
+        rows_of(data).fold(CountCross(rows_of(data).columns, work)).faults.check()
     assert error.value.parameter == "score"

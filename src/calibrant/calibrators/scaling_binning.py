@@ -25,16 +25,16 @@ from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.calibrators.tables.steps import steps_everywhere
 from calibrant.calibrators.tables.table import Steps, Table
 from calibrant.errors import InvalidValueError, no_table
-from calibrant.kernels.libraries import in_own_library
+from calibrant.gpu.entries import entries_of
 from calibrant.params.arrays import as_scores
 from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import CODED, Classes
 from calibrant.params.rules import FRACTION_OR_COUNT, Instance, Optional, RuleTable
 from calibrant.params.state_kinds import Nested
+from calibrant.params.tensors import in_own_library
 from calibrant.sample.facts import Reach, RowFacts
 from calibrant.sample.reader import ONE_EACH, refuse
 from calibrant.sample.sample import Sample
-from calibrant.sample.sources.device import entries_of
 from calibrant.text.numbers import counted
 from calibrant.text.sentences import Setting
 

@@ -25,7 +25,6 @@ from calibrant.errors import InvalidTypeError, InvalidValueError, no_table, warn
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.kinds import is_guarantee
 from calibrant.guarantee.no_guarantee import NoGuarantee
-from calibrant.kernels.device import new_array
 from calibrant.params.arrays import as_scores
 from calibrant.params.declared_state import Inline, declared_entries, read_entries, written
 from calibrant.params.frames import FrameOutput, predicts
@@ -33,6 +32,7 @@ from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes
 from calibrant.params.rules import OPEN_UNIT, CheckedParameters, thread_count
 from calibrant.params.saved_state import check_schema, check_state, read_classes, read_numbers
+from calibrant.params.tensors import new_array
 from calibrant.sample.facts import (
     CountBeyond,
     Limits,

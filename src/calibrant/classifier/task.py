@@ -12,7 +12,7 @@ from sklearn.utils.validation import column_or_1d
 
 from calibrant._typing import IndexArray, IntArray, Keys
 from calibrant.errors import InvalidValueError
-from calibrant.kernels import libraries
+from calibrant.params import tensors
 from calibrant.params.arrays import (
     MissingValuesError,
     as_numbers,
@@ -91,7 +91,7 @@ def _feature_columns(X: Any, n_rows: int) -> list[NDArray[Any]]:
     elif hasattr(X, "columns"):  # polars or pyarrow
         columns = X.get_columns() if hasattr(X, "get_columns") else X.columns
     else:
-        values = np.asarray(libraries.to_host(X) if libraries.is_device_array(X) else X)
+        values = np.asarray(tensors.to_host(X) if tensors.is_device_array(X) else X)
         columns = [values.reshape(n_rows, -1)]
     numbers = [_as_numbers(np.asarray(column)) for column in columns]
     return [column for column in numbers if column.size] or [np.zeros(n_rows)]

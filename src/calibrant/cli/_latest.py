@@ -30,15 +30,13 @@ def latest(data: "ArrowData", time: str | None, size: float | None) -> tuple["Ar
     from calibrant.classifier.folds import of_latest
     from calibrant.params.rules import FRACTION_OR_COUNT
     from calibrant.sample.arrow_columns import absent_rows
-    from calibrant.sample.columns import column_of
+    from calibrant.sample.columns import column_of, table_of
     from calibrant.sample.row_keys import id_keys
     from calibrant.sample.sources.arrow import from_arrow
     from calibrant.sample.time_order import read_times
 
     whole = data.with_columns(replace(data.columns, pending=None))
-    table = pa.table(
-        {name: column_of(whole, name, part) for part, name in whole.columns.named.items()}
-    )
+    table = table_of(whole, {name: part for part, name in whole.columns.named.items()})
     n_rows = table.num_rows
     columns = data.columns
     times: Any = (

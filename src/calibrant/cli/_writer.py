@@ -35,8 +35,11 @@ def opened(
     text that a spreadsheet would run as a formula gets a leading '.
     """
     kind, packing = kind_of(output)
-    mark = "\t" if ".tsv" in Path(output).name else getattr(data, "delimiter", ",")
-    decimal = getattr(data, "decimal", ".")
+    read = getattr(data, "file", None)
+    mark = "," if read is None else read.delimiter
+    if ".tsv" in Path(output).name:
+        mark = "\t"
+    decimal = "." if read is None else read.decimal
     with ExitStack() as stack:
         place = (
             None if output == "-" else stack.enter_context(draft_of(output, overwrite=overwrite))

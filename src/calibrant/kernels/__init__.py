@@ -25,8 +25,8 @@ enough. Neither the implementation nor the number of threads ever changes a resu
 
 The modules: `_grid` (from a score to its cell by arithmetic), `_numpy` and `_numba` (two
 implementations of the same passes over chunks of rows), `_select` (order statistics of many rows,
-from these passes), `_curves` (values of a curve), `libraries` (torch and CuPy arrays), `device`
-(work on a GPU), `hash` (the constants of a hash).
+from these passes), `_curves` (values of a curve), `hash` (the constants of a hash). Work on a GPU
+is done by `calibrant.gpu`.
 
 Scores are one-dimensional float64 or float32 arrays of any stride. They are finite and already
 checked, unless `limits` are given. Cuts are finite and strictly increasing. float32 scores are

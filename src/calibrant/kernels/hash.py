@@ -1,5 +1,5 @@
 """The constants of one hash of 64-bit integers, for every random draw or order that must be the same
-everywhere: with numpy (`calibrant.params.random`) and on a GPU (`calibrant.kernels.device_draws`).
+everywhere: with numpy (`calibrant.params.random`) and on a GPU (`calibrant.gpu.draws`).
 """
 
 GOLDEN = 0x9E3779B97F4A7C15

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from calibrant import kernels
 from calibrant._typing import ArrayLike, BoolArray, FeatureRows, FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.kernels.libraries import to_host
+from calibrant.params.tensors import to_host
 from calibrant.text.sentences import Setting, Text, shown, words
 
 EXACT_INTEGERS = 2**53

@@ -181,7 +181,8 @@ def _of_arrow(name: str, column: Any) -> AttributeColumn:
             else _refused(name, str(kind))
         )
     encoded = array if types.is_dictionary(kind) else array.dictionary_encode()
-    place = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
+    signed = encoded.indices.cast(pa.int64())  # Polars writes unsigned indices
+    place = signed.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
     values = encoded.dictionary.to_pylist()
     by_value = _by_value(name, values)  # a dictionary may have duplicate and missing entries
     number = np.append(np.empty(0, dtype=np.intp) if by_value.place is None else by_value.place, -1)

@@ -8,8 +8,8 @@ from functools import wraps
 from importlib import import_module
 from typing import Any, Self, TypeVar, cast
 
-from calibrant.kernels.libraries import in_own_library
 from calibrant.params.rules import Choice
+from calibrant.params.tensors import in_own_library
 
 _COLUMNS = {"predict_multiprobability": ("p0", "p1")} | dict.fromkeys(
     ("predict_interval", "predict_rate_interval"), ("lower", "upper")

@@ -7,7 +7,7 @@ from typing import Any
 
 from calibrant.errors import InvalidTypeError
 from calibrant.params.attributes import AttributeColumn, read_attributes
-from calibrant.sample.columns import column_of
+from calibrant.sample.columns import table_of
 from calibrant.sample.reader import rows_in
 from calibrant.text.sentences import shown
 
@@ -26,10 +26,11 @@ def attribute_columns(
     )
     if not is_named:
         return read_attributes(attributes, n_rows, names)
+    if not attributes:
+        return read_attributes({}, n_rows)
     rows = rows_in(data)
     if rows is None:
         rule = 'be a frame, or a mapping from names to columns, such as {"sex": sex}'
         raise InvalidTypeError("attributes", rule, got=shown(attributes))
-    return read_attributes(
-        {name: column_of(rows, name, "attribute") for name in attributes}, n_rows
-    )
+    table = table_of(rows, dict.fromkeys(attributes, "attribute"))
+    return read_attributes({name: table.column(name) for name in attributes}, n_rows)

@@ -389,18 +389,9 @@ class Work(ABC, Generic[Result]):
         return self.data_columns.only(*self.roles)
 
     @property
-    def drawn(self) -> Draw | None:
-        """Its `draw`, if it has one.
-
-        Without ids, a draw needs each row's position among all rows.
-        """
-        found: Draw | None = getattr(self, "draw", None)
-        return found
-
-    @property
     def needs_positions(self) -> bool:
-        """Whether the work needs each row's position among all rows."""
-        return self.drawn is not None
+        """Whether the work needs each row's position among all rows, as a draw without ids does."""
+        return getattr(self, "draw", None) is not None
 
     @abstractmethod
     def __call__(self, batch: Any, place: Place) -> Result:

@@ -1,4 +1,6 @@
-"""Read a column with no role in calibration, such as a time, into memory in row order."""
+"""Read columns as they are, such as times, attributes or all columns in use, into memory in row
+order.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -9,6 +11,7 @@ from calibrant.errors import InvalidTypeError
 from calibrant.params.random import Draw
 from calibrant.sample.arrow_columns import absent_rows, plain_column
 from calibrant.sample.batch import Columns, Work, check_name
+from calibrant.sample.cross_counts import PlaceDraw
 from calibrant.sample.faults import Place
 from calibrant.sample.row_keys import position_keys
 from calibrant.sample.rows import Rows
@@ -19,49 +22,61 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class TakeColumn(Work[tuple[tuple[Place, Any], ...]]):
-    """Take a column as it is, without rows whose label is skipped.
+class TakeColumns(Work[tuple[tuple[Place, Any], ...]]):
+    """Take columns as they are, without rows whose label is skipped.
 
-    With a draw, take a random part of it.
+    With a draw, take a random part of them.
     """
 
-    name: str = ""
-    draw: Draw | None = None
+    names: tuple[str, ...]
+    draw: Draw | PlaceDraw | None = None
 
     @property
     def columns(self) -> Columns:
-        """The column, in the role of a score."""
-        return Columns(self.name, pending=self.data_columns.pending)
+        """The columns, the first in the role of a score."""
+        first, *others = self.names
+        return Columns(first, pending=self.data_columns.pending, also=tuple(others))
 
     def __call__(self, batch: Any, place: Place) -> tuple[tuple[Place, Any], ...]:
-        """Take one batch of it."""
-        column = plain_column(batch.column(self.name))
+        """Take one batch of them."""
+        columns = [plain_column(batch.column(name)) for name in self.names]
         pending = self.data_columns.pending
         absent = None if pending is None else absent_rows(plain_column(batch.column(pending)))
         kept = None if absent is None else ~absent
         if self.draw is not None:
-            drawn = self.draw.chosen(position_keys(place.key, len(column)))
+            drawn = self.draw.chosen(position_keys(place.key, len(batch)))
             kept = drawn if kept is None else drawn & kept
-        return ((place, column if kept is None else column.filter(pa.array(kept))),)
+        if kept is not None:
+            columns = [column.filter(pa.array(kept)) for column in columns]
+        return ((place, columns),)
 
     def nothing(self) -> tuple[tuple[Place, Any], ...]:
         """No rows."""
         return ()
 
 
-def column_of(data: Rows, name: str, part: str, draw: Draw | None = None) -> Any:
-    """A column, in the order of `collect`, as an Arrow array; `part` is its name in errors.
+def table_of(data: Rows, wanted: Mapping[str, str], draw: Draw | PlaceDraw | None = None) -> Any:
+    """Columns, in the order of `collect`, as an Arrow table.
 
-    With a draw, only the rows drawn by position.
+    `wanted` are the names of the columns, each with what an error calls it. With a draw, only the
+    rows drawn by position.
     """
-    check_name(part, name, data.names())
-    if part != "label":
-        data.columns.check_no_label(part, name)
-    pieces = data.fold(TakeColumn(data.columns, name, draw))
-    ordered = [column for _, column in sorted(pieces, key=lambda piece: piece[0])]
-    if sum(map(len, ordered)) > COLLECT_LIMIT:
+    for name, part in wanted.items():
+        check_name(part, name, data.names())
+        if part != "label":
+            data.columns.check_no_label(part, name)
+    pieces = data.fold(TakeColumns(data.columns, tuple(wanted), draw))
+    ordered = [columns for _, columns in sorted(pieces, key=lambda piece: piece[0])]
+    arrays = map(pa.chunked_array, zip(*ordered, strict=True))
+    table = pa.table(dict(zip(wanted, arrays, strict=True)))
+    if table.num_rows > COLLECT_LIMIT:
         raise InvalidTypeError("the data", f"have at most {COLLECT_LIMIT:,} rows here", got="more")
-    return pa.chunked_array(ordered)
+    return table
+
+
+def column_of(data: Rows, name: str, part: str) -> Any:
+    """A column, in the order of `collect`, as an Arrow array; `part` is its name in errors."""
+    return table_of(data, {name: part}).column(name)
 
 
 def drawn_rows(data: Rows, others: Mapping[str, str], draw: Draw) -> "ArrowData":
@@ -71,8 +86,8 @@ def drawn_rows(data: Rows, others: Mapping[str, str], draw: Draw) -> "ArrowData"
     from calibrant.sample.sources.arrow import from_arrow
 
     whole = data.with_columns(replace(data.columns, pending=None))
-    wanted = {**others, **whole.columns.named}
-    table = pa.table({name: column_of(whole, name, part, draw) for part, name in wanted.items()})
+    wanted = {name: part for part, name in {**others, **whole.columns.named}.items()}
+    table = table_of(whole, wanted, draw)
     return from_arrow(table, data.columns, threads=1, progress=False)
 
 

@@ -1,6 +1,6 @@
 """The common kernels of all engines: rows and weights of each region, by label; rows at knots."""
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -123,8 +123,12 @@ class Count(Work[Counted]):
         reach = Reach.of(rows.scores)
         if rows.labels is None:
             return Counted({}, {}, left_out, faults, reach)
-        kinds = self._count(rows, rows.labels.names)
-        return Counted(kinds, _first(rows, kinds, place), left_out, faults, reach)
+        kinds = self._count(rows, rows.labels)
+        found = {
+            kind: rows.first(rows.labels.number == code, place) for code, kind in enumerate(kinds)
+        }
+        first = {kind: one for kind, one in found.items() if one is not None}
+        return Counted(kinds, first, left_out, faults, reach)
 
     def nothing(self) -> Counted:
         """No rows."""
@@ -154,11 +158,12 @@ class Count(Work[Counted]):
             faults += Faults.of(fault, rows.in_batch(wrong), place)
         return rows.take(np.flatnonzero(good)), faults
 
-    def _count(self, rows: BatchRows, kinds: tuple[Any, ...]) -> dict[Hashable, Tally]:
+    def _count(self, rows: BatchRows, labels: Coded) -> dict[Hashable, Tally]:
         prepared = self.partition.prepared(
             rows.scores, segment_numbers(rows.segments, self.partition)
         )
-        number = rows.labels.number if rows.labels is not None else np.empty(0, dtype=np.intp)
+        kinds = labels.names
+        number = labels.number
         if len(kinds) == 2 and not self.weighted:
             codes = number.astype(np.uint8, copy=False)
             counts, positives, uncounted = self.partition.count(
@@ -215,12 +220,10 @@ class CountKnots(Count):
         """Each row's position determines the knot where it counts."""
         return True
 
-    def _count(self, rows: BatchRows, kinds: tuple[Any, ...]) -> dict[Hashable, Tally]:
+    def _count(self, rows: BatchRows, labels: Coded) -> dict[Hashable, Tally]:
         """Rows of each label by place and half."""
-        if rows.labels is None:
-            return {}
-        kinds = kinds[: MOST_KINDS + 1]
-        number = np.minimum(rows.labels.number, len(kinds) - 1)  # with more, labels raise an error
+        kinds = labels.names[: MOST_KINDS + 1]
+        number = np.minimum(labels.number, len(kinds) - 1)  # with more, labels raise an error
         counts = self.knots.count(
             self.partition.prepared(rows.scores, segment_numbers(rows.segments, self.partition)),
             number,
@@ -229,13 +232,6 @@ class CountKnots(Count):
             pass_rows=self.pass_rows,
         )
         return {kind: of_one_label(counts[..., code].ravel()) for code, kind in enumerate(kinds)}
-
-
-def _first(rows: BatchRows, kinds: Iterable[Hashable], place: Place) -> dict[Hashable, Place]:
-    """The first row of each label that some row has."""
-    number = np.empty(0, dtype=np.intp) if rows.labels is None else rows.labels.number
-    found = {kind: rows.first(number == code, place) for code, kind in enumerate(kinds)}
-    return {kind: first for kind, first in found.items() if first is not None}
 
 
 def segment_numbers(segments: Coded | None, partition: Bins) -> IndexArray | None:

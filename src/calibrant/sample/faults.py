@@ -73,9 +73,6 @@ class Faults:
         rows = np.flatnonzero(bad)
         return cls({fault: (rows.size, place.after(int(rows[0])))} if rows.size else {})
 
-    def __bool__(self) -> bool:
-        return bool(self.found)
-
     def __add__(self, other: "Faults") -> "Faults":
         if not other.found:
             return self

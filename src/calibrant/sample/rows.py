@@ -34,9 +34,8 @@ from calibrant.params.labels import Classes, settle_classes
 from calibrant.params.random import Draw, RandomSource, draw_key, enough, mixed
 from calibrant.sample.batch import missing_column
 from calibrant.sample.counts import Count, Counted, CountKnots, of_one_label
-from calibrant.sample.cross_counts import CountCross, CrossCounts, TakeDrawn
 from calibrant.sample.facts import Reach
-from calibrant.sample.faults import Faults, Place
+from calibrant.sample.faults import Faults
 from calibrant.sample.group_rows import MOST_PASSES, CountGroups, ManyGroupsError
 from calibrant.sample.groups import Groups
 from calibrant.sample.order_statistics import (
@@ -314,14 +313,6 @@ class Rows(RowSource):
             if is_needed and getattr(self.columns, role) is None:
                 raise missing_column(role)
         return self.fold(Count(self.columns, bins, draw, weighted, self._many_rows()))
-
-    def count_cross(self, work: CountCross) -> CrossCounts:
-        """Count rows by attributes, kind of score and label, in the engine itself if possible."""
-        return self.fold(work)
-
-    def take_drawn(self, work: TakeDrawn) -> tuple[tuple[Place, Any], ...]:
-        """Take rows drawn by position, in the engine itself if possible."""
-        return self.fold(work)
 
     def drawn_rows(self, whole: Rows, classes: Classes, most: int | None = None) -> MemoryRows:
         """Return the rows of `whole` that were drawn before these remained, with their labels.

@@ -5,10 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._optional import pa
 from calibrant.cells.score_partition import ScorePartition
-from calibrant.sample.arrow_columns import absent_rows, plain_column
-from calibrant.sample.cross_counts import TakeDrawn
+from calibrant.sample.columns import table_of
 from calibrant.sample.fingerprint import reach_of
 from calibrant.sample.rows import Rows
 from calibrant.sample.taken_rows import COLLECT_LIMIT
@@ -146,16 +144,8 @@ class Sample:
 
         The rows keep their order, without those that are skipped.
         """
-        rows = self._rows
-        names = rows.columns.to_read
-        taken = rows.take_drawn(TakeDrawn(rows.columns, None, tuple(names)))
-        batches = [batch for _, batch in sorted(taken, key=lambda piece: piece[0])]
-        table = pa.Table.from_batches(batches).select(names)
-        if rows.columns.pending is not None:
-            labels = table.column(rows.columns.pending).combine_chunks()
-            absent = absent_rows(plain_column(labels))
-            table = table if absent is None else table.filter(pa.array(~absent))
-        return frame_of_arrow(table)
+        wanted = {name: role for role, name in self.columns.items()}
+        return frame_of_arrow(table_of(self._rows, wanted))
 
 
 def held_rows(sample: Sample) -> Rows:

@@ -11,8 +11,8 @@ from typing import Any
 
 from calibrant._optional import needed, pa
 from calibrant.errors import InvalidTypeError
-from calibrant.kernels.libraries import is_device_array
 from calibrant.params.rules import Choice, Flag, thread_count
+from calibrant.params.tensors import is_device_array
 from calibrant.sample.batch import Columns, missing_column
 from calibrant.sample.bounds import DataBounds
 from calibrant.sample.progress import Progress
@@ -134,9 +134,8 @@ def _rows_of(
 ) -> Rows:
     """The rows of a source, behind the protocol of its engine."""
     if isinstance(source, Mapping) and any(is_device_array(column) for column in source.values()):
-        from calibrant.sample.sources.device import DeviceData
-
-        return DeviceData(source, columns)
+        on_device: Rows = import_module("calibrant.gpu.rows").DeviceData(source, columns)
+        return on_device
     engine, data = _ENGINES.get(_package_and_name(source), (None, ""))
     needed("pyarrow", engine or "arrow", "data from files, tables and frames are read")
     if engine is not None:

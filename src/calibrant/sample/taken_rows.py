@@ -225,15 +225,15 @@ class FindSmallest(Work[SmallestHashes]):
     most: int
 
     @property
-    def drawn(self) -> Draw:
-        """A draw of no rows: the limit is not known yet."""
-        return Draw(self.key, 0)
+    def needs_positions(self) -> bool:
+        """The hash of a row depends on its position."""
+        return True
 
     def __call__(self, batch: Any, place: Place) -> SmallestHashes:
         """The smallest hashes of one batch."""
         rows, _ = read_batch(batch, self.columns, place, keys=True)
         keys = rows.keys if self.columns.group is None else np.unique(rows.keys)
-        return SmallestHashes(self.most, smallest(self.drawn.hashes(keys), self.most))
+        return SmallestHashes(self.most, smallest(Draw(self.key).hashes(keys), self.most))
 
     def nothing(self) -> SmallestHashes:
         """No rows."""

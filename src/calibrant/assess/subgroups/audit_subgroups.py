@@ -250,28 +250,28 @@ def _gated(search: _Search, observed: Observed, question: Question) -> SubgroupA
     """Answer the three questions for independent labels."""
     family = search.family
     rows = search.rows
-    n_draws = question.draws_for(len(rows))
-    source = RandomSource.of(0, "labels from scores", rows=rows.fingerprint())
-    p_value = largest_surprise_p_value(family, rows.scores, rows.codes, n_draws, source)
-    findings: tuple[SubgroupFinding, ...] = ()
-    if p_value <= question.alpha + _ROUNDING:
-        proved = proved_off(family, rows.scores, rows.codes, WHICH_SHARE * question.alpha)
-        sizes = search.sizes(SIZE_SHARE * question.alpha)
-        strength = Expected.of(family, rows.scores).surprise(positives_of(family, rows.codes))
-        proofs = Proofs(proved, sizes, strength, search.surplus, search.variance)
-        findings = folded(family, observed, proofs)
-    return _result(len(rows), question, findings, p_value=p_value, n_draws=n_draws)
+    tested = _tested(family, rows, question)
+    if not tested.is_any_off:
+        return tested
+    proved = proved_off(family, rows.scores, rows.codes, WHICH_SHARE * question.alpha)
+    sizes = search.sizes(SIZE_SHARE * question.alpha)
+    strength = Expected.of(family, rows.scores).surprise(positives_of(family, rows.codes))
+    proofs = Proofs(proved, sizes, strength, search.surplus, search.variance)
+    return replace(tested, findings=folded(family, observed, proofs))
 
 
 def any_off(rows: MemoryRows, columns: list[AttributeColumn], question: Question) -> SubgroupAudit:
     """Test whether any subgroup is off, and nothing else."""
     levels = [AttributeLevels.of(column) for column in columns]
-    family = _family(levels, columns, question)
+    tested = _tested(_family(levels, columns, question), rows, question)
+    return replace(tested, assumptions=(_INDEPENDENT,))
+
+
+def _tested(family: SubgroupFamily, rows: MemoryRows, question: Question) -> SubgroupAudit:
     n_draws = question.draws_for(len(rows))
     source = RandomSource.of(0, "labels from scores", rows=rows.fingerprint())
     p_value = largest_surprise_p_value(family, rows.scores, rows.codes, n_draws, source)
-    found = _result(len(rows), question, (), p_value=p_value, n_draws=n_draws)
-    return replace(found, assumptions=(_INDEPENDENT,))
+    return _result(len(rows), question, (), p_value=p_value, n_draws=n_draws)
 
 
 def _ungated(search: _Search, observed: Observed, question: Question) -> SubgroupAudit:

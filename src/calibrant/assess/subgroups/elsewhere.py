@@ -5,13 +5,11 @@ one pass counts all rows by attributes and a fine cell of the score; that answer
 much, and by how much at most.
 """
 
-from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
-from calibrant._optional import pa
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.assess.metrics.bin_sums import read_forecasts
 from calibrant.assess.subgroups.audit_subgroups import (
@@ -34,20 +32,27 @@ from calibrant.limits.non_identical import non_identical
 from calibrant.params.attributes import AttributeColumn, read_attributes
 from calibrant.params.labels import settle_classes
 from calibrant.params.random import RandomSource
-from calibrant.sample.arrow_columns import absent_rows, plain_column
-from calibrant.sample.cross_counts import CountCross, CrossCounts, TakeDrawn, joined_sums
-from calibrant.sample.cross_key import VARIANCE_STEPS, CrossKey, PlaceDraw, score_sums
+from calibrant.sample.columns import table_of
+from calibrant.sample.cross_counts import (
+    VARIANCE_STEPS,
+    CountCross,
+    CrossCounts,
+    CrossKey,
+    PlaceDraw,
+    joined_sums,
+    score_sums,
+)
 from calibrant.sample.reader import in_memory, rows_in
 from calibrant.sample.rows import Rows
-from calibrant.sample.sources.memory import MemoryRows
 
 MOST_IN_MEMORY = 1_000_000
 """With more rows, a random sample tests whether any subgroup is off."""
 _ROUNDING = 1e-9
 
 
-def rows_elsewhere(data: object, question: Question) -> Rows | None:
-    """The rows, if there are too many for memory and counts can answer the question.
+def rows_elsewhere(data: object, question: Question) -> tuple[Rows, int] | None:
+    """The rows and their number, if there are too many for memory and counts can answer the
+    question.
 
     None otherwise.
     """
@@ -58,22 +63,25 @@ def rows_elsewhere(data: object, question: Question) -> Rows | None:
         return None
     known = rows.known_rows()
     n_rows = sum(rows.sizes().values()) if known is None else known
-    return rows if n_rows > MOST_IN_MEMORY else None
+    return (rows, n_rows) if n_rows > MOST_IN_MEMORY else None
 
 
 def audit_subgroups_elsewhere(
-    data: Rows, names: list[str], question: Question, pos_label: Hashable, classes: Any
+    data: Rows, n_rows: int, names: list[str], question: Question, **labels: Any
 ) -> SubgroupAudit:
-    """Audit subgroups as in `audit_subgroups`, for rows in an engine or in files."""
-    sample, columns = _drawn(data, names, pos_label, classes)
+    """Audit subgroups as in `audit_subgroups`, for rows in an engine or in files; `labels` are the
+    classes and the positive one, if known.
+    """
+    rows, columns = _drawn(data, n_rows, names)
+    sample = read_forecasts(rows, None, **labels)
     tested = any_off(sample, columns, question)
     levels = [AttributeLevels.of(column) for column in columns]
     pairs = zip(levels, columns, strict=True)
     kept = tuple(_without_rare(level, column, question.min_share) for level, column in pairs)
     key = CrossKey(kept)
-    counted = data.count_cross(CountCross(data.columns, key))
+    counted = data.fold(CountCross(data.columns, key))
     counted.faults.check()
-    cells = CrossCells.of(counted, key, question, pos_label, classes)
+    cells = CrossCells.of(counted, key, question, **labels)
     return cells.audited(tested, question)
 
 
@@ -95,27 +103,19 @@ def _without_rare(
     return replace(level, values=tuple(value for value in level.values if value in frequent))
 
 
-def _drawn(
-    data: Rows, names: list[str], pos_label: Hashable, classes: Any
-) -> tuple[MemoryRows, list[Any]]:
+def _drawn(data: Rows, n_rows: int, names: list[str]) -> tuple[Rows, list[AttributeColumn]]:
     """About a million random rows, in memory, and their attributes."""
     from calibrant.sample.sources.arrow import from_arrow
 
-    known = data.known_rows()
-    n_rows = sum(data.sizes().values()) if known is None else known
     share = MOST_IN_MEMORY / n_rows
     source = RandomSource.of(0, "rows that test subgroups", rows=n_rows)
     draw = PlaceDraw.of_share(share, source.key) if share < 1.0 else None
-    pieces = data.take_drawn(TakeDrawn(data.columns, draw, tuple(names)))
-    table = pa.Table.from_batches(
-        [batch for _, batch in sorted(pieces, key=lambda piece: piece[0])]
-    )
-    if data.columns.pending is not None:
-        absent = absent_rows(plain_column(table.column(data.columns.pending).combine_chunks()))
-        table = table if absent is None else table.filter(pa.array(~absent))
-    rows = from_arrow(table, data.columns.only("label"), threads=1, progress=False)
-    columns = read_attributes({name: table.column(name) for name in names}, table.num_rows)
-    return read_forecasts(rows, None, pos_label, classes), columns
+    columns = data.columns.only("label")
+    wanted = {name: role for role, name in columns.named.items()}
+    table = table_of(data, wanted | dict.fromkeys(names, "attribute"), draw)
+    rows = from_arrow(table, columns, threads=1, progress=False)
+    attributes = read_attributes({name: table.column(name) for name in names}, table.num_rows)
+    return rows, attributes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,18 +142,11 @@ class CrossCells:
     half: IndexArray
 
     @classmethod
-    def of(
-        cls,
-        counted: CrossCounts,
-        key: CrossKey,
-        question: Question,
-        pos_label: Hashable,
-        classes: Any,
-    ) -> Self:
+    def of(cls, counted: CrossCounts, key: CrossKey, question: Question, **labels: Any) -> Self:
         """Combine the counts of both labels."""
         sums = {label: joined_sums(parts) for label, parts in counted.parts.items()}
         seen = {label: int(part.sums[:, 0].sum()) for label, part in sums.items()}
-        known = settle_classes(seen, classes=classes, pos_label=pos_label)
+        known = settle_classes(seen, **labels)
         keys = [part.key for part in sums.values()]
         values = [
             np.column_stack([part.sums, _hits(part, label == known.positive)])

@@ -35,9 +35,8 @@ def read_and_audit_subgroups(
     """
     elsewhere = rows_elsewhere(y, question)
     if elsewhere is not None and isinstance(attributes, list | tuple):
-        return audit_subgroups_elsewhere(
-            elsewhere, list(attributes), question, read["pos_label"], read["classes"]
-        )
+        labels = {name: read[name] for name in ("pos_label", "classes")}
+        return audit_subgroups_elsewhere(*elsewhere, list(attributes), question, **labels)
     rows = read_forecasts(y, **read, weight_bound=limits["weight_bound"])
     whole = read_scored(y, **read) if rows.weights is not None else rows
     columns = attribute_columns(y, attributes, len(whole))

@@ -24,19 +24,20 @@ from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.tally import Tally
 from calibrant.errors import CalibrantError, InvalidTypeError
+from calibrant.gpu.entries import entries_of
+from calibrant.gpu.rows import rows_on_gpu
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.tripod import region_sets
-from calibrant.kernels.libraries import on_gpu
 from calibrant.params.declared_state import Inline
 from calibrant.params.frames import framed
 from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes
 from calibrant.params.rules import thread_count
+from calibrant.params.tensors import on_gpu
 from calibrant.sample.batch import Columns
 from calibrant.sample.facts import RowFacts, familiar_limits
 from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
-from calibrant.sample.sources.device import entries_of, rows_on_gpu
 
 _ALONE = "no group has more than one row, among these rows and in the future"
 

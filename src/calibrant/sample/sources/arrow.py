@@ -188,17 +188,6 @@ def as_in(batch: Any, schema: Any) -> Any:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def table_parts(table: Any) -> list[Part]:
-    """A table in memory as parts that threads can share."""
-    chunks = table.to_batches(max_chunksize=4 * BATCH_ROWS)
-    first = [0, *accumulate(chunk.num_rows for chunk in chunks)]
-    return [_chunk_part(chunk, row) for chunk, row in zip(chunks, first, strict=False)]
-
-
-def _chunk_part(chunk: Any, row: int) -> Part:
-    return Part(lambda names: [chunk], first_row=row)
-
-
 def stream_part(reader: Any) -> Part:
     """A stream, which can be read only once."""
     left = [reader]
@@ -229,11 +218,17 @@ def from_arrow(source: Any, columns: Columns, *, threads: int, progress: Progres
     if len(set(names)) < len(names):
         columns.check(names)
         source = source.select(list(dict.fromkeys(columns.named.values())))
-    parts = table_parts(source)
+    chunks = source.to_batches(max_chunksize=4 * BATCH_ROWS)  # which threads can share
+    first = accumulate((chunk.num_rows for chunk in chunks), initial=0)
+    parts = [_chunk_part(chunk, row) for chunk, row in zip(chunks, first, strict=False)]
     rows = [source.num_rows]
     return ArrowData(
         parts, source.schema, columns, part_rows=rows, threads=threads, progress=progress
     )
+
+
+def _chunk_part(chunk: Any, row: int) -> Part:
+    return Part(lambda names: [chunk], first_row=row)
 
 
 def from_dataset(dataset: Any, columns: Columns, *, threads: int, progress: Progress) -> ArrowData:

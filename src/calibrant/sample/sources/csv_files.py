@@ -87,9 +87,44 @@ class CsvFile:
         return tuple(name for name, text in first.items() if text.rstrip().endswith("%"))
 
     def as_type(self, texts: Any, name: str, kind: Any, place: Place) -> Any:
-        """Convert a text column as the file writes its numbers."""
-        mark = "%" if name in self.percent_columns else ""
-        return as_type(texts, name, kind, self.columns, place, decimal=self.decimal, unit=mark)
+        """Convert a text column to its type, with missing entries as null.
+
+        Entries of a column in per cent are divided by 100. Raise an error for an entry of another
+        type.
+        """
+        missing = pc.is_in(texts, pa.array(_missing()))
+        known = pc.if_else(missing, pa.scalar(None, pa.string()), texts)
+        if kind == pa.string():
+            return known
+        is_percent = name in self.percent_columns
+        trimmed = pc.utf8_trim_whitespace(known)
+        plain = trimmed
+        if pa.types.is_floating(kind) and self.decimal != ".":  # a point is then no decimal mark
+            plain = pc.replace_substring(pc.replace_substring(plain, ".", "_"), self.decimal, ".")
+        if is_percent:
+            bare = pc.utf8_rtrim_whitespace(pc.utf8_rtrim(plain, "%"))
+            unfit = pc.binary_join_element_wise(plain, "_", "")
+            plain = pc.if_else(pc.ends_with(plain, "%"), bare, unfit)
+        try:
+            numbers = pc.cast(plain, kind)
+            return pc.divide(numbers, 100.0) if is_percent else numbers
+        except pa.ArrowInvalid:
+            row = _first_odd(plain, kind)
+        text = _shortened(trimmed[row].as_py(), 40)
+        got = f"{text!r} in {place.after(row)}"
+        named = self.columns.named
+        part = next((part for part, column in named.items() if column == name), None)
+        if part in ("score", "weight"):
+            rule = "contain real numbers"
+            advice = _number_hint(text, self.decimal)
+            if is_percent:
+                rule = "have a per cent sign in each row, or in none"
+                advice = None
+            raise InvalidTypeError(part, rule, got=got, advice=advice, column=name)
+        got += f", and only {kind_in_words(kind)} in other rows"
+        raise InvalidTypeError(
+            part or f"column {name!r}", "contain one kind of entry", got, column=part and name
+        )
 
     def open_as_text(self, names: Sequence[str] | None, **settings: Any) -> Any:
         """A reader that keeps every entry as text, with nothing read as a number or as missing."""
@@ -221,50 +256,6 @@ def _without_blanks(names: list[str]) -> list[str]:
     return plain if len(set(plain)) == len(set(names)) and all(plain) else names
 
 
-def as_type(
-    texts: Any,
-    name: str,
-    kind: Any,
-    columns: Columns,
-    place: Place,
-    *,
-    decimal: str = ".",
-    unit: str = "",
-) -> Any:
-    """Convert a text column to its type, with missing entries as null.
-
-    `decimal` is the decimal mark; with the unit "%", each entry ends with it and is divided by 100.
-    Raise an error for an entry of another type.
-    """
-    known = pc.if_else(pc.is_in(texts, pa.array(_missing())), pa.scalar(None, pa.string()), texts)
-    if kind == pa.string():
-        return known
-    trimmed = pc.utf8_trim_whitespace(known)
-    plain = trimmed
-    if pa.types.is_floating(kind) and decimal != ".":  # a point is then no decimal mark
-        plain = pc.replace_substring(pc.replace_substring(plain, ".", "_"), decimal, ".")
-    if unit:
-        has_unit = pc.ends_with(plain, unit)
-        bare = pc.utf8_rtrim_whitespace(pc.utf8_rtrim(plain, unit))
-        plain = pc.if_else(has_unit, bare, pc.binary_join_element_wise(plain, "_", ""))
-    try:
-        numbers = pc.cast(plain, kind)
-        return pc.divide(numbers, 100.0) if unit else numbers
-    except pa.ArrowInvalid:
-        row = _first_odd(plain, kind)
-    text = _shortened(trimmed[row].as_py(), 40)
-    got = f"{text!r} in {place.after(row)}"
-    part = next((part for part, column in columns.named.items() if column == name), None)
-    if part in ("score", "weight"):
-        rule = "have a per cent sign in each row, or in none" if unit else "contain real numbers"
-        advice = None if unit else _number_hint(text, decimal)
-        raise InvalidTypeError(part, rule, got=got, advice=advice, column=name)
-    got += f", and only {kind_in_words(kind)} in other rows"
-    raise InvalidTypeError(
-        part or f"column {name!r}", "contain one kind of entry", got, column=part and name
-    )
-
-
 def _first_odd(texts: Any, kind: Any) -> int:
     """Return the index of the first entry that does not have the type; there must be one."""
     if len(texts) == 1:
@@ -296,24 +287,16 @@ class TextData(ArrowData):
     The columns that a calibrator uses are also read as numbers.
     """
 
-    delimiter = ","
-    types: Mapping[str, Any]
-    decimal = "."
-    percent_columns: Sequence[str] = ()
+    file: CsvFile
+    """The first of the files; the others are written in the same way."""
 
     def looked_at(self, batch: Any, columns: Columns, place: Place) -> Any:
         """The used columns, converted to their types."""
-        kinds = {**self.types, self.columns.score: pa.float64()}
+        kinds = {**self.file.types, self.columns.score: pa.float64()}
         return pa.RecordBatch.from_pydict(
             {
-                name: as_type(
-                    batch.column(name),
-                    name,
-                    kinds.get(name, pa.string()),
-                    self.columns,
-                    place,
-                    decimal=self.decimal,
-                    unit="%" if name in self.percent_columns else "",
+                name: self.file.as_type(
+                    batch.column(name), name, kinds.get(name, pa.string()), place
                 )
                 for name in columns.to_read
             }

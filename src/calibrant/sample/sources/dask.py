@@ -61,9 +61,7 @@ class DaskData(Rows):
     def apply(self, added: AddColumns) -> Any:
         """The frame with the columns added to each partition when it is computed."""
         needed("pyarrow", "arrow", "columns are added")
-        added.schema(
-            pa.schema([(str(name), pa.null()) for name in self._source.columns])
-        )  # no such column exists yet
+        added.check_free(map(str, self._source.columns))
         client = _client(self._source)
         if client is not None:
             _equip(client)

@@ -2,30 +2,16 @@
 DuckDB's own SQL.
 """
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable
 from typing import Any
 
 from calibrant._optional import pa
 from calibrant._typing import FloatArray
 from calibrant.cells.bins import OTHER
 from calibrant.sample.added_columns import AddColumns, LookUp, empty_batch
-from calibrant.sample.cross_counts import (
-    MOST_GROUPS,
-    CountCross,
-    CrossCounts,
-    TakeDrawn,
-    counted_by_engine,
-)
 from calibrant.sample.faults import Place
 from calibrant.sample.rows import Rows
 from calibrant.sample.sources.arrow import BATCH_ROWS
-from calibrant.sample.sql.cross import (
-    SUMS,
-    CrossNames,
-    arrow_kind,
-    draw_steps,
-    not_missing,
-)
 from calibrant.sample.sql.curves import on_curve
 from calibrant.sample.sql.dialects import DIALECTS
 from calibrant.sample.sql.search import as_double, bin_of, by_segment, one_line
@@ -58,54 +44,13 @@ class DuckDBData(Rows):
                 yield batch, Place(0, row)
                 row += batch.num_rows
 
-    def count_cross(self, work: CountCross) -> CrossCounts:
-        """Let DuckDB count; if it cannot, or rows are faulty, the kernel counts or reports why."""
-        columns = work.columns
-        schema = self._schema(columns.to_read)
-        read = CrossNames.of(work, lambda name: arrow_kind(schema.field(name).type))
-        steps = read.steps(work, DUCKDB)
-        if steps is None:
-            return super().count_cross(work)
-        rows = self._source
-        if columns.pending is not None:
-            is_number = arrow_kind(schema.field(columns.pending).type) == "number"
-            rows = rows.filter(not_missing(_names([columns.pending]), is_number, DUCKDB))
-        first = {new: _as_kind(_names([name]), read.kinds[new]) for new, name in read.names.items()}
-        for step in [first, *steps]:
-            rows = rows.project(_named(step))
-        sums = rows.aggregate(f"key, label, {_named(SUMS)}", "key, label").limit(
-            2 * MOST_GROUPS + 2
-        )
-        with _reader(sums) as reader:
-            counted = counted_by_engine(reader.read_all())
-        return super().count_cross(work) if counted is None else counted
-
-    def take_drawn(self, work: TakeDrawn) -> tuple[tuple[Place, Any], ...]:
-        """Let DuckDB take rows by position, in the order of `batches`."""
-        if work.place_draw is None:
-            return super().take_drawn(work)
-        names = work.columns.to_read
-        kept = {f"k{number}": _names([name]) for number, name in enumerate(names)}
-        rows = self._source.project(f"{_named(kept)}, row_number() OVER () - 1 AS place")
-        steps, is_drawn = draw_steps(work.place_draw, list(kept))
-        for step in steps:
-            rows = rows.project(_named(step))
-        back = {_names([name]): new for new, name in zip(kept, names, strict=True)}
-        with _reader(rows.filter(is_drawn).project(_named(back))) as reader:
-            return tuple((Place(0, number), batch) for number, batch in enumerate(reader))
-
-    def _schema(self, names: Iterable[str]) -> Any:
-        """The Arrow types of some columns."""
-        with _reader(self._source.project(_names(names)).limit(0)) as reader:
-            return reader.schema
-
     def apply(self, added: AddColumns) -> Any:
         """Return a relation with the columns added: not run yet, with the same row order, and
         without Python when it runs.
         """
         look_up = added.as_look_up()
         added.check_free(self._source.columns, ignore_case=True)
-        with _reader(self._source.project(_names(added.columns.named.values())).limit(0)) as reader:
+        with _reader(self._source.project(_names(added.to_read)).limit(0)) as reader:
             schema = reader.schema
         added(empty_batch(schema))  # rejects columns of other types
         taken = {name.lower() for name in (*self._source.columns, *added.names)}
@@ -127,15 +72,6 @@ def _reader(relation: Any) -> Any:
 
 def _names(names: Iterable[str]) -> str:
     return ", ".join(map(DUCKDB.quoted_name, dict.fromkeys(names)))
-
-
-def _named(texts: Mapping[str, str]) -> str:
-    return ", ".join(f"{text} AS {name}" for name, text in texts.items())
-
-
-def _as_kind(name: str, kind: str) -> str:
-    """A column to count by; text is compared by its characters."""
-    return DUCKDB.binary_text.format(name) if kind == "string" else name
 
 
 def _columns(added: LookUp, region: str) -> dict[str, str]:

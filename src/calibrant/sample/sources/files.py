@@ -140,10 +140,7 @@ def from_files(
     if not as_text:
         return ArrowData(parts, first, columns, **settings)
     data = TextData(parts, first, columns, **settings)
-    data.delimiter = delimiter_of(paths[0], columns)
-    data.types = types or {}
-    data.decimal = decimal
-    data.percent_columns = file.csv().percent_columns
+    data.file = CsvFile(paths[0], delimiter_of(paths[0], columns), columns, types or {}, decimal)
     return data
 
 

@@ -297,7 +297,9 @@ class MemoryRows(Rows):
         """Draw exactly `most` rows of each segment, those with the smallest hashes."""
         key = draw_key(random_state, self.fingerprint())
         if self.segment is None:
-            return self._parted(_smallest_of(len(self), key, most[None]))
+            limit = enough(most[None], len(self))
+            among = np.arange(len(self)) if limit == 2**64 else small_hashes(len(self), key, limit)
+            return self._parted(_smallest_among(among, key, most[None]))
         parts = [
             _smallest_among(rows, key, most[name])
             for name, rows in self._by_segment(np.arange(len(self)), self.segment).items()
@@ -441,14 +443,6 @@ class MemoryRows(Rows):
         return from_arrow(table, self.columns, threads=self.threads, progress=False).with_classes(
             self.known.labels, self.known.positive
         )
-
-
-def _smallest_of(n_rows: int, key: int, most: int) -> IndexArray:
-    """The positions with the `most` smallest hashes of a draw, in order."""
-    limit = enough(most, n_rows)
-    if limit == 2**64:
-        return _smallest_among(np.arange(n_rows), key, most)
-    return _smallest_among(small_hashes(n_rows, key, limit), key, most)
 
 
 def _smallest_among(index: IndexArray, key: int, most: int) -> IndexArray:

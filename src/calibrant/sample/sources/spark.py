@@ -24,13 +24,6 @@ from calibrant.params.random import Draw
 from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.batch import Result, Work
 from calibrant.sample.counts import Counted, of_one_label
-from calibrant.sample.cross_counts import (
-    CROSS_SUMS,
-    MOST_GROUPS,
-    CountCross,
-    CrossCounts,
-    counted_by_engine,
-)
 from calibrant.sample.facts import Reach
 from calibrant.sample.faults import Place
 from calibrant.sample.group_rows import CountGroups
@@ -38,7 +31,6 @@ from calibrant.sample.progress import watched
 from calibrant.sample.rows import Rows
 from calibrant.sample.sources.arrow import BATCH_ROWS
 from calibrant.sample.sources.worker_code import by_value, package_zip, tell_missing
-from calibrant.sample.sql.cross import CrossNames, not_missing
 from calibrant.sample.sql.search import by_segment, one_line
 from calibrant.sample.sql.spark_search import SPARK, array, fast_bin_of
 
@@ -51,9 +43,6 @@ _EXACT_SCORES = {
 }  # types that a cast to double does not change
 _TYPES = {"boolean": bool, "string": str} | dict.fromkeys(
     ("tinyint", "smallint", "int", "bigint"), int
-)
-_KINDS = {"string": "string", "boolean": "bool"} | dict.fromkeys(
-    ("tinyint", "smallint", "int", "bigint", "float", "double"), "number"
 )
 _MOST_PARTS = 8
 _MOST_KINDS = 20
@@ -169,31 +158,6 @@ class SparkData(Rows):
         }
         return Counted(kinds_of, reach=reach)
 
-    def count_cross(self, work: CountCross) -> CrossCounts:
-        """Let Spark count; if it cannot, or rows are faulty, the kernel counts or reports why."""
-        columns = work.columns
-        read = CrossNames.of(work, lambda name: _KINDS.get(self._types[name], "other"))
-        steps = read.steps(work, SPARK)
-        if not self._native or steps is None:
-            return super().count_cross(work)
-        rows = self._source
-        if columns.pending is not None:
-            is_number = _KINDS.get(self._types[columns.pending]) == "number"
-            rows = rows.filter(not_missing(quoted(columns.pending), is_number, SPARK))
-        first = {new: quoted(name) for new, name in read.names.items()}
-        for step in [first, *steps]:
-            rows = rows.selectExpr(*(f"{text} AS {name}" for name, text in step.items()))
-        sums = rows.groupBy("key", "label").agg(
-            {"*": "count", "high": "sum", "low": "sum", "variance": "sum"}
-        )
-        names = ("key", "label", "`count(1)`", "`sum(high)`", "`sum(low)`", "`sum(variance)`")
-        found = _collected(sums.selectExpr(*names).limit(2 * MOST_GROUPS + 2))
-        columns_found = list(zip(*found, strict=True)) or [()] * len(names)
-        new_names = ("key", "label", *CROSS_SUMS)
-        arrays = {name: list(column) for name, column in zip(new_names, columns_found, strict=True)}
-        counted = counted_by_engine(pa.table(arrays))
-        return super().count_cross(work) if counted is None else counted
-
     def _region(self, partition: Partition, *, counting: bool) -> str | None:
         """Return SQL for the region of a row, or null.
 
@@ -236,9 +200,7 @@ class SparkData(Rows):
         else by the kernel.
         """
         needed("pyarrow", "arrow", "columns are added")
-        added.schema(
-            pa.schema([(name, pa.null()) for name in self._source.columns])
-        )  # no such column exists yet
+        added.check_free(self._source.columns)
         look_up = added.values_alone
         if self._native and look_up is not None and look_up.columns.score == self.columns.score:
             region = self._region(look_up.partition, counting=False)

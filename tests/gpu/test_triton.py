@@ -20,7 +20,9 @@ from hypothesis import strategies as st
 from calibrant import kernels
 from calibrant.cells.knots import Knots, RowHashes
 from calibrant.cells.score_partition import ScorePartition
-from calibrant.kernels import device, device_curves, device_draws, device_knots, libraries
+from calibrant.gpu import draws
+from calibrant.gpu import kernels as gpu_kernels
+from calibrant.params import tensors
 from calibrant.params.random import Draw, RandomSource, RowSums
 from calibrant.sample.row_keys import position_keys
 
@@ -62,14 +64,14 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
         patch.setitem(os.environ, "TRITON_INTERPRET", "1")
         modules = {}
         for name in names:
-            patch.delitem(sys.modules, f"calibrant.kernels.{name}", raising=False)
+            patch.delitem(sys.modules, f"calibrant.gpu.{name}", raising=False)
         for name in names:
-            modules[name] = importlib.import_module(f"calibrant.kernels.{name}")
-            patch.setitem(sys.modules, f"calibrant.kernels.{name}", modules[name])
+            modules[name] = importlib.import_module(f"calibrant.gpu.{name}")
+            patch.setitem(sys.modules, f"calibrant.gpu.{name}", modules[name])
             patch.setattr(modules[name], "_BLOCK", 64)
         patch.setattr(modules["_triton_draws"], "_LAUNCH_ROWS", 200)
         patch.setattr(modules["_triton"], "_CURVE_BLOCK", 64)
-        patch.setattr(device, "fused", lambda scores, name="_triton": modules[name])
+        patch.setattr(gpu_kernels, "fused", lambda scores, name="_triton": modules[name])
         with np.errstate(all="ignore"):  # a GPU does not warn
             yield modules
 
@@ -87,7 +89,7 @@ def scores_near(cuts: Any, kind: Any, more: Any, rows: int) -> Any:
 
 def same_as_numpy(scores: Any, cuts: Any) -> None:
     labels = np.random.default_rng(1).random(scores.shape[0]) < 0.4
-    rows, positives = device.count(torch.from_numpy(scores), torch.from_numpy(labels), cuts)
+    rows, positives = gpu_kernels.count(torch.from_numpy(scores), torch.from_numpy(labels), cuts)
     expected_rows, expected_positives = kernels.count(scores, labels, cuts)
     np.testing.assert_array_equal(rows, expected_rows)
     np.testing.assert_array_equal(positives, expected_positives)
@@ -98,8 +100,8 @@ def same_as_numpy(scores: Any, cuts: Any) -> None:
         np.arange(2.0 * size).reshape(-1, 2),
         np.arange(size) % 2 == 0,
     ):
-        found = device.look_up(torch.from_numpy(scores), cuts, table)
-        np.testing.assert_array_equal(libraries.to_host(found), table[cells])
+        found = gpu_kernels.look_up(torch.from_numpy(scores), cuts, table)
+        np.testing.assert_array_equal(tensors.to_host(found), table[cells])
 
 
 @few
@@ -144,7 +146,7 @@ def test_order_statistics_equal_those_of_numpy(shape: str, kind: Any) -> None:
         "both signs": np.concatenate((scores[:448] - 0.5, EXTREMES[:4], -scores[452:])),
     }[shape].astype(kind)
     ranks = np.array([1, 300, 899, 450, 900, 450])
-    found = device_draws.order_statistics(torch.from_numpy(scores), ranks)
+    found = draws.order_statistics(torch.from_numpy(scores), ranks)
     np.testing.assert_array_equal(found, kernels.order_statistics(scores, ranks))
 
 
@@ -155,7 +157,7 @@ def test_rows_are_drawn_as_everywhere(
 ) -> None:
     monkeypatch.setattr(interpreted["_triton_draws"], "_DRAWN_ROWS", 300)
     want = np.flatnonzero(Draw(key, limit).chosen(position_keys(0, 700)))
-    assert device_draws.drawn(torch.zeros(700), key, limit).tolist() == want.tolist()
+    assert draws.drawn(torch.zeros(700), key, limit).tolist() == want.tolist()
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
@@ -168,7 +170,7 @@ def test_the_fingerprint_is_that_of_the_host(
     )
     codes = np.arange(500) % 3 == 0
     sums = RowSums.of([scores.astype(float)], (0, 1), codes.astype(int))
-    assert device_draws.sums_of_rows(torch.from_numpy(scores), torch.from_numpy(codes)) == [
+    assert draws.sums_of_rows(torch.from_numpy(scores), torch.from_numpy(codes)) == [
         *sums.kinds.values()
     ]
 
@@ -177,7 +179,7 @@ def test_every_other_score_is_followed() -> None:
     scores = np.random.default_rng(0).random(600)
     labels = np.arange(600) % 3 == 0
     cuts = np.linspace(0.1, 0.9, 9)
-    found = device.count(torch.from_numpy(scores)[1::2], torch.from_numpy(labels)[1::2], cuts)
+    found = gpu_kernels.count(torch.from_numpy(scores)[1::2], torch.from_numpy(labels)[1::2], cuts)
     np.testing.assert_array_equal(found, kernels.count(scores[1::2], labels[1::2], cuts))
 
 
@@ -192,7 +194,7 @@ def test_values_of_curves_equal_those_of_numpy(kind: Any, n_offsets: int, is_sin
         lines[1:, 0] = lines[1:, 0].astype(np.float32)
         lines[0, 2] = 0.0
     scores = scores_near(cuts, kind, generator.random(300).astype(kind), 500)
-    found = device_curves.follow(torch.from_numpy(scores), cuts, lines, limits=(-1.0, 2.0))
+    found = gpu_kernels.follow(torch.from_numpy(scores), cuts, lines, limits=(-1.0, 2.0))
     np.testing.assert_array_equal(found.numpy(), kernels.follow(scores, cuts, lines))
 
 
@@ -228,8 +230,8 @@ def test_a_score_outside_the_limits_is_noticed(kind: Any, bad_score: Any) -> Non
     cuts = np.array([0.5])
     lines = np.array([[0.0, 0.0, 0.5], [0.5, 0.75, 0.0]])
     find = [
-        lambda: device.look_up(torch.from_numpy(scores), cuts, np.zeros(2), limits=ENDS),
-        lambda: device_curves.follow(torch.from_numpy(scores), cuts, lines, limits=ENDS),
+        lambda: gpu_kernels.look_up(torch.from_numpy(scores), cuts, np.zeros(2), limits=ENDS),
+        lambda: gpu_kernels.follow(torch.from_numpy(scores), cuts, lines, limits=ENDS),
     ]
     for found in find:
         found()
@@ -254,7 +256,7 @@ def test_rows_are_counted_at_knots_as_in_memory(kind: Any, n_knots: int, key: in
     counting, *columns = knots.counting
     cells = counting.bins_by_segment[None].cuts, np.column_stack(columns).astype(np.float64)
     tensors = torch.from_numpy(scores), torch.from_numpy(codes)
-    found = device_knots.count(*tensors, key, cells, knots.n_places)
+    found = draws.count_knots(*tensors, key, cells, knots.n_places)
     assert found[knots.n_knots :].sum(axis=(1, 2)).tolist() == [0, 10, 0]
     np.testing.assert_array_equal(found, knots.count(scores, codes, RowHashes(source)))
     some = np.flatnonzero(codes + generator.integers(0, 2, 500))
@@ -262,7 +264,7 @@ def test_rows_are_counted_at_knots_as_in_memory(kind: Any, n_knots: int, key: in
     expected = knots.count(scores[some], codes[some], RowHashes(source, keys))
     places = torch.from_numpy(some)
     tensors = torch.from_numpy(scores[some]), torch.from_numpy(codes[some])
-    found = device_knots.count(*tensors, key, cells, knots.n_places, places)
+    found = draws.count_knots(*tensors, key, cells, knots.n_places, places)
     np.testing.assert_array_equal(found, expected)
 
 
@@ -278,7 +280,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from calibrant.kernels import _triton
+from calibrant.gpu import _triton
 
 
 def show(kernel, kinds, **constants):
@@ -288,8 +290,9 @@ def show(kernel, kinds, **constants):
 
 
 search = " *i16 *fp32 fp32 fp32 fp32 "
-counting = {"COPIES": 8, "GROUPS": 256, "SHARED": "256", "HALVINGS": 1, "BLOCK": 1024}
-show(_triton._count_kernel, f"*fp32 *u8 i32 {search} *i32", **counting)
+counting = {"AT_KNOTS": False, "HAS_PLACES": False, "ROUNDS": (30, 1), "COPIES": 8}
+counting |= {"GROUPS": 256, "SHARED": "256", "HALVINGS": 1, "BLOCK": 1024}
+show(_triton._count_kernel, f"*fp32 *u8 *fp32 i32 i64 {search} *fp32 *i32", **counting)
 following = {"PAIRS": 2, "NVIDIA": True, "HALVINGS": 1, "BLOCK": 256}
 show(_triton._follow_kernel, f"*fp32 i32 *fp32 *i32 {search} *fp32 *fp64 *fp64", **following)
 """

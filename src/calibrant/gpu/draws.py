@@ -1,7 +1,7 @@
-"""Order statistics, draws and fingerprints of rows, on the GPU that holds them.
+"""Order statistics, draws, fingerprints and counts at knots, on the GPU that holds the rows.
 
-As in `calibrant.kernels.device`, results equal those of the host bit for bit. Their fused kernels
-are in `calibrant.kernels._triton_draws`.
+As in `calibrant.gpu.kernels`, results equal those of the host bit for bit. Most of their fused
+kernels are in `calibrant.gpu._triton_draws`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from calibrant._typing import FloatArray, IntArray
-from calibrant.kernels import device
+from calibrant.gpu import kernels
 from calibrant.kernels.hash import DROPPED_BITS, FEWER_ROUNDS, GOLDEN, ROUNDS
-from calibrant.kernels.libraries import (
+from calibrant.params.tensors import (
     DeviceArray,
     dtype,
     library_name,
@@ -19,8 +19,6 @@ from calibrant.kernels.libraries import (
     like,
     to_host,
 )
-
-__all__ = ["ascending", "drawn", "hashes", "order_statistics", "smallest_drawn", "sums_of_rows"]
 
 _DIGIT = 16
 _BASE = 1 << _DIGIT
@@ -117,19 +115,17 @@ def drawn(scores: DeviceArray, key: int, limit: int) -> DeviceArray:
     """
     library = library_of(scores)
     rows = scores.shape[0]
-    ours = device.fused(scores, "_triton_draws")
+    ours = kernels.fused(scores, "_triton_draws")
     if ours is not None and 0 < limit < 1 << 64:
-        return device.back(
-            ours.drawn(rows, key + GOLDEN, limit, ROUNDS, device.tensor_of(scores).device), scores
-        )
-    with device.working_on(scores):
-        places = like(np.arange(min(rows, device.CHUNK_ROWS)), scores)
+        return kernels.back(ours.drawn(rows, key, limit, kernels.tensor_of(scores).device), scores)
+    with kernels.working_on(scores):
+        places = like(np.arange(min(rows, kernels.CHUNK_ROWS)), scores)
         found = [places[:0]]
-        for part in device.row_parts(rows):
+        for part in kernels.row_parts(rows):
             here = places[: part.stop - part.start] + part.start
             if limit < 1 << 64:
                 bits = hashes(here, key)
-                here = here[(bits ^ _signed(1 << 63)) < _signed(limit ^ (1 << 63))]
+                here = here[(bits ^ signed(1 << 63)) < signed(limit ^ (1 << 63))]
             found.append(here)
         return library.concatenate(found)
 
@@ -147,11 +143,11 @@ def smallest_drawn(scores: DeviceArray, key: int, limit: int, most: int) -> tupl
     index = drawn(scores, key, limit)
     if not most or not index.shape[0]:
         return index[:0], 0
-    with device.working_on(scores):
+    with kernels.working_on(scores):
         # with the first bit flipped, signed integers sort like unsigned ones
-        turned = hashes(index, key) ^ _signed(1 << 63)
+        turned = hashes(index, key) ^ signed(1 << 63)
         largest = ascending(turned)[min(most, index.shape[0]) - 1]
-        return index[turned <= largest], (int(largest) ^ _signed(1 << 63)) % 2**64 + 1
+        return index[turned <= largest], (int(largest) ^ signed(1 << 63)) % 2**64 + 1
 
 
 def ascending(values: DeviceArray) -> DeviceArray:
@@ -174,18 +170,16 @@ def sums_of_rows(scores: DeviceArray, codes: DeviceArray) -> list[tuple[int, int
     True
     """
     library = library_of(scores)
-    ours = device.fused(scores, "_triton_draws")
+    ours = kernels.fused(scores, "_triton_draws")
     if ours is not None:
         ones = int(codes.sum())
-        total, total_of_ones = ours.sums_of_rows(
-            device.tensor_of(scores), device.bytes_of(codes), DROPPED_BITS, FEWER_ROUNDS
-        )
+        total, total_of_ones = ours.sums_of_rows(kernels.tensor_of(scores), kernels.bytes_of(codes))
         zeros = int(scores.shape[0]) - ones
         return [(zeros, (total - total_of_ones) % 2**64), (ones, total_of_ones)]
     rows = [0, 0]
     totals = [0, 0]
-    with device.working_on(scores):
-        for part in device.row_parts(scores.shape[0]):
+    with kernels.working_on(scores):
+        for part in kernels.row_parts(scores.shape[0]):
             doubles = library.asarray(scores[part], dtype=library.float64) + 0.0
             bits = doubles.view(library.int64) + (1 << (DROPPED_BITS - 1))
             state = _scrambled(
@@ -202,17 +196,19 @@ def sums_of_rows(scores: DeviceArray, codes: DeviceArray) -> list[tuple[int, int
 
 def hashes(keys: DeviceArray, plus: int) -> DeviceArray:
     """64 random bits for each key, as in `calibrant.params.random.mixed`, as signed integers."""
-    return _scrambled(keys + _signed((plus + GOLDEN) % 2**64), ROUNDS)
+    return _scrambled(keys + signed(plus + GOLDEN), ROUNDS)
 
 
 def _scrambled(z: DeviceArray, rounds: tuple[tuple[int, int], ...]) -> DeviceArray:
     """Scramble signed integers; right shifts bring in zeros, not sign bits."""
     for shift, factor in rounds:
-        z = (z ^ ((z >> shift) & ((1 << (64 - shift)) - 1))) * _signed(factor)
+        z = (z ^ ((z >> shift) & ((1 << (64 - shift)) - 1))) * signed(factor)
     return z
 
 
-def _signed(bits: int) -> int:
+def signed(bits: int) -> int:
+    """Convert an unsigned 64-bit integer to the signed one with the same bits."""
+    bits %= 2**64
     return bits - (bits >> 63 << 64)
 
 
@@ -222,7 +218,7 @@ def _find(counts: DeviceArray, starts: IntArray, ranks: IntArray) -> IntArray:
     `ranks` are changed in place: they become ranks within the entry.
     """
     library = library_of(counts)
-    with device.working_on(counts):
+    with kernels.working_on(counts):
         reached = library.cumsum(counts, 0)
         before = reached - counts
         wanted = like(ranks, counts) + before[like(starts, counts)]
@@ -239,19 +235,86 @@ def _count_digits(
     The counts of the slot for other scores may be left at 0.
     """
     library = library_of(scores)
-    ours = device.fused(scores, "_triton_draws")
+    ours = kernels.fused(scores, "_triton_draws")
     if ours is not None:
         wanted = slots - bool(tables)
         found = ours.count_digits(
-            device.tensor_of(scores), [device.tensor_of(table) for table in tables], wanted
+            kernels.tensor_of(scores), [kernels.tensor_of(table) for table in tables], wanted
         )
-        return device.back(found, scores)
-    with device.working_on(scores):
+        return kernels.back(found, scores)
+    with kernels.working_on(scores):
         total = like(np.zeros(slots * _BASE, np.int64), scores)
-        for part in device.row_parts(scores.shape[0]):
-            bits = library.asarray(device.ordered(scores[part]), dtype=library.int64)
+        for part in kernels.row_parts(scores.shape[0]):
+            bits = library.asarray(kernels.ordered(scores[part]), dtype=library.int64)
             key = (bits >> (width - _DIGIT)) + _BASE // 2
             for above, table in enumerate(tables, start=2):
                 key = (table[key] << _DIGIT) | ((bits >> (width - above * _DIGIT)) & (_BASE - 1))
             total = total + library.bincount(key, minlength=slots * _BASE)
         return total
+
+
+def count_knots(
+    scores: DeviceArray,
+    codes: DeviceArray,
+    key: int,
+    cells: tuple[FloatArray, FloatArray],
+    size: int,
+    places: DeviceArray | None = None,
+) -> IntArray:
+    """Count rows by knot, half and code, as in `calibrant.cells.knots`.
+
+    Parameters
+    ----------
+    scores : device array of shape (n,), float64 or float32
+        Finite.
+    codes : device array of shape (n,), uint8 or bool
+        0 or 1.
+    key : int
+        The key of the row hashes, from 0 to 2**64 - 1.
+    cells : (array of shape (m,), array of shape (m + 1, 3))
+        Cuts, strictly increasing; and of each cell its first knot, where it begins, and one over
+        its width.
+    size : int
+        The number of knots.
+    places : device array of shape (n,), optional
+        The positions of the rows, if these are only some of the rows.
+
+    Returns
+    -------
+    array of shape (size, 2, 2)
+
+    Examples
+    --------
+    >>> import torch
+    >>> cells = np.empty(0), np.array([[0.0, 0.0, 1.0]])
+    >>> count_knots(torch.full((4,), 0.5), torch.tensor([0, 1, 1, 1]), 7, cells, 2).tolist()
+    [[[0, 2], [0, 0]], [[0, 1], [1, 0]]]
+    """
+    library = library_of(scores)
+    cuts, table = cells
+    ours = kernels.fused(scores)
+    if ours is not None:
+        own = kernels.tensor_of(scores)
+        at = None if places is None else kernels.tensor_of(places)
+        both = kernels.own_cuts(cuts, own), table
+        codes = kernels.bytes_of(codes)
+        found = ours.count_knots(own, codes, at, key, both, size)
+        return np.asarray(to_host(found))
+    total = like(np.zeros(4 * size, np.int64), scores)
+    with kernels.working_on(scores):
+        rows = like(np.arange(min(scores.shape[0], kernels.CHUNK_ROWS)), scores)
+        for part in kernels.row_parts(scores.shape[0]):
+            n_rows = part.stop - part.start
+            position = rows[:n_rows] + part.start if places is None else places[part]
+            bits = hashes(position, key)
+            found = kernels.look_up(scores[part], cuts, table)
+            share = (library.asarray(scores[part], dtype=library.float64) - found[:, 1]) * found[
+                :, 2
+            ]
+            first_bits = (bits >> 11) & ((1 << 53) - 1)
+            uniform = library.asarray(first_bits, dtype=library.float64) * 2.0**-53
+            first = library.asarray(found[:, 0], dtype=library.int64)
+            knot = first + library.asarray(uniform < share, dtype=library.int64)
+            group = 4 * knot + 2 * (bits & 1) + library.asarray(codes[part], dtype=library.int64)
+            total = total + library.bincount(group, minlength=4 * size)
+        return to_host(total).reshape(size, 2, 2)

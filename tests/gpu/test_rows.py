@@ -27,8 +27,8 @@ from calibrant import (
     scored,
 )
 from calibrant.calibrators import ScalingBinningCalibrator
-from calibrant.kernels import libraries
-from calibrant.sample.sources.device import DeviceData
+from calibrant.gpu.rows import DeviceData
+from calibrant.params import tensors
 from calibrant.tripod import ConformalSets
 
 ROWS = 5_000
@@ -45,7 +45,7 @@ NEW = np.linspace(0, 1, 101)
 @pytest.fixture(params=["cpu", "gpu"], autouse=True)
 def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "gpu":
-        monkeypatch.setattr(libraries, "on_gpu", libraries.is_device_array)
+        monkeypatch.setattr(tensors, "on_gpu", tensors.is_device_array)
     return request.param
 
 
@@ -68,7 +68,7 @@ def assert_same_predictions(calibrator, scores, near) -> None:
         got = getattr(calibrator, method)(scores)
         want = getattr(calibrator, method)(near)
         assert isinstance(got, torch.Tensor), method
-        assert libraries.dtype(got) == str(want.dtype), method
+        assert tensors.dtype(got) == str(want.dtype), method
         np.testing.assert_array_equal(got.numpy(), want, err_msg=method)
 
 
@@ -140,11 +140,11 @@ def test_what_numpy_arrays_may_be_tensors_may_be(form: str, calibrator) -> None:
     from sklearn.base import clone
 
     scores, y = FORMS[form]()
-    near = clone(calibrator).fit(libraries.to_host(scores), libraries.to_host(y))
+    near = clone(calibrator).fit(tensors.to_host(scores), tensors.to_host(y))
     far = clone(calibrator).fit(scores, y)
     assert far.to_dict() == near.to_dict()
-    if libraries.is_device_array(scores):
-        assert_same_predictions(far, scores, libraries.to_host(scores))
+    if tensors.is_device_array(scores):
+        assert_same_predictions(far, scores, tensors.to_host(scores))
 
 
 def test_weights_and_segments_beside_tensors() -> None:

@@ -128,6 +128,13 @@ def like(values: NDArray[Any], array: DeviceArray) -> DeviceArray:
     )
 
 
+def new_array(entries: DeviceArray, shape: tuple[int, ...]) -> DeviceArray:
+    """An uninitialised array like `entries`, with another shape."""
+    if hasattr(entries, "new_empty"):
+        return entries.new_empty(shape)
+    return library_of(entries).empty(shape, entries.dtype)
+
+
 def in_own_library(method: Method) -> Method:
     """Let a method that takes scores and works with numpy accept and return torch and CuPy arrays
     too.

@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from calibrant import kernels
 from calibrant.cells.knots import Knots, RowHashes, uniforms
 from calibrant.cells.score_partition import ScorePartition
-from calibrant.kernels import device, device_curves, device_draws, device_knots, libraries
+from calibrant.gpu import draws
+from calibrant.gpu import kernels as gpu_kernels
+from calibrant.params import tensors
 from calibrant.params.random import Draw, RandomSource, SmallestHashes, enough
 from calibrant.sample.row_keys import position_keys
 
@@ -59,7 +61,7 @@ def to(request: pytest.FixtureRequest) -> Any:
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many chunks of few rows."""
-    monkeypatch.setattr(device, "CHUNK_ROWS", 64)
+    monkeypatch.setattr(gpu_kernels, "CHUNK_ROWS", 64)
 
 
 def around(cuts: Any, kind: Any) -> Any:
@@ -92,7 +94,7 @@ def test_counts_and_values_equal_those_of_numpy_arrays(maker: str, data: st.Data
     scores, labels, cuts = draw_case(data)
     to = MAKERS[maker]
     codes = labels.astype(data.draw(st.sampled_from(CODE_TYPES)))
-    rows, positives = device.count(to(scores), to(codes), cuts)
+    rows, positives = gpu_kernels.count(to(scores), to(codes), cuts)
     expected_rows, expected_positives = kernels.count(scores, labels, cuts)
     assert rows.dtype == positives.dtype == np.int64
     np.testing.assert_array_equal(rows, expected_rows)
@@ -101,13 +103,11 @@ def test_counts_and_values_equal_those_of_numpy_arrays(maker: str, data: st.Data
         np.cos(np.arange(cuts.shape[0] + 1.0)),
         np.arange(2.0 * cuts.shape[0] + 2).reshape(-1, 2),
     ):
-        result = device.look_up(to(scores), cuts, table)
-        assert libraries.is_device_array(result) == (maker == "torch")
-        np.testing.assert_array_equal(
-            libraries.to_host(result), kernels.look_up(scores, cuts, table)
-        )
+        result = gpu_kernels.look_up(to(scores), cuts, table)
+        assert tensors.is_device_array(result) == (maker == "torch")
+        np.testing.assert_array_equal(tensors.to_host(result), kernels.look_up(scores, cuts, table))
     sets = np.arange(cuts.shape[0] + 1) % 2 == 0
-    held = libraries.to_host(device.look_up(to(scores), cuts, sets))
+    held = tensors.to_host(gpu_kernels.look_up(to(scores), cuts, sets))
     np.testing.assert_array_equal(held, sets[kernels.assign(scores, cuts)])
 
 
@@ -124,10 +124,10 @@ def test_values_of_curves_equal_those_of_numpy_arrays(
         cuts.shape[0] + 1, -1
     )
     with np.errstate(all="ignore"):
-        result = device_curves.follow(MAKERS[maker](scores), cuts, lines)
+        result = gpu_kernels.follow(MAKERS[maker](scores), cuts, lines)
         expected = kernels.follow(scores, cuts, lines)
-    assert libraries.is_device_array(result) == (maker == "torch")
-    np.testing.assert_array_equal(libraries.to_host(result), expected)
+    assert tensors.is_device_array(result) == (maker == "torch")
+    np.testing.assert_array_equal(tensors.to_host(result), expected)
 
 
 @pytest.mark.usefixtures("small_chunks")
@@ -139,7 +139,7 @@ def test_order_statistics_equal_those_of_numpy_arrays(maker: str, data: st.DataO
     if scores.shape[0] == 0:
         return
     ranks = np.array(data.draw(st.lists(st.integers(1, scores.shape[0]), max_size=12)), np.int64)
-    result = device_draws.order_statistics(MAKERS[maker](scores), ranks)
+    result = draws.order_statistics(MAKERS[maker](scores), ranks)
     np.testing.assert_array_equal(result, kernels.order_statistics(scores, ranks))
     assert not np.signbit(result[result == 0.0]).any()
 
@@ -159,7 +159,7 @@ def test_order_statistics_of_many_rows(to: Any, shape: str) -> None:
     }[shape]
     ranks = np.array([1, 20_000, 59_999, 30_000, 60_000, 30_000])
     np.testing.assert_array_equal(
-        device_draws.order_statistics(to(scores), ranks), kernels.order_statistics(scores, ranks)
+        draws.order_statistics(to(scores), ranks), kernels.order_statistics(scores, ranks)
     )
 
 
@@ -168,7 +168,11 @@ def test_order_statistics_of_many_rows(to: Any, shape: str) -> None:
 def test_zeros_of_both_signs_are_equal(to: Any, kind: Any, cut: float) -> None:
     scores = np.array([-0.0, 0.0, -1.0], kind)
     cuts = np.array([-0.5, cut, 0.5])
-    assert libraries.to_host(device.look_up(to(scores), cuts, np.arange(4))).tolist() == [2, 2, 0]
+    assert tensors.to_host(gpu_kernels.look_up(to(scores), cuts, np.arange(4))).tolist() == [
+        2,
+        2,
+        0,
+    ]
 
 
 @pytest.mark.parametrize("bad_score", [np.nan, np.inf, -np.inf])
@@ -177,31 +181,30 @@ def test_scores_that_are_not_finite_are_among_the_extremes(
     to: Any, bad_score: float, kind: Any
 ) -> None:
     scores = np.linspace(0.0, 1.0, 200, dtype=kind)
-    assert device.extremes(to(scores)) == (0.0, 1.0)
+    assert gpu_kernels.extremes(to(scores)) == (0.0, 1.0)
     scores[150] = bad_score
-    assert not np.isfinite(device.extremes(to(scores))).all()
+    assert not np.isfinite(gpu_kernels.extremes(to(scores))).all()
 
 
 @pytest.mark.usefixtures("small_chunks")
 def test_whether_a_test_holds_for_every_row(to: Any) -> None:
     labels = np.arange(200) % 2
-    assert device.every(lambda part: part <= 1, to(labels))
+    assert gpu_kernels.every(lambda part: part <= 1, to(labels))
     labels[150] = 2
-    assert not device.every(lambda part: part <= 1, to(labels))
+    assert not gpu_kernels.every(lambda part: part <= 1, to(labels))
 
 
 def test_the_first_row_of_a_kind(to: Any) -> None:
-    assert device.first(to(np.array([False, False, True, False, True]))) == 2
+    assert gpu_kernels.first(to(np.array([False, False, True, False, True]))) == 2
 
 
 @pytest.mark.parametrize("limit", [0, 1, 2**40, 2**62, 2**63, 2**64 - 1, 2**64])
 def test_rows_are_drawn_as_everywhere(to: Any, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device, "CHUNK_ROWS", 700)
+    monkeypatch.setattr(gpu_kernels, "CHUNK_ROWS", 700)
     draw = Draw(7, limit)
     want = np.flatnonzero(draw.chosen(position_keys(0, 2_000)))
     assert (
-        libraries.to_host(device_draws.drawn(to(np.zeros(2_000)), draw.key, limit)).tolist()
-        == want.tolist()
+        tensors.to_host(draws.drawn(to(np.zeros(2_000)), draw.key, limit)).tolist() == want.tolist()
     )
 
 
@@ -213,11 +216,11 @@ def test_strides_are_followed(to: Any, step: int) -> None:
     cuts = np.linspace(0.1, 0.9, 9)
     expected = kernels.count(scores[1::step], labels[1::step], cuts)
     np.testing.assert_array_equal(
-        device.count(to(scores)[1::step], to(labels)[1::step], cuts), expected
+        gpu_kernels.count(to(scores)[1::step], to(labels)[1::step], cuts), expected
     )
     ranks = np.array([1, 400, 900])
     np.testing.assert_array_equal(
-        device_draws.order_statistics(to(scores)[1::step], ranks),
+        draws.order_statistics(to(scores)[1::step], ranks),
         kernels.order_statistics(scores[1::step], ranks),
     )
 
@@ -225,70 +228,68 @@ def test_strides_are_followed(to: Any, step: int) -> None:
 def test_no_rows(to: Any) -> None:
     nothing = to(np.empty(0))
     cuts = np.array([0.5])
-    assert device.count(nothing, to(np.empty(0, np.uint8)), cuts)[0].tolist() == [0, 0]
-    assert device_draws.order_statistics(nothing, np.empty(0, np.int64)).shape == (0,)
-    assert tuple(device.look_up(nothing, cuts, np.zeros(2)).shape) == (0,)
+    assert gpu_kernels.count(nothing, to(np.empty(0, np.uint8)), cuts)[0].tolist() == [0, 0]
+    assert draws.order_statistics(nothing, np.empty(0, np.int64)).shape == (0,)
+    assert tuple(gpu_kernels.look_up(nothing, cuts, np.zeros(2)).shape) == (0,)
 
 
 @pytest.mark.parametrize("kind", ["float64", "float32", "float16", "int64", "uint8", "bool"])
 def test_arrays_go_to_the_host_and_back(kind: str) -> None:
     tensor = torch.tensor([0, 1, 1]).to(getattr(torch, kind))
-    host = libraries.to_host(tensor)
+    host = tensors.to_host(tensor)
     assert host.tolist() == [0, 1, 1]
     assert host.dtype == kind
-    back = libraries.like(host, tensor)
+    back = tensors.like(host, tensor)
     assert back.dtype == tensor.dtype
     assert torch.equal(back, tensor)
 
 
 def test_what_numpy_has_no_type_for_comes_to_the_host_too() -> None:
-    assert libraries.to_host(torch.tensor([0.5, 0.25], dtype=torch.bfloat16)).tolist() == [
+    assert tensors.to_host(torch.tensor([0.5, 0.25], dtype=torch.bfloat16)).tolist() == [
         0.5,
         0.25,
     ]
-    assert libraries.to_host(torch.tensor([0.5, 0.25], requires_grad=True)).tolist() == [0.5, 0.25]
+    assert tensors.to_host(torch.tensor([0.5, 0.25], requires_grad=True)).tolist() == [0.5, 0.25]
 
 
 def test_results_that_torch_cannot_hold_or_share_come_back() -> None:
     text = np.array(["no", "yes"])
-    assert libraries.like(text, torch.zeros(1)) is text
+    assert tensors.like(text, torch.zeros(1)) is text
     frozen = np.array([[1.0, 2.0], [3.0, 4.0]])
     frozen.flags.writeable = False
-    assert libraries.like(frozen[:, ::-1], torch.zeros(1)).tolist() == [[2.0, 1.0], [4.0, 3.0]]
+    assert tensors.like(frozen[:, ::-1], torch.zeros(1)).tolist() == [[2.0, 1.0], [4.0, 3.0]]
 
 
 def test_no_large_array_comes_to_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     brought: list[int] = []
-    to_host = libraries.to_host
+    to_host = tensors.to_host
     monkeypatch.setattr(
-        device, "to_host", lambda array: brought.append(len(array)) or to_host(array)
+        gpu_kernels, "to_host", lambda array: brought.append(len(array)) or to_host(array)
     )
     monkeypatch.setattr(torch.Tensor, "__array__", lambda *_: pytest.fail("copied to the host"))
     monkeypatch.setattr(torch.Tensor, "tolist", lambda *_: pytest.fail("copied to the host"))
     scores = torch.rand(100_000, generator=torch.Generator().manual_seed(0))
     codes = scores > 0.5
     cuts = np.array([0.25, 0.5])
-    device.count(scores, codes, cuts)
-    device.look_up(scores, cuts, np.zeros(3))
-    device.extremes(scores)
-    device.first(codes)
+    gpu_kernels.count(scores, codes, cuts)
+    gpu_kernels.look_up(scores, cuts, np.zeros(3))
+    gpu_kernels.extremes(scores)
+    gpu_kernels.first(codes)
     assert max(brought) == 6
-    device_draws.order_statistics(scores, np.array([5000]))
+    draws.order_statistics(scores, np.array([5000]))
     assert max(brought) < 3 * 2**16
 
 
 def test_which_arrays_live_on_a_device() -> None:
-    assert libraries.is_device_array(torch.zeros(1))
-    assert libraries.is_device_array(torch.nn.Parameter(torch.zeros(1)))
-    assert not libraries.is_device_array(np.zeros(1))
-    assert not libraries.on_gpu(torch.zeros(1))
-    assert not libraries.on_gpu(np.zeros(1))
+    assert tensors.is_device_array(torch.zeros(1))
+    assert tensors.is_device_array(torch.nn.Parameter(torch.zeros(1)))
+    assert not tensors.is_device_array(np.zeros(1))
+    assert not tensors.on_gpu(torch.zeros(1))
+    assert not tensors.on_gpu(np.zeros(1))
 
 
 def test_importing_loads_no_library() -> None:
-    code = (
-        "import sys, calibrant.kernels.device; print({'torch', 'cupy', 'numba'} & set(sys.modules))"
-    )
+    code = "import sys, calibrant.gpu.kernels; print({'torch', 'cupy', 'numba'} & set(sys.modules))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "set()"
 
@@ -306,7 +307,7 @@ def test_rows_at_knots_are_counted_as_in_memory(kind):
     counting, *columns = knots.counting
     cells = counting.bins_by_segment[None].cuts, np.column_stack(columns).astype(np.float64)
     for some in (torch.from_numpy, lambda array: array):
-        found = device_knots.count(some(scores), some(codes), source.key, cells, knots.n_places)
+        found = draws.count_knots(some(scores), some(codes), source.key, cells, knots.n_places)
         np.testing.assert_array_equal(found, expected)
 
 
@@ -315,7 +316,7 @@ def test_a_row_counts_at_the_next_knot_only_if_its_number_is_smaller_than_its_sh
     shares = uniforms(RowHashes(source).of(slice(0, 1_000)))  # equal, in doubles: at the first knot
     cells = np.empty(0), np.array([[0.0, 0.0, 1.0]])
     codes = torch.zeros(1_000, dtype=torch.uint8)
-    found = device_knots.count(torch.from_numpy(shares), codes, source.key, cells, 2)
+    found = draws.count_knots(torch.from_numpy(shares), codes, source.key, cells, 2)
     assert found[0].sum() == 1_000
 
 
@@ -324,7 +325,7 @@ def test_the_rows_with_the_smallest_hashes_are_those_of_the_host(most):
     scores = torch.zeros(1_000)
     hashes = Draw(9).hashes(position_keys(0, 1_000))
     limit = SmallestHashes(most, np.sort(hashes)[:most]).limit
-    index, found = device_draws.smallest_drawn(scores, 9, enough(most, 1_000), most)
+    index, found = draws.smallest_drawn(scores, 9, enough(most, 1_000), most)
     assert found == limit
     np.testing.assert_array_equal(
         index.numpy(), np.flatnonzero(hashes < np.uint64(limit)) if most else []

@@ -1,32 +1,28 @@
 """GPU kernels for random draws, order statistics and fingerprints: count digits, hash positions,
 and sum over rows.
 
-Like `calibrant.kernels._triton`, which counts and looks up, they need Triton, which comes with
-torch on Linux. Without it, `calibrant.kernels.device` does the same work with the library's own
+Like `calibrant.gpu._triton`, which counts and looks up, they need Triton, which comes with
+torch on Linux. Without it, `calibrant.gpu.kernels` does the same work with the library's own
 operations.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 
-__all__ = [
-    "count_digits",
-    "drawn",
-    "flat_rounds",
-    "launches",
-    "scrambled",
-    "signed",
-    "sums_of_rows",
-]
+from calibrant.gpu.draws import signed
+from calibrant.kernels.hash import DROPPED_BITS, FEWER_ROUNDS, GOLDEN, ROUNDS
+from calibrant.params.tensors import DeviceArray
 
-_Tensor: TypeAlias = Any
-"""A torch tensor."""
+ROUND_NUMBERS = tuple(number for pair in ROUNDS for number in pair)
+"""Shifts and multipliers of a hash, as kernels take them."""
+
+_FEWER_NUMBERS = tuple(number for pair in FEWER_ROUNDS for number in pair)
 
 _LAUNCH_ROWS = 1 << 30
 """Rows per launch, so that counts within it fit in 32 bits."""
@@ -122,7 +118,7 @@ def launches(rows: int) -> Iterator[slice]:
         yield slice(start, start + _LAUNCH_ROWS)
 
 
-def count_digits(scores: _Tensor, tables: Sequence[_Tensor], wanted: int) -> _Tensor:
+def count_digits(scores: DeviceArray, tables: Sequence[DeviceArray], wanted: int) -> DeviceArray:
     """Count the next 16 bits after each wanted prefix, for order statistics.
 
     `tables` map a prefix and its next digit to the next prefix, one table per digit already known.
@@ -146,13 +142,8 @@ def count_digits(scores: _Tensor, tables: Sequence[_Tensor], wanted: int) -> _Te
     return total
 
 
-def sums_of_rows(
-    scores: _Tensor, codes: _Tensor, dropped: int, rounds: Sequence[tuple[int, int]]
-) -> tuple[int, int]:
-    """Sums modulo 2**64 of the hashes of rounded scores, over all rows and over rows with code 1.
-
-    `dropped` is the number of low bits by which a double is rounded.
-    """
+def sums_of_rows(scores: DeviceArray, codes: DeviceArray) -> tuple[int, int]:
+    """Sums modulo 2**64 of the hashes of rounded scores, over all rows and over rows with code 1."""
     every = 0
     ones = 0
     for here in launches(scores.shape[0]):
@@ -160,8 +151,8 @@ def sums_of_rows(
         sums = torch.zeros(_PROGRAMS, 2, dtype=torch.int64, device=scores.device)
         with torch.cuda.device_of(scores):
             _sums_kernel[(_PROGRAMS,)](
-                part, codes[here], part.shape[0], sums, DROPPED=dropped, ROUNDS=flat_rounds(rounds),
-                BLOCK=_BLOCK
+                part, codes[here], part.shape[0], sums, DROPPED=DROPPED_BITS,
+                ROUNDS=_FEWER_NUMBERS, BLOCK=_BLOCK
             )  # fmt: skip
         both = sums.sum(dim=0).tolist()
         every += both[0]
@@ -169,28 +160,16 @@ def sums_of_rows(
     return every % 2**64, ones % 2**64
 
 
-def drawn(
-    rows: int, first: int, limit: int, rounds: Sequence[tuple[int, int]], device: Any
-) -> _Tensor:
-    """Positions whose hash is below `limit`; the hash of position 0 starts from `first`."""
+def drawn(rows: int, key: int, limit: int, device: Any) -> DeviceArray:
+    """Positions whose hash is below `limit`."""
     found = [torch.empty(0, dtype=torch.int64, device=device)]
     for start in range(0, rows, _DRAWN_ROWS):
         size = min(_DRAWN_ROWS, rows - start)
         chosen = torch.empty(size, dtype=torch.int8, device=device)
         with torch.cuda.device_of(chosen):
             _drawn_kernel[(triton.cdiv(size, _BLOCK),)](
-                size, signed(first + start), signed(limit - 1), chosen, ROUNDS=flat_rounds(rounds),
-                BLOCK=_BLOCK
+                size, signed(key + GOLDEN + start), signed(limit - 1), chosen,
+                ROUNDS=ROUND_NUMBERS, BLOCK=_BLOCK
             )  # fmt: skip
         found.append(chosen.nonzero()[:, 0] + start)
     return torch.cat(found)
-
-
-def flat_rounds(rounds: Sequence[tuple[int, int]]) -> tuple[int, ...]:
-    return tuple(number for pair in rounds for number in pair)
-
-
-def signed(bits: int) -> int:
-    """Convert an unsigned 64-bit integer to the signed one with the same bits."""
-    bits %= 2**64
-    return bits - (bits >> 63 << 64)

@@ -1,9 +1,9 @@
 """Fused GPU kernels for counting and looking up, which torch's own operations would do in many
 passes.
 
-These kernels, and those of `calibrant.kernels._triton_draws`, are our only GPU kernels. Triton
+These kernels, and those of `calibrant.gpu._triton_draws`, are our only GPU kernels. Triton
 comes with torch on Linux; CuPy arrays are passed by DLPack, without a copy. Without Triton,
-`calibrant.kernels.device` does the same work with the library's own operations.
+`calibrant.gpu.kernels` does the same work with the library's own operations.
 
 Notes
 -----
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -25,9 +25,8 @@ import triton
 import triton.language as tl
 from numpy.typing import NDArray
 
-from calibrant.kernels._curves import LINE
-from calibrant.kernels._triton_draws import flat_rounds, launches, scrambled, signed
-from calibrant.kernels._triton_nvidia import (
+from calibrant.gpu._triton_draws import ROUND_NUMBERS, launches, scrambled
+from calibrant.gpu._triton_nvidia import (
     begin_counting,
     count_rows,
     counters_of,
@@ -38,11 +37,10 @@ from calibrant.kernels._triton_nvidia import (
     shared_float,
     shared_short,
 )
-
-__all__ = ["count_groups", "count_knots", "follow", "look_up"]
-
-_Tensor: TypeAlias = Any
-"""A torch tensor."""
+from calibrant.gpu.draws import signed
+from calibrant.kernels._curves import LINE
+from calibrant.kernels.hash import GOLDEN
+from calibrant.params.tensors import DeviceArray
 
 _GRID_CELLS = 8
 """Grid cells per cut, for few cuts."""
@@ -90,10 +88,13 @@ def _cell(score, grid, cuts, low, scale, last, HALVINGS: tl.constexpr):
 
 @triton.jit
 def _count_kernel(
-    scores, codes, rows, grid, cuts, low, scale, last, counts, COPIES: tl.constexpr,
+    scores, codes, places, rows, key, grid, cuts, low, scale, last, cells, counts,
+    AT_KNOTS: tl.constexpr, HAS_PLACES: tl.constexpr, ROUNDS: tl.constexpr, COPIES: tl.constexpr,
     GROUPS: tl.constexpr, SHARED: tl.constexpr, HALVINGS: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
-    """Count rows by cell and code."""
+    """Count rows by cell and code or, at knots, by knot, half and code; `key` and the position of a
+    row determine its random bits.
+    """
     program = tl.program_id(0)
     own = counts + (program % COPIES) * GROUPS
     counters = begin_counting(GROUPS, SHARED)
@@ -102,40 +103,22 @@ def _count_kernel(
         there = at < rows
         score = tl.load(scores + at, mask=there, other=0.0)
         code = tl.load(codes + at, mask=there, other=0).to(tl.int32)
-        group = 2 * _cell(score, grid, cuts, low, scale, last, HALVINGS) + code
-        count_rows(group, there, own, counters, SHARED)
-    end_counting(own, counters, GROUPS, SHARED)
-
-
-@triton.jit
-def _knots_kernel(
-    scores, codes, places, rows, key, grid, cuts, low, scale, last, cells, counts,
-    HAS_PLACES: tl.constexpr, ROUNDS: tl.constexpr, COPIES: tl.constexpr, GROUPS: tl.constexpr,
-    SHARED: tl.constexpr, HALVINGS: tl.constexpr, BLOCK: tl.constexpr
-):  # fmt: skip
-    """Count rows by knot, half and code; `key` and the position of a row determine its random bits."""
-    program = tl.program_id(0)
-    own = counts + (program % COPIES) * GROUPS
-    counters = begin_counting(GROUPS, SHARED)
-    for start in range(program * BLOCK, rows, tl.num_programs(0) * BLOCK):
-        at = start + tl.arange(0, BLOCK)
-        there = at < rows
-        score = tl.load(scores + at, mask=there, other=0.0)
-        code = tl.load(codes + at, mask=there, other=0).to(tl.int32)
-        position = at.to(tl.int64)
-        if HAS_PLACES:
-            position = tl.load(places + at, mask=there, other=0)
-        bits = (position + key).to(tl.uint64, bitcast=True)
-        for turn in tl.static_range(len(ROUNDS) // 2):
-            bits = scrambled(bits, ROUNDS[2 * turn], ROUNDS[2 * turn + 1])
-        cell = cells + _cell(score, grid, cuts, low, scale, last, HALVINGS) * 4
-        first = tl.load(cell).to(tl.int32)
-        share = (score.to(tl.float64) - tl.load(cell + 1)) * tl.load(cell + 2)
-        # the first 53 bits as a number in [0, 1); signed integers have a conversion instruction
-        uniform = (bits >> 11).to(tl.int64).to(tl.float64) * 1.1102230246251565e-16
-        knot = first + (uniform < share).to(tl.int32)
-        group = 4 * knot + 2 * (bits & 1).to(tl.int32) + code
-        count_rows(group, there, own, counters, SHARED)
+        group = _cell(score, grid, cuts, low, scale, last, HALVINGS)
+        if AT_KNOTS:
+            position = at.to(tl.int64)
+            if HAS_PLACES:
+                position = tl.load(places + at, mask=there, other=0)
+            bits = (position + key).to(tl.uint64, bitcast=True)
+            for turn in tl.static_range(len(ROUNDS) // 2):
+                bits = scrambled(bits, ROUNDS[2 * turn], ROUNDS[2 * turn + 1])
+            cell = cells + group * 4
+            first = tl.load(cell).to(tl.int32)
+            share = (score.to(tl.float64) - tl.load(cell + 1)) * tl.load(cell + 2)
+            # the first 53 bits as a number in [0, 1); signed integers have a conversion instruction
+            uniform = (bits >> 11).to(tl.int64).to(tl.float64) * 1.1102230246251565e-16
+            knot = first + (uniform < share).to(tl.int32)
+            group = 2 * knot + (bits & 1).to(tl.int32)
+        count_rows(2 * group + code, there, own, counters, SHARED)
     end_counting(own, counters, GROUPS, SHARED)
 
 
@@ -236,8 +219,8 @@ def _rate(value):
 class _Search(NamedTuple):
     """What `_cell` needs to find the cell of a score."""
 
-    grid: _Tensor
-    cuts: _Tensor
+    grid: DeviceArray
+    cuts: DeviceArray
     low: float
     scale: float
     last: float
@@ -250,7 +233,7 @@ def _n_cells(n_cuts: int) -> int:
     return min(int(triton.next_power_of_2(wanted)), _MOST_CELLS)
 
 
-def _search(cuts: NDArray[Any], scores: _Tensor) -> _Search:
+def _search(cuts: NDArray[Any], scores: DeviceArray) -> _Search:
     """Build a grid over increasing cuts, which have the dtype of the scores."""
     size = cuts.size
     cells = _n_cells(size)
@@ -279,61 +262,62 @@ def _search(cuts: NDArray[Any], scores: _Tensor) -> _Search:
     return _Search(grid, padded, float(low), float(scale), float(cells - 1), halvings)
 
 
-def count_groups(scores: _Tensor, codes: _Tensor, cuts: NDArray[Any]) -> _Tensor:
-    """Rows by cell and code, as an int64 tensor of shape (m + 1, 2); see `device.count`."""
+def count_groups(scores: DeviceArray, codes: DeviceArray, cuts: NDArray[Any]) -> DeviceArray:
+    """Rows by cell and code, as an int64 tensor of shape (m + 1, 2); see `kernels.count`."""
+    return _counted(scores, codes, cuts, cuts.size + 1).reshape(-1, 2)
+
+
+def count_knots(
+    scores: DeviceArray,
+    codes: DeviceArray,
+    places: DeviceArray | None,
+    key: int,
+    cells: tuple[NDArray[Any], NDArray[Any]],
+    size: int,
+) -> DeviceArray:
+    """Rows by knot, half and code, as an int64 tensor of shape (size, 2, 2); see
+    `draws.count_knots`.
+
+    `cells` holds the cuts, in the dtype of the scores, and the table of cells.
+    """
+    cuts, table = cells
+    padded = torch.from_numpy(np.pad(table, ((0, 0), (0, 1)))).to(scores.device)
+    return _counted(scores, codes, cuts, 2 * size, padded, places, key).reshape(size, 2, 2)
+
+
+def _counted(
+    scores: DeviceArray,
+    codes: DeviceArray,
+    cuts: NDArray[Any],
+    n_groups: int,
+    cells: DeviceArray | None = None,
+    places: DeviceArray | None = None,
+    key: int = 0,
+) -> DeviceArray:
+    """Rows by group and code: groups are cells or, with a table of `cells`, knots and halves."""
     search = _search(cuts, scores)
-    size = 2 * (cuts.size + 1)
+    size = 2 * n_groups
     total = torch.zeros(size, dtype=torch.int64, device=scores.device)
     for here in launches(scores.shape[0]):
         part = scores[here]
         counts, constants, programs = counters_of(size, part.shape[0], _BLOCK, scores.device)
+        first = key + GOLDEN + (here.start if places is None else 0)
         with torch.cuda.device_of(scores):
-            _count_kernel[(programs,)](
-                part, codes[here], part.shape[0], *search[:-1], counts, HALVINGS=search.halvings,
-                **constants
-            )  # fmt: skip
-        total += counts.sum(dim=0)[:size]
-    return total.reshape(-1, 2)
-
-
-def count_knots(
-    scores: _Tensor,
-    codes: _Tensor,
-    places: _Tensor | None,
-    key: int,
-    rounds: Sequence[tuple[int, int]],
-    cells: tuple[NDArray[Any], NDArray[Any]],
-    size: int,
-) -> _Tensor:
-    """Rows by knot, half and code, as an int64 tensor of shape (size, 2, 2); see
-    `device_knots.count`.
-
-    `key` is added to the position of a row before hashing. `cells` holds the cuts, in the dtype of
-    the scores, and the table of cells.
-    """
-    cuts, table = cells
-    search = _search(cuts, scores)
-    padded = torch.from_numpy(np.pad(table, ((0, 0), (0, 1)))).to(scores.device)
-    total = torch.zeros(4 * size, dtype=torch.int64, device=scores.device)
-    for here in launches(scores.shape[0]):
-        part = scores[here]
-        counts, constants, programs = counters_of(4 * size, part.shape[0], _BLOCK, scores.device)
-        with torch.cuda.device_of(scores):
-            _knots_kernel[(programs,)](
+            _count_kernel[(programs,)](  # arguments that are not needed are not read
                 part, codes[here], part if places is None else places[here], part.shape[0],
-                signed(key + (here.start if places is None else 0)), *search[:-1], padded, counts,
-                HAS_PLACES=places is not None, ROUNDS=flat_rounds(rounds),
+                signed(first), *search[:-1], part if cells is None else cells, counts,
+                AT_KNOTS=cells is not None, HAS_PLACES=places is not None, ROUNDS=ROUND_NUMBERS,
                 HALVINGS=search.halvings, **constants
             )  # fmt: skip
-        total += counts.sum(dim=0)[: 4 * size]
-    return total.reshape(size, 2, 2)
+        total += counts.sum(dim=0)[:size]
+    return total
 
 
 def look_up(
-    scores: _Tensor, cuts: NDArray[Any], table: _Tensor, ends: NDArray[Any]
-) -> tuple[_Tensor, bool]:
+    scores: DeviceArray, cuts: NDArray[Any], table: DeviceArray, ends: NDArray[Any]
+) -> tuple[DeviceArray, bool]:
     """The table entry or row of each score's cell, and whether all scores are within `ends`; see
-    `device.look_up`.
+    `kernels.look_up`.
     """
     found = table.new_empty((scores.shape[0], *table.shape[1:]))
     entries, out = (
@@ -350,10 +334,14 @@ def look_up(
 
 
 def follow(
-    scores: _Tensor, cuts: NDArray[Any], lines: NDArray[Any], found: _Tensor, ends: NDArray[Any]
+    scores: DeviceArray,
+    cuts: NDArray[Any],
+    lines: NDArray[Any],
+    found: DeviceArray,
+    ends: NDArray[Any],
 ) -> bool:
     """Write the value of each score's line; return whether all scores are within `ends`; see
-    `device_curves.follow`.
+    `kernels.follow`.
 
     Offsets, if any, come in pairs.
     """
@@ -385,7 +373,7 @@ def follow(
     return _for_each_score(_follow_kernel, scores, ends, tables, found, constants)
 
 
-def _shared_words(search: _Search, begins: NDArray[Any]) -> _Tensor | None:
+def _shared_words(search: _Search, begins: NDArray[Any]) -> DeviceArray | None:
     """The grid, the cuts and where lines begin, as words for shared memory; None if these are too
     many, or in double precision.
     """
@@ -414,10 +402,10 @@ def _begins(
 
 def _for_each_score(
     kernel: Any,
-    scores: _Tensor,
+    scores: DeviceArray,
     ends: NDArray[Any],
     tables: Sequence[Any],
-    out: _Tensor,
+    out: DeviceArray,
     constants: Any,
     most_programs: int | None = None,
 ) -> bool:

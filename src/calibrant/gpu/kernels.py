@@ -2,11 +2,11 @@
 
 It is written once, against the common interface of torch, CuPy and numpy, and equals
 `calibrant.kernels` bit for bit. It processes `CHUNK_ROWS` rows at a time, so its temporary memory
-does not grow with the number of rows. `calibrant.kernels.libraries` recognises and copies arrays.
+does not grow with the number of rows. `calibrant.params.tensors` recognises and copies arrays.
 
-Counting and lookup have their own kernels in `calibrant.kernels._triton`, for torch with Triton,
-and for CuPy if torch with Triton is installed too. `device_draws`, `device_knots` and
-`device_curves` do the rest.
+Counting and lookup have their own kernels in `calibrant.gpu._triton`, for torch with Triton, and
+for CuPy if torch with Triton is installed too. `calibrant.gpu.draws` does all that needs random
+numbers or ranks.
 
 Notes
 -----
@@ -25,18 +25,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._typing import FloatArray, IntArray
+from calibrant.kernels._curves import LINE, shape_along
 from calibrant.kernels._numpy import Limits, OutsideLimitsError
-from calibrant.kernels.libraries import (
+from calibrant.params.tensors import (
     DeviceArray,
     dtype,
     library_name,
     library_of,
     like,
+    new_array,
     on_gpu,
     to_host,
 )
-
-__all__ = ["count", "every", "extremes", "first", "look_up"]
 
 CHUNK_ROWS = 1 << 24  # rows at a time: about 50 bytes of temporary memory each, 800 MB in total
 
@@ -130,7 +130,7 @@ def fused(scores: DeviceArray, name: str = "_triton") -> Any:
     if not on_gpu(scores):
         return None
     try:
-        return import_module(f"calibrant.kernels.{name}")
+        return import_module(f"calibrant.gpu.{name}")
     except ImportError:
         return None
 
@@ -246,8 +246,58 @@ def look_up(
     return out
 
 
-def new_array(entries: DeviceArray, shape: tuple[int, ...]) -> DeviceArray:
-    """An uninitialised array like `entries`, with another shape."""
-    if hasattr(entries, "new_empty"):
-        return entries.new_empty(shape)
-    return library_of(entries).empty(shape, entries.dtype)
+def follow(
+    scores: DeviceArray, cuts: FloatArray, lines: FloatArray, *, limits: Limits | None = None
+) -> DeviceArray:
+    """Value of a piecewise linear curve, as in `calibrant.kernels.follow`.
+
+    Each step of the sum is a separate operation, so that no compiler fuses two into one rounding.
+
+    Parameters
+    ----------
+    scores : device array of shape (n,), float64 or float32
+        Finite.
+    cuts : numpy array of shape (m,)
+        Strictly increasing.
+    lines : numpy array of shape (m + 1, 3) or (m + 1, 3 + k)
+        For each cell: where it begins, the value there, the slope, and k offsets.
+    limits : (float, float), optional
+        For scores not yet checked: raise `OutsideLimitsError` unless all are finite and within
+        these limits.
+
+    Returns
+    -------
+    device array of shape (n,) or (n, k)
+
+    Examples
+    --------
+    >>> import torch
+    >>> follow(torch.tensor([0.25, 0.5]), np.array([0.5]), np.array([[0.0, 0.0, 0.5], [0.5, 0.75,
+    ...     0.0]]))
+    tensor([0.1250, 0.7500], dtype=torch.float64)
+    """
+    rows = scores.shape[0]
+    ours = fused(scores)
+    has_pairs = lines.shape[1] % 2 == LINE % 2
+    if ours is not None and has_pairs:
+        own = tensor_of(scores)
+        out = new_array(like(lines[:0], own), shape_along(rows, lines))
+        ends = own_ends(limits, own)
+        is_inside = ours.follow(own, own_cuts(cuts, own), lines, out, ends)
+        if limits is not None and not is_inside:
+            raise OutsideLimitsError
+        return back(out, scores)
+    check_inside(scores, limits)
+    with working_on(scores):
+        out = new_array(like(lines[:0], scores), shape_along(rows, lines))
+        for part in row_parts(rows):
+            found = look_up(scores[part], cuts, lines)
+            curve = scores[part] - found[:, 0]
+            curve *= found[:, 2]
+            curve += found[:, 1]
+            if out.ndim == 1:
+                out[part] = curve
+                continue
+            for place in range(out.shape[1]):
+                out[part, place] = (curve + found[:, LINE + place]).clip(0.0, 1.0)
+    return out

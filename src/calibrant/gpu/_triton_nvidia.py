@@ -10,27 +10,13 @@ row to several threads, and each would add it.
 from __future__ import annotations
 
 import os
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 
-__all__ = [
-    "Counters",
-    "begin_counting",
-    "count_rows",
-    "counters_of",
-    "end_counting",
-    "fill_shared",
-    "is_nvidia",
-    "load_pair",
-    "shared_float",
-    "shared_short",
-]
-
-_Tensor: TypeAlias = Any
-"""A torch tensor."""
+from calibrant.params.tensors import DeviceArray
 
 _MOST_SHARED = 8192
 """The largest number of groups counted in shared memory: 4 bytes each, and a program has 48 KB."""
@@ -54,10 +40,12 @@ def _shared_counters(SIZE: tl.constexpr):
 
 
 @triton.jit
-def _clear_shared(address):
-    """Set counters to 0."""
-    asm: tl.constexpr = "st.shared.u32 [$1], 0; mov.u32 $0, 0;"
-    tl.inline_asm_elementwise(asm, "=r,r", [address], dtype=tl.int32, is_pure=False, pack=1)
+def _write_shared(address, words):
+    """Write words of 32 bits."""
+    asm: tl.constexpr = "st.shared.u32 [$1], $2; mov.u32 $0, 0;"
+    tl.inline_asm_elementwise(
+        asm, "=r,r,r", [address, words], dtype=tl.int32, is_pure=False, pack=1
+    )
 
 
 @triton.jit
@@ -82,7 +70,7 @@ def begin_counting(GROUPS: tl.constexpr, SHARED: tl.constexpr):
     counters = 0
     if SHARED is not None:
         counters = _shared_counters(SHARED)
-        _clear_shared(counters + 4 * tl.arange(0, GROUPS))
+        _write_shared(counters + 4 * tl.arange(0, GROUPS), tl.zeros((GROUPS,), tl.int32))
         tl.debug_barrier()
     return counters
 
@@ -112,15 +100,7 @@ def fill_shared(words, SIZE: tl.constexpr, TEXT: tl.constexpr):
     """
     address = _shared_counters(TEXT)
     at = tl.arange(0, SIZE)
-    asm: tl.constexpr = "st.shared.u32 [$1], $2; mov.u32 $0, 0;"
-    tl.inline_asm_elementwise(
-        asm,
-        "=r,r,r",
-        [address + 4 * at, tl.load(words + at)],
-        dtype=tl.int32,
-        is_pure=False,
-        pack=1,
-    )
+    _write_shared(address + 4 * at, tl.load(words + at))
     tl.debug_barrier()
     return address
 
@@ -156,16 +136,12 @@ def load_pair(pointer, NVIDIA: tl.constexpr):
     return first, second
 
 
-class Counters(NamedTuple):
-    """Where programs count, and how many programs there are."""
-
-    counts: _Tensor
-    constants: dict[str, Any]
-    programs: int
-
-
-def counters_of(size: int, rows: int, block: int, device: Any) -> Counters:
-    """Counters of `size` groups, for the programs that count `rows` rows."""
+def counters_of(
+    size: int, rows: int, block: int, device: Any
+) -> tuple[DeviceArray, dict[str, Any], int]:
+    """Counters of `size` groups, constants of the programs that count `rows` rows, and how many
+    programs there are.
+    """
     groups = triton.next_power_of_2(size)
     programs = min(_COUNT_PROGRAMS, triton.cdiv(rows, block))
     # the number as a string, because it becomes part of an instruction
@@ -173,8 +149,14 @@ def counters_of(size: int, rows: int, block: int, device: Any) -> Counters:
     most = max(1, _MANY_GROUPS // groups)
     copies = programs if shared is not None else min(programs, most)
     counts = torch.zeros(copies, groups, dtype=torch.int32, device=device)
-    constants = {"COPIES": copies, "GROUPS": groups, "SHARED": shared, "BLOCK": block}
-    return Counters(counts, {**constants, "num_warps": _COUNT_WARPS}, programs)
+    constants = {
+        "COPIES": copies,
+        "GROUPS": groups,
+        "SHARED": shared,
+        "BLOCK": block,
+        "num_warps": _COUNT_WARPS,
+    }
+    return counts, constants, programs
 
 
 def is_nvidia(device: Any) -> bool:

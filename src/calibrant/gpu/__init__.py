@@ -1,0 +1,1 @@
+"""Everything about GPUs: kernels for torch and CuPy arrays, and rows that are such arrays."""
