@@ -332,11 +332,6 @@ HOSTILE = {
         changed(*STATE, "lower", 0, to=1.0, of=EXAMPLES["shift"][0]),
         "be at most upper",
     ),
-    "no folds": (changed(*STATE, "folds", to=[], of=EXAMPLES["cross-venn-abers"][0]), "folds"),
-    "too many folds": (
-        changed(*STATE, "folds", to=[0] * 1001, of=EXAMPLES["cross-venn-abers"][0]),
-        "folds",
-    ),
     "a sum of too many parts": (
         changed(
             *STATE, "tally", "weights", "w", 0, to=[5e-324, 1e300] * 40, of=EXAMPLES["shift"][0]

@@ -41,7 +41,6 @@ LATER = {
     "rulsif",
     "temperature",
     "top-label",
-    "venn-binning",
 }
 """Calibrators much like another one, or slow to fit beside another of their class: their checks run
 in `make test`.

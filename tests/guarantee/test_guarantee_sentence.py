@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from calibrant import BinningCalibrator, Guarantee, LabelShiftCalibrator, Partition, Tally
-from calibrant.calibrators import ScalingBinningCalibrator, VennBinningCalibrator
+from calibrant.calibrators import ScalingBinningCalibrator
 from calibrant.errors import CalibrantWarning, WeakGuaranteeWarning
 from calibrant.text.sentences import Setting, render
 from worlds.guarantees_of_counts import guarantee
@@ -188,7 +188,6 @@ def few_rows(n: int = 60) -> tuple[np.ndarray, np.ndarray]:
     ("calibrator", "told"),
     [
         (BinningCalibrator(5), {}),
-        (VennBinningCalibrator(5), {}),
         (ScalingBinningCalibrator(n_bins=4), {}),
         (LabelShiftCalibrator(5), {"target_prior": 0.4}),
     ],

@@ -70,9 +70,6 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
     __metadata_request__predict = {"scores": UNUSED}  # noqa: RUF012
     __metadata_request__predict_proba = {"scores": UNUSED}  # noqa: RUF012
 
-    merges_folds: ClassVar[bool] = False
-    """Whether one is fitted on the rows of each fold, and their predictions are merged."""
-
     _learned: ClassVar[EntryTable]
     """What was learned, as saved; see `calibrant.params.declared_state`."""
 
