@@ -153,7 +153,7 @@ ENTRY_POINTS = {
         ),
         _function(
             calibrant.compare_calibrators,
-            more={"calibrators": {"platt": calibrant.PlattCalibrator()}, "cv": 3},
+            more={"calibrators": {"platt": calibrant.PlattCalibrator()}},
         ),
         _function(calibrant.threshold, more={"precision": 0.55}),
         _function(calibrant.validation_table),

@@ -13,6 +13,7 @@ from calibrant.text.result_table import ResultTable
 from calibrant.text.sentences import sentence as as_sentence
 
 CANNOT_TELL = "the data cannot tell"
+_MODELS_IN_SENTENCE = 3  # with more, the limits are in the table alone
 _ALL_AT_ONCE = "All limits that are called proved hold simultaneously."
 
 
@@ -136,15 +137,17 @@ class Differences(Result):
         """What is proved about the losses, in words."""
         level = numbers.percent(self.confidence_level)
         rows = numbers.rows(self.n_rows)
-        limits = "; ".join(map(str, self._proved))
-        clipped = _clipped(self.clip)
-        about = "These limits hold simultaneously"
+        about = "limits"
         if self.population:
-            about = f"These limits on expected losses{self.population} hold simultaneously"
+            about = f"limits on expected losses{self.population}"
+        told = f"All {about} hold simultaneously"
+        if len(self.models) <= _MODELS_IN_SENTENCE:
+            limits = "; ".join(map(str, self._proved))
+            told = f"These {about} hold simultaneously: {limits}; {_clipped(self.clip)}"
         basis = f", with {level} confidence, from {rows}"
         if all(found.better is None for found in self._proved):
             basis = f" at {level} confidence ({rows})"
-        return as_sentence(f"{self.verdict}{basis}. {about}: {limits}; {clipped}.")
+        return as_sentence(f"{self.verdict}{basis}. {told}.")
 
     def tables(self) -> tuple[ResultTable, ...]:
         """The differences, one row per pair and measure."""
