@@ -12,8 +12,12 @@ if TYPE_CHECKING:
     from calibrant.assess.audit.result import Audit as Audit
     from calibrant.assess.check.check import check as check
     from calibrant.assess.check.exchangeability import Exchangeability as Exchangeability
-    from calibrant.assess.compare_calibrators import CalibratorComparison as CalibratorComparison
-    from calibrant.assess.compare_calibrators import compare_calibrators as compare_calibrators
+    from calibrant.assess.compare_models.calibrators import (
+        CalibratorComparison as CalibratorComparison,
+    )
+    from calibrant.assess.compare_models.calibrators import (
+        compare_calibrators as compare_calibrators,
+    )
     from calibrant.assess.compare_models.compare_models import compare_models as compare_models
     from calibrant.assess.compare_models.model_comparison import ModelComparison as ModelComparison
     from calibrant.assess.compare_models.sequential import (
@@ -77,7 +81,7 @@ _NAMES = {
     "assess.audit.result": ("Audit",),
     "assess.check.exchangeability": ("Exchangeability",),
     "assess.check.check": ("check",),
-    "assess.compare_calibrators": ("CalibratorComparison", "compare_calibrators"),
+    "assess.compare_models.calibrators": ("CalibratorComparison", "compare_calibrators"),
     "assess.compare_models.compare_models": ("compare_models",),
     "assess.compare_models.model_comparison": ("ModelComparison",),
     "assess.compare_models.sequential": ("SequentialModelComparison",),

@@ -16,7 +16,7 @@ from calibrant import (
     compare_calibrators,
     compare_models,
 )
-from calibrant.assess import compare_calibrators as module
+from calibrant.assess.compare_models import calibrators as module
 from calibrant.intervals import clopper_pearson
 from calibrant.limits.error_budget import budgets
 from worlds.guarantees import assert_rare
@@ -213,7 +213,7 @@ def test_table_reads_well_and_becomes_a_frame(rows) -> None:
     assert text.rows[0][-1] == ""
     assert found.epsilon[2] <= float(text.rows[2][-1]) < 1.1 * found.epsilon[2]
     assert table.about in str(found)
-    assert found.notes[0].startswith("the methods were fitted to 1,500 rows")
+    assert "The methods were fitted to 1,500 other rows." in str(found)
     frame = found.to_frame().set_index("method")
     assert list(frame.index) == ["uncalibrated", "Platt", "ten bins"]
     assert frame.loc["ten bins", "epsilon"] == found.epsilon[2]

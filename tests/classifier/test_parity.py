@@ -21,7 +21,6 @@ from calibrant import (
     BinningCalibrator,
     CalibratedClassifier,
     ReliabilityDisplay,
-    VennAbersCalibrator,
     decide,
 )
 from calibrant.errors import (

@@ -17,6 +17,7 @@ from calibrant import (
     ClassWiseCalibrator,
     SubgroupCalibrator,
     TopLabelCalibrator,
+    VennAbersCalibrator,
     load_model,
     save_model,
 )

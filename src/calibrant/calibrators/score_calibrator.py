@@ -18,7 +18,6 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.calibrators.former_files import current_form
 from calibrant.calibrators.regions.parameters import NOTHING_STATED, Stated
 from calibrant.calibrators.tables.table import StepFunction, Table, written_by
 from calibrant.errors import InvalidTypeError, InvalidValueError, no_table, warn_caller
@@ -256,7 +255,6 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
         Called on `ScoreCalibrator` itself, it reads any type of calibrator in this package.
         """
         check_schema(state, _SCHEMA, ("type", "parameters", "classes", "positive_index", "state"))
-        state = current_form(state)
         kind = cls if state["type"] == _type_name(cls) else _own_type(state["type"])
         if (
             kind is None

@@ -12,7 +12,7 @@ from calibrant.cli._signature import Declared
 from calibrant.cli._signs import show_signs, signs_of, texts_of
 from calibrant.text.numbers import rows
 
-_COMPARE = Declared("assess.compare_calibrators", "compare_calibrators")
+_COMPARE = Declared("assess.compare_models.calibrators", "compare_calibrators")
 
 
 @option.command("Which calibration method is better? See what the data prove.")
@@ -86,7 +86,7 @@ def command(**options: Any) -> None:
 
 def _compare(sample: Any, labels: dict[str, Any], options: dict[str, Any]) -> Any:
     from calibrant import compare_calibrators
-    from calibrant.assess.compare_calibrators import default_calibrators
+    from calibrant.assess.compare_models.calibrators import default_calibrators
 
     scores = sample.scores
     calibrators = default_calibrators(

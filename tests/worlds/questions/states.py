@@ -18,7 +18,6 @@ from calibrant.intervals import METHODS
 from calibrant.shift import LabelShiftCalibrator
 from worlds.questions.base import (
     ATOMS,
-    GRID,
     QUESTIONS,
     SKEWED,
     SMOOTH,
@@ -30,8 +29,6 @@ from worlds.questions.base import (
     tried,
 )
 
-
-@question
 STATES: dict[str, Any] = {
     "bins": lambda: BinningCalibrator(3).fit(SMOOTH.scores, SMOOTH.y),
     "tied bins": lambda: BinningCalibrator(4).fit(TIED.scores, TIED.y),

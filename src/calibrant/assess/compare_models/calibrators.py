@@ -72,13 +72,12 @@ class CalibratorComparison(ModelComparison):
     n_fitted: int = field(kw_only=True)
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """How the rows were divided, and what else holds for a comparison of models."""
-        divided = (
-            f"the methods were fitted to {self.n_fitted:,} rows and compared on {self.n_rows:,}"
-            " others; all guarantees hold simultaneously, so you may choose by them"
+    def explanation(self) -> str:
+        """How the rows were divided, and that the guarantees allow a choice."""
+        return (
+            f"The methods were fitted to {self.n_fitted:,} other rows. Their guarantees hold"
+            " simultaneously, so you may choose by them."
         )
-        return (divided, *ModelComparison.notes.fget(self))
 
     def tables(self) -> tuple[ResultTable, ...]:
         """The methods side by side, and the differences from the one with the lowest Brier score."""
@@ -193,7 +192,7 @@ def compare_calibrators(
         rule = "be at least two, as these scores are not probabilities"
         raise InvalidValueError("calibrators", rule, got="1")
     seed = seed_number(random_state)
-    given = {
+    given: dict[str, Any] = {
         "groups": None if rows.groups is None else rows.groups.row_keys,
         "importance_weight": rows.weights,
     }
@@ -203,7 +202,7 @@ def compare_calibrators(
     if not min(fitting.size, judging.size):
         raise InvalidValueError("rows", "be of at least two groups", got="one")
     units = {name: column for name, column in given.items() if column is not None}
-    stated = {"weight_bound": weight_bound, "max_group_size": max_group_size}
+    stated: dict[str, Any] = {"weight_bound": weight_bound, "max_group_size": max_group_size}
     models: dict[str, FloatArray] = {UNCALIBRATED: values[judging]} if probabilities else {}
     guarantees: list[Any] = [None] * probabilities
     for name, calibrator in contenders.items():
