@@ -16,10 +16,8 @@ from calibrant import (
     threshold,
     validation_table,
 )
-from calibrant.assess.metrics.independent_units import Units
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.metrics import auc, brier_score, debiased_ece, ece, log_loss, smooth_ece
-from calibrant.sample.reader import read_rows
 from worlds.errors import about
 from worlds.guarantees import assert_kept
 
@@ -342,14 +340,6 @@ def test_assumptions_name_groups_and_weights_where_there_are_any():
         about_draws = found.assumptions[0]
         assert about_draws.startswith("the groups" if "groups" in given else "the rows")
         assert ("weights are right" in about_draws) == ("importance_weight" in given)
-
-
-def test_units_of_some_rows_are_whole_groups():
-    y, scores, group = world(np.random.default_rng(9))
-    _, units = Units.of(read_rows(scores, y, groups=group).collect(), None, 3)
-    some = units.take(np.flatnonzero(group % 2 == 0))
-    assert some.n_units == len(set(group[group % 2 == 0]))
-    assert some.sums(np.ones(some.row_weights.size)).max() == pytest.approx(3.0)
 
 
 def test_limits_of_grades_of_groups_pay_for_grades_that_no_row_has():

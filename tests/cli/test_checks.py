@@ -235,7 +235,7 @@ class TestVerifyOfDamage:
             ("", "empty"),
             ("p,y\n0.1,0\n", "not a calibrant model file"),
             ('{"a": 1}', "not a calibrant model file"),
-            ('{"format": "calibrant.model/99"}', "newer calibrant"),
+            ('{"format": "calibrant.model/99"}', "use the release of calibrant that wrote it"),
         ],
     )
     def test_what_is_no_model_is_refused(

@@ -2,11 +2,13 @@
 on the other.
 """
 
+from __future__ import annotations
+
 import inspect
 import math
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,7 +16,7 @@ from sklearn.base import clone
 
 from calibrant._typing import ArrayLike, FloatArray, ScoreMap, Seed
 from calibrant.assess.compare_models.compare_models import compare_models
-from calibrant.assess.compare_models.model_comparison import ModelComparison
+from calibrant.assess.compare_models.model_comparison import CalibratorComparison
 from calibrant.assess.metrics.independent_units import Units
 from calibrant.calibrators.anchored.estimator import AnchoredCalibrator
 from calibrant.calibrators.beta import BetaCalibrator
@@ -35,64 +37,11 @@ from calibrant.params.rules import error_budget
 from calibrant.sample.reader import bound_of, read_judged, refuse
 from calibrant.sample.row_keys import position_keys
 from calibrant.sample.sample import Sample
-from calibrant.text.result_table import ResultTable
+from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.sentences import shown
 
 UNCALIBRATED = "uncalibrated"
 Calibrators: TypeAlias = Mapping[str, ScoreMap] | Sequence[ScoreMap]
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class CalibratorComparison(ModelComparison):
-    """A comparison of calibrators. Every array has one entry per method.
-
-    Attributes
-    ----------
-    models : tuple of str
-        Names of the methods. "uncalibrated" means the scores without a calibrator; it is included
-        if they are probabilities.
-    differences : tuple of PairedDifference
-        Brier score and clipped log loss of each other method compared with those of the one that
-        has the lowest Brier score.
-    confidence_level, clip, n_rows, population, assumptions
-        As in `ModelComparison`; the rows are those that no calibrator was fitted to.
-    brier, log_loss, ece, auc, auc_lower, auc_upper, seed
-        As in `ModelComparison`.
-    epsilon : float array
-        Guaranteed largest error of each fitted calibrator, in all regions simultaneously; NaN if
-        nothing is guaranteed.
-    guarantee : tuple of Guarantee, NoGuarantee or None
-        The guarantee of each fitted calibrator, or the reason why nothing is guaranteed.
-    n_fitted : int
-        Number of rows that the calibrators were fitted to.
-    """
-
-    epsilon: FloatArray = field(kw_only=True)
-    guarantee: tuple[Guarantee | NoGuarantee | None, ...] = field(kw_only=True)
-    n_fitted: int = field(kw_only=True)
-
-    @property
-    def explanation(self) -> str:
-        """How the rows were divided, and that the guarantees allow a choice."""
-        return (
-            f"The methods were fitted to {self.n_fitted:,} other rows. Their guarantees hold"
-            " simultaneously, so you may choose by them."
-        )
-
-    def tables(self) -> tuple[ResultTable, ...]:
-        """The methods side by side, and the differences from the one with the lowest Brier score."""
-        differences, models = ModelComparison.tables(self)
-        measures = {name: column for name, column in models.columns.items() if name != "model"}
-        columns = {"method": self.models, **measures, "epsilon": self.epsilon}
-        said = [None if one is None else one.sentence for one in self.guarantee]
-        methods = ResultTable(
-            "methods",
-            {**columns, "guarantee": said},
-            tuple(columns),
-            {**models.heads, "epsilon": "guaranteed"},
-            "The column 'guaranteed' is proved: off by at most this much.",
-        )
-        return methods, differences
 
 
 def compare_calibrators(
@@ -181,9 +130,9 @@ def compare_calibrators(
     refuse(y, "calibrators are compared on all rows", "segment", advice=advice)
     columns = {"groups": groups, "importance_weight": importance_weight}
     rows = read_judged(y, scores, classes=classes, pos_label=pos_label, **columns).collect()
+    rows = replace(rows, scores=np.asarray(rows.scores, dtype=np.float64))
     Units.bounded_of(rows, weight_bound, max_group_size)
-    values = np.asarray(rows.scores, dtype=np.float64)
-    probabilities = bool(values.min() >= 0.0 and values.max() <= 1.0)
+    probabilities = bool(rows.scores.min() >= 0.0 and rows.scores.max() <= 1.0)
     if calibrators is None:
         weighted = rows.weights is not None
         calibrators = default_calibrators(probabilities=probabilities, weighted=weighted)
@@ -192,45 +141,22 @@ def compare_calibrators(
         rule = "be at least two, as these scores are not probabilities"
         raise InvalidValueError("calibrators", rule, got="1")
     seed = seed_number(random_state)
-    given: dict[str, Any] = {
-        "groups": None if rows.groups is None else rows.groups.row_keys,
-        "importance_weight": rows.weights,
-    }
-    keys = position_keys(0, values.size) if given["groups"] is None else given["groups"]
-    source = RandomSource.of(seed, "folds", rows=rows.fingerprint())
-    fitting, judging = folds_of(keys, source, 2)[0]
-    if not min(fitting.size, judging.size):
-        raise InvalidValueError("rows", "be of at least two groups", got="one")
-    units = {name: column for name, column in given.items() if column is not None}
+    first, second = _halves(rows, seed)
     stated: dict[str, Any] = {"weight_bound": weight_bound, "max_group_size": max_group_size}
-    models: dict[str, FloatArray] = {UNCALIBRATED: values[judging]} if probabilities else {}
+    models: dict[str, FloatArray] = {UNCALIBRATED: second.scores} if probabilities else {}
     guarantees: list[Any] = [None] * probabilities
     for name, calibrator in contenders.items():
-        takes = inspect.signature(calibrator.fit).parameters
-        # one half may contain only one of the classes
-        told = {
-            **{part: column[fitting] for part, column in units.items()},
-            **{part: value for part, value in stated.items() if value is not None},
-            "classes": (0, 1),
-        }
-        told = {part: value for part, value in told.items() if part in takes}
-        with reported_by_caller():
-            fitted = _prepared(calibrator).fit(values[fitting], rows.codes[fitting], **told)
-        models[name] = np.clip(fitted.predict(values[judging]), 0.0, 1.0)
-        guarantee = getattr(fitted, "guarantee_", None)
-        if is_guarantee(guarantee):
-            guarantee = replace(guarantee, positive_label=rows.known.positive)
-            if not units.keys() <= told.keys():
-                guarantee = guarantee.with_caveat(UNGROUPED if rows.weights is None else UNWEIGHTED)
-        guarantees.append(guarantee)
+        fitted = _fitted(calibrator, first, stated)
+        models[name] = np.clip(fitted.predict(second.scores), 0.0, 1.0)
+        guarantees.append(_guarantee_of(fitted, first))
     found = compare_models(
-        rows.codes[judging],
+        second.codes,
         models,
         confidence_level=confidence_level,
         clip=clip,
         classes=(0, 1),
         random_state=seed,
-        **{name: column[judging] for name, column in units.items()},
+        **_units(second),
         **stated,
     )
     lowest = found.models[int(np.argmin(found.brier))]
@@ -240,8 +166,50 @@ def compare_calibrators(
         **{**common, "differences": tuple(one for one in kept if one.is_proved)},
         epsilon=np.array([_proved_epsilon(guarantee) for guarantee in guarantees]),
         guarantee=tuple(guarantees),
-        n_fitted=fitting.size,
+        n_fitted=len(first),
     )
+
+
+def _halves(rows: MemoryRows, seed: int) -> tuple[MemoryRows, MemoryRows]:
+    """Two halves of the rows, drawn by their positions, or by the names of groups."""
+    keys = position_keys(0, len(rows)) if rows.groups is None else rows.groups.row_keys
+    source = RandomSource.of(seed, "folds", rows=rows.fingerprint())
+    first, second = folds_of(keys, source, 2)[0]
+    if not (first.size and second.size):
+        raise InvalidValueError("rows", "be of at least two groups", got="one")
+    return rows.take(first), rows.take(second)
+
+
+def _units(rows: MemoryRows) -> dict[str, Any]:
+    """The groups and the weights of rows, if they have any."""
+    found = {
+        "groups": None if rows.groups is None else rows.groups.row_keys,
+        "importance_weight": rows.weights,
+    }
+    return {name: column for name, column in found.items() if column is not None}
+
+
+def _fitted(calibrator: ScoreMap, rows: MemoryRows, stated: Mapping[str, Any]) -> Any:
+    """A fitted copy, whose positive class is 1; it gets the arguments that its `fit` takes."""
+    copy = clone(calibrator)
+    if "pos_label" in copy.get_params(deep=False):
+        copy.set_params(pos_label=1)
+    takes = inspect.signature(calibrator.fit).parameters
+    # one half may contain only one of the classes
+    told = {**_units(rows), **stated, "classes": (0, 1)}
+    told = {name: value for name, value in told.items() if name in takes and value is not None}
+    with reported_by_caller():
+        return copy.fit(rows.scores, rows.codes, **told)
+
+
+def _guarantee_of(fitted: Any, rows: MemoryRows) -> Guarantee | NoGuarantee | None:
+    """The guarantee of a calibrator, not proved if its `fit` ignores groups or weights."""
+    found = getattr(fitted, "guarantee_", None)
+    if not is_guarantee(found):
+        return found
+    if not _units(rows).keys() <= inspect.signature(fitted.fit).parameters.keys():
+        found = found.with_caveat(UNGROUPED if rows.weights is None else UNWEIGHTED)
+    return replace(found, positive_label=rows.known.positive)
 
 
 def default_calibrators(
@@ -300,12 +268,6 @@ def _sharing(contenders: dict[str, Any]) -> dict[str, Any]:
     for name, calibrator in shared.items():
         calibrator.set_params(confidence_level=1.0 - error_budget(levels[name]) / len(levels))
     return contenders | shared
-
-
-def _prepared(calibrator: ScoreMap) -> Any:
-    """A copy with positive class 1."""
-    copy = clone(calibrator)
-    return copy.set_params(pos_label=1) if "pos_label" in copy.get_params(deep=False) else copy
 
 
 def _proved_epsilon(guarantee: Any) -> float:
