@@ -64,9 +64,9 @@ class Model:
         The number of rows, a fingerprint of the data, how the edges were drawn, and anything else
         worth storing.
     written : mapping of str to str
-        What the file says about itself: its `checksum` and `format`, the release it was
-        `created_by`, and the `epsilon` and the `sentence` for readers without calibrant. The
-        guarantee itself is in `guarantee_`. Empty without a file.
+        What the file says about itself: its `checksum`, the release it was `created_by`, and the
+        `sentence` and `details` for readers without calibrant. The guarantee itself is in
+        `guarantee_`. Empty without a file.
 
     Examples
     --------
@@ -357,7 +357,6 @@ def _read(data: bytes) -> Model:
         written["inner_sentence"] = content["calibrator"]["sentence"]
     if "details" in guarantee:
         written["details"] = guarantee["details"]
-    written |= {"format": content["format"], "epsilon": repr(guarantee["epsilon"])}
     return Model(calibrator, columns, content["provenance"], written)
 
 
