@@ -77,7 +77,7 @@ def _sign() -> Result:
 def _comparison() -> Result:
     y, scores = _rows()
     methods = {"platt": calibrant.PlattCalibrator(), "binning": calibrant.BinningCalibrator(4)}
-    return calibrant.compare_calibrators(y, scores, methods, cv=2)
+    return calibrant.compare_calibrators(y, scores, methods)
 
 
 def _two_models() -> dict[str, np.ndarray]:
@@ -152,8 +152,8 @@ EXAMPLES: dict[str, Callable[[], Result]] = {
     "Audit": lambda: calibrant.audit(*_rows(), segments=_segments()),
     "BandGuarantee": lambda: MonotoneBand().fit(*_rows()[::-1]).guarantee_,
     "BrierScore": _of_rows(brier_score),
+    "CalibratorComparison": _comparison,
     "ClassWiseGuarantee": _class_wise,
-    "Comparison": _comparison,
     "ConformalGuarantee": lambda: ConformalSets().fit(*_rows()[::-1]).guarantee_,
     "Confrontation": lambda: confront(calibrant.PlattCalibrator(), sample_sizes=(100, 200)),
     "Decisions": _decisions,

@@ -26,7 +26,6 @@ from calibrant import (
     scored,
 )
 from calibrant.assess.check.group_signs import group_signs
-from calibrant.assess.compare_models.losses import number_or_none
 from calibrant.assess.compare_models.model_comparison import PairedDifference, _pair_verdict
 from calibrant.assess.monotone.runs import BandSteps, refutation
 from calibrant.assess.threshold.rank_tests import rows_needed, starts
@@ -232,13 +231,6 @@ def test_tails_of_unlike_labels_are_those_of_the_convolution(n: int) -> None:
         mass = np.convolve(mass, [1.0 - rate, rate])
     for count in (1, n // 3, n // 2, n):
         assert upper_tail(rates, count) == pytest.approx(mass[count:].sum(), abs=3e-12)
-
-
-@pytest.mark.parametrize(
-    ("value", "said"), [(0.12345, "0.1235"), (np.nan, "none"), (np.inf, "infinite")]
-)
-def test_what_is_no_number_is_said_in_words(value: float, said: str) -> None:
-    assert number_or_none(value) == said
 
 
 def test_nothing_counted_bounds_nothing() -> None:

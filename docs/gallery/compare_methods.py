@@ -31,7 +31,7 @@ scores = forest.predict_proba(X_new)[:, 1]
 methods = [PlattCalibrator(), IsotonicCalibrator(), BinningCalibrator(), AnchoredCalibrator()]
 found = compare_calibrators(y_new, scores, methods)
 figure, axes = plt.subplots(figsize=(6.4, 4.0))
-axes.barh(found.methods, found.brier, color=np.where(np.isnan(found.epsilon), "0.8", "C0"))
+axes.barh(found.models, found.brier, color=np.where(np.isnan(found.epsilon), "0.8", "C0"))
 axes.set_xlabel("Brier score on held-out rows; blue: with a guarantee")
 axes.invert_yaxis()
 

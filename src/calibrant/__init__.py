@@ -12,11 +12,13 @@ if TYPE_CHECKING:
     from calibrant.assess.audit.result import Audit as Audit
     from calibrant.assess.check.check import check as check
     from calibrant.assess.check.exchangeability import Exchangeability as Exchangeability
-    from calibrant.assess.compare_calibrators.compare_calibrators import (
+    from calibrant.assess.compare_models.calibrators import (
         compare_calibrators as compare_calibrators,
     )
-    from calibrant.assess.compare_calibrators.comparison import Comparison as Comparison
     from calibrant.assess.compare_models.compare_models import compare_models as compare_models
+    from calibrant.assess.compare_models.model_comparison import (
+        CalibratorComparison as CalibratorComparison,
+    )
     from calibrant.assess.compare_models.model_comparison import ModelComparison as ModelComparison
     from calibrant.assess.compare_models.sequential import (
         SequentialModelComparison as SequentialModelComparison,
@@ -79,10 +81,9 @@ _NAMES = {
     "assess.audit.result": ("Audit",),
     "assess.check.exchangeability": ("Exchangeability",),
     "assess.check.check": ("check",),
-    "assess.compare_calibrators.compare_calibrators": ("compare_calibrators",),
-    "assess.compare_calibrators.comparison": ("Comparison",),
+    "assess.compare_models.calibrators": ("compare_calibrators",),
     "assess.compare_models.compare_models": ("compare_models",),
-    "assess.compare_models.model_comparison": ("ModelComparison",),
+    "assess.compare_models.model_comparison": ("CalibratorComparison", "ModelComparison"),
     "assess.compare_models.sequential": ("SequentialModelComparison",),
     "assess.decide": (
         "Decisions",

@@ -125,9 +125,9 @@ _BINNING = Setting("method", "binning", python="BinningCalibrator()")
 def no_table(got: str, advice: Text | None = None) -> NoTableError:
     """The error that every export of a table raises: SQL, ONNX, Python, and engines that run SQL.
 
-    >>> print(no_table("CrossVennAbersCalibrator"))  # doctest: +ELLIPSIS
-    calibrator must have a table: bins or a curve of one score; got CrossVennAbersCalibrator: use BinningCalibrator()...
-    """  # noqa: E501
+    >>> print(no_table("SubgroupCalibrator"))  # doctest: +ELLIPSIS
+    calibrator must have a table: bins or a curve of one score; got SubgroupCalibrator: use ...
+    """
     rule = "have a table: bins or a curve of one score"
     usual = ("use ", _BINNING, ", which predicts one value for each bin")
     return NoTableError("calibrator", rule, got, usual if advice is None else advice)

@@ -15,7 +15,7 @@ from calibrant import (
     Tally,
     VennAbersCalibrator,
 )
-from calibrant.calibrators import ScalingBinningCalibrator, VennBinningCalibrator
+from calibrant.calibrators import ScalingBinningCalibrator
 from calibrant.cells.bins import OTHER, Rest
 from calibrant.export import export_table
 
@@ -136,11 +136,6 @@ def label_shift():
     return LabelShiftCalibrator(4).fit(scores, y, target_prior=0.5)
 
 
-def venn_binning():
-    _, scores, y = data()
-    return VennBinningCalibrator(6).fit(scores, y)
-
-
 def scaling_binning():
     _, scores, y = data()
     return ScalingBinningCalibrator(
@@ -238,7 +233,6 @@ WORLDS = (
     online,
     shift,
     label_shift,
-    venn_binning,
     scaling_binning,
     by_text,
     by_number,

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from calibrant import SequentialModelComparison, compare_models
-from calibrant.assess.compare_models.losses import difference_limits, number_or_none, scaled
+from calibrant.assess.compare_models.losses import difference_limits, scaled
 from calibrant.assess.compare_models.model_comparison import PairedDifference
 from calibrant.assess.metrics.auc import delong
 from calibrant.assess.metrics.independent_units import ROWS
@@ -438,11 +438,3 @@ def test_the_report_names_both_models_of_a_pair_if_names_are_long() -> None:
     told = {(row[0], row[1]) for row in rows if len(row) > 1}
     names = [" ".join(name.split()) for name in models]  # as a reader sees them
     assert set(combinations(names, 2)) <= told
-
-
-def test_numbers_of_a_table_that_are_not_finite_are_said_in_words() -> None:
-    assert [number_or_none(value) for value in (0.12344, np.nan, np.inf)] == [
-        "0.1234",
-        "none",
-        "infinite",
-    ]

@@ -16,10 +16,8 @@ from calibrant import (
     threshold,
     validation_table,
 )
-from calibrant.assess.metrics.independent_units import Units
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.metrics import auc, brier_score, debiased_ece, ece, log_loss, smooth_ece
-from calibrant.sample.reader import read_rows
 from worlds.errors import about
 from worlds.guarantees import assert_kept
 
@@ -209,20 +207,26 @@ def test_grades_of_groups_have_limits_that_hold_however_rows_depend():
 def test_compare_weighs_rows_and_has_differences_of_groups():
     rng = np.random.default_rng(7)
     y, scores, group = world(rng, 800)
-    calibrators = [PlattCalibrator(), BinningCalibrator(3)]
+
+    class Seen(PlattCalibrator):
+        scores = None
+
+        def fit(self, scores, y, **named):
+            Seen.scores = scores
+            return super().fit(scores, y, **named)
+
+    calibrators = [Seen(), BinningCalibrator(3)]
     grouped = compare_calibrators(y, scores, calibrators, groups=group, max_group_size=SIZE)
     assert len(grouped.differences) == 4
-    assert compare_calibrators(y, scores, calibrators, groups=group).differences == ()
-    with pytest.raises(InvalidValueError, check=about("groups", "1")):
-        compare_calibrators(y, scores, calibrators, groups=np.zeros(y.size, int))
     y, scores, weight = survey(rng)
     weighted = compare_calibrators(
         y, scores, calibrators, importance_weight=weight, weight_bound=1.0
     )
     assert len(weighted.differences) == 4
     assert weighted.guarantee[-1].is_proved
-    assert weighted.brier[0] == pytest.approx(np.average((y - scores) ** 2, weights=weight))
-    assert compare_calibrators(y, scores, calibrators, importance_weight=weight).differences == ()
+    judged = ~np.isin(scores, Seen.scores)
+    squares = (y[judged] - scores[judged]) ** 2
+    assert weighted.brier[0] == pytest.approx(np.average(squares, weights=weight[judged]))
 
 
 def weighted_groups(rng, n_groups):
@@ -336,14 +340,6 @@ def test_assumptions_name_groups_and_weights_where_there_are_any():
         about_draws = found.assumptions[0]
         assert about_draws.startswith("the groups" if "groups" in given else "the rows")
         assert ("weights are right" in about_draws) == ("importance_weight" in given)
-
-
-def test_units_of_some_rows_are_whole_groups():
-    y, scores, group = world(np.random.default_rng(9))
-    _, units = Units.of(read_rows(scores, y, groups=group).collect(), None, 3)
-    some = units.take(np.flatnonzero(group % 2 == 0))
-    assert some.n_units == len(set(group[group % 2 == 0]))
-    assert some.sums(np.ones(some.row_weights.size)).max() == pytest.approx(3.0)
 
 
 def test_limits_of_grades_of_groups_pay_for_grades_that_no_row_has():

@@ -21,11 +21,7 @@ from calibrant import (
     TopLabelCalibrator,
     VennAbersCalibrator,
 )
-from calibrant.calibrators import (
-    CrossVennAbersCalibrator,
-    ScalingBinningCalibrator,
-    VennBinningCalibrator,
-)
+from calibrant.calibrators import ScalingBinningCalibrator
 from calibrant.intervals import METHODS, MonotoneBand
 from calibrant.ratios import ULSIF, DensityRatio, LogisticRatio
 from calibrant.sequences import SEQUENCES
@@ -64,10 +60,6 @@ CALIBRATORS: dict[str, Any] = {
     "subgroups-platt": SubgroupCalibrator(base=PlattCalibrator(), pilot=0.4),
     "venn-abers": VennAbersCalibrator(),
     "venn-abers-brier": VennAbersCalibrator(loss="brier"),
-    "venn-binning": VennBinningCalibrator(n_bins=6),
-    "venn-binning-own": VennBinningCalibrator(n_bins=6, pilot=None),
-    "venn-binning-brier": VennBinningCalibrator(n_bins=5, partition="uniform", loss="brier"),
-    "venn-binning-split": VennBinningCalibrator(n_bins=4, pilot=0.2, random_state=0),
     "scaling-binning": ScalingBinningCalibrator(random_state=0),
     "scaling-binning-isotonic": ScalingBinningCalibrator(
         IsotonicCalibrator(), n_bins=4, pilot=100, random_state=0
@@ -95,8 +87,6 @@ OTHERS: dict[str, Any] = {
     "shift-sums": ShiftCalibrator(n_bins=4, interval="empirical-bernstein"),
     "shift-uniform": ShiftCalibrator(n_bins=3, partition="uniform", value="midpoint"),
     "label-shift-estimated": LabelShiftCalibrator(n_bins=5),
-    "cross-venn-abers": CrossVennAbersCalibrator(),
-    "cross-venn-abers-brier": CrossVennAbersCalibrator(loss="brier"),
     "top-label": TopLabelCalibrator(n_bins=3),
     "top-label-binning": TopLabelCalibrator(n_bins=3, method="binning"),
     "class-wise": ClassWiseCalibrator(n_bins=3),
@@ -123,7 +113,6 @@ INPUT_PATHS = {
         "isotonic",
         "subgroups",
         "venn-abers",
-        "venn-binning",
         "scaling-binning",
     )
 }

@@ -15,7 +15,6 @@ from calibrant import (
     ShiftCalibrator,
     TopLabelCalibrator,
 )
-from calibrant.calibrators import CrossVennAbersCalibrator
 from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
 from calibrant.ratios import DensityRatio
 
@@ -74,8 +73,6 @@ def data_for(
         return scores, y, {"importance_weight": 2.0 * scores, **bound}
     if isinstance(estimator, LabelShiftCalibrator):
         return scores, y, _shift_of(estimator, n_rows, seed)
-    if isinstance(estimator, CrossVennAbersCalibrator):
-        return scores, y, {"folds": np.arange(n_rows) % 3}
     if isinstance(estimator, TopLabelCalibrator | ClassWiseCalibrator):
         columns = generator.dirichlet([1.0, 1.0, 1.0], size=n_rows)
         return (
@@ -103,8 +100,6 @@ def probe(calibrator: Any) -> np.ndarray:
     """Rows to predict for: for scores calibration scores, edges if there are any, their neighbours,
     and others.
     """
-    if isinstance(calibrator, CrossVennAbersCalibrator):
-        return np.column_stack([make_data(seed=seed)[0] for seed in range(3)])
     if (rows := data_for(calibrator)[0]).ndim == 2:
         return rows
     edges = np.asarray(

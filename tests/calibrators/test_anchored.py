@@ -17,7 +17,6 @@ from calibrant import (
     ScoreCalibrator,
     scored,
 )
-from calibrant.calibrators import VennBinningCalibrator
 from calibrant.calibrators.anchored.curve_choice import NAMED, _rising
 from calibrant.calibrators.anchored.fine_cells import Grid, grid_ranks
 from calibrant.calibrators.anchored.pieces import interpolate, simplified
@@ -207,8 +206,8 @@ def test_scores_of_exactly_0_and_1_do_not_bend_the_curve():
 
 def test_any_calibrator_can_be_the_curve():
     scores, y = draw(2000)
-    model = AnchoredCalibrator(VennBinningCalibrator(n_bins=5), n_bins=5).fit(scores, y)
-    assert model.curve_ == "VennBinningCalibrator"
+    model = AnchoredCalibrator(BinningCalibrator(n_bins=5), n_bins=5).fit(scores, y)
+    assert model.curve_ == "BinningCalibrator"
     assert model.guarantee_.epsilon < 0.2
     for wrong in (3, "spline"):
         with pytest.raises(InvalidValueError, match="curve must"):

@@ -39,7 +39,6 @@ LATER = {
     "label-shift",
     "temperature",
     "top-label",
-    "venn-binning",
 }
 """Calibrators much like another one, or slow to fit beside another of their class: their checks run
 in `make test`.

@@ -16,7 +16,7 @@ from calibrant import (
     ShiftCalibrator,
     VennAbersCalibrator,
 )
-from calibrant.calibrators import ScalingBinningCalibrator, VennBinningCalibrator
+from calibrant.calibrators import ScalingBinningCalibrator
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
 from calibrant.intervals import MonotoneBand
 from calibrant.params.random import RandomSource
@@ -28,14 +28,12 @@ from worlds.guarantees import assert_rare
 from worlds.one_draw import one_of_each
 
 ONE_OF_EACH = [
-    VennBinningCalibrator(2),
     VennAbersCalibrator(),
     ConformalSets(),
     OnlineCalibrator(n_bins=2, warmup=50),
     LabelShiftCalibrator(n_bins=2),
 ]
 OF_A_RANDOM_ROW = [
-    VennBinningCalibrator(2),
     MonotoneBand(),  # of whole groups
     OnlineCalibrator(n_bins=2, warmup=50),
     LabelShiftCalibrator(n_bins=2),

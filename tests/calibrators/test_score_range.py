@@ -16,7 +16,7 @@ from calibrant import (
     VennAbersCalibrator,
     scored,
 )
-from calibrant.calibrators import ScalingBinningCalibrator, VennBinningCalibrator
+from calibrant.calibrators import ScalingBinningCalibrator
 from calibrant.errors import CalibrantWarning
 
 RNG = np.random.default_rng(0)
@@ -31,7 +31,6 @@ def fits():
         "split": BinningCalibrator(pilot=0.2).fit(SCORES, LABELS),
         "edges": BinningCalibrator(partition=Partition.from_edges([0.5])).fit(SCORES, LABELS),
         "segments": BinningCalibrator().fit(SCORES, LABELS, segments=np.zeros(2000, int)),
-        "venn-binning": VennBinningCalibrator().fit(SCORES, LABELS),
         "scaling-binning": ScalingBinningCalibrator().fit(SCORES, LABELS),
         "platt": PlattCalibrator().fit(SCORES, LABELS),
         "venn-abers": VennAbersCalibrator().fit(SCORES, LABELS),

@@ -176,7 +176,7 @@ def test_missing_names_of_segments_are_told_from_names_of_another_kind() -> None
         fit(scores, y, segments=np.array(["a", 1, "a", 1], dtype=object))
 
 
-def test_a_fingerprint_is_that_of_model_files_written_before():
+def test_a_fingerprint_is_the_same_on_every_machine():
     assert Partition.fixed_width(2).fingerprint == "812e48dfae1fe991"
 
 

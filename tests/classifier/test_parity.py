@@ -21,7 +21,6 @@ from calibrant import (
     BinningCalibrator,
     CalibratedClassifier,
     ReliabilityDisplay,
-    VennAbersCalibrator,
     decide,
 )
 from calibrant.errors import (
@@ -62,7 +61,7 @@ def test_the_diagram_shows_models_and_guarantee(fitted) -> None:
             CalibratedClassifier(LogisticRegression(), BinningCalibrator(2), cv=3),
             "guarantee: nothing is proved",
         ),
-        (CalibratedClassifier(LogisticRegression(), VennAbersCalibrator(), cv=12), "and 2 more"),
+        (CalibratedClassifier(LogisticRegression(), cv=12), "and 2 more"),
         (CalibratedClassifier(itemgetter((slice(None), 0))), "guarantee: within"),
     ],
     ids=["one model", "none held out", "out-of-fold", "many models", "function"],

@@ -382,7 +382,7 @@ def test_quiet_prints_the_answer_alone(
     )
     for command in (
         ("threshold", "--precision", "0.8"),
-        ("compare", "--folds", "2", "--bins", "2"),
+        ("compare", "--bins", "2"),
     ):
         answer = calibrant(*command, "few.parquet", *COLUMNS, "--quiet")
         assert (answer.code, answer.err) == (0, "")

@@ -302,29 +302,6 @@ def test_an_epsilon_of_the_first_format_is_compared(model: Path, calibrant: Any)
     assert "epsilon of the guarantee must follow" in " ".join(answer.out.split())
 
 
-def test_a_file_of_the_first_format_stands_and_says_which_epsilon_it_has(
-    folder: Path, calibrant: Any
-) -> None:
-    options = ("--method", "binning", "--bins", "4", "-o", "old.json")
-    assert calibrant("fit", "scores.csv", *COLUMNS, *options).code == 0
-    content = json.loads((folder / "old.json").read_text())
-    lower = {**content["calibrator"]["parameters"], "confidence_level": 1.0 - 0.1 / 0.95}
-    earlier = BinningCalibrator.from_dict(
-        {**content["calibrator"], "parameters": lower}
-    ).guarantee_.epsilon
-
-    def older(content: dict[str, Any]) -> None:
-        content["format"] = "calibrant.model/1"
-        content["guarantee"]["epsilon"] = earlier
-
-    forge(folder / "old.json", older)
-    answer = calibrant("verify", "old.json", "scores.csv")
-    assert answer.code == 0
-    assert f"the file has {earlier!r}, computed from the same counts" in " ".join(
-        answer.out.split()
-    )
-
-
 @pytest.mark.parametrize(
     ("name", "change"),
     [

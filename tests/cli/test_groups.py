@@ -112,8 +112,10 @@ def test_settings_of_groups_reach_the_calibrator(visits: pd.DataFrame, calibrant
 
 @pytest.mark.broad
 def test_compare_keeps_groups_whole(visits: pd.DataFrame, calibrant: Any) -> None:
-    answer = calibrant("compare", "visits.csv", *COLUMNS, "--bins", "4", "--folds", "2", "--json")
-    assert answer.code == 0
+    options = ("visits.csv", *COLUMNS, "--bins", "4", "--json")
+    answer = calibrant("compare", *options, "--max-group-size", "20")
+    assert answer.code == 0, answer.err
+    assert "--max-group-size must be given" in calibrant("compare", *options).err
     said = {entry["method"]: entry["guarantee"] for entry in answer.json["methods"]}
     assert "if new groups are i.i.d. with these" in said["binning"]
     assert "groups" in said["anchored"]

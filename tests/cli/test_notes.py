@@ -240,28 +240,6 @@ class TestRowsWithoutLimits:
 
 class TestCompare:
     @pytest.mark.broad
-    def test_infinite_log_loss_is_explained(self, tied: Path, calibrant: Any) -> None:
-        answer = calibrant("compare", "tied.parquet", *WORDS)
-        assert " infinite " in answer.out
-        assert " inf " not in answer.out
-        told = (
-            "note: infinity: the log loss is infinite because a prediction of exactly 0 or 1 was"
-            " wrong"
-        )
-        assert told in joined(answer.out)
-        found = calibrant("compare", "tied.parquet", *WORDS, "--json")
-        losses = {entry["method"]: entry["log_loss"] for entry in found.json["methods"]}
-        assert losses["isotonic"] is None  # it predicts exactly 0 and 1
-        assert losses["binning"] > 0
-        assert losses["platt"] > 0
-        assert "Infinity" not in found.out
-        two = {"p": [0.3, 0.6] * 200, "y": ["N", "Y", "Y", "N", "Y"] * 80}
-        pq.write_table(pa.table(two), tied / "two.parquet")
-        assert (
-            "note: infinite" not in calibrant("compare", "two.parquet", *WORDS, "--bins", "1").out
-        )
-
-    @pytest.mark.broad
     def test_the_label_is_named(self, tied: Path, calibrant: Any) -> None:
         found = calibrant("compare", "tied.parquet", *WORDS, "--bins", "4", "--json").json
         told = {entry["method"]: entry["guarantee"] for entry in found["methods"]}

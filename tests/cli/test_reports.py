@@ -21,7 +21,7 @@ COMMANDS = {
     "subgroups": ("rows.parquet", *COLUMNS, "--attribute", "g", "--attribute", "h"),
     "fit": ("rows.parquet", *COLUMNS, "--bins", "4", "--seed", "3"),
     "check": ("rows.parquet", *COLUMNS, "--time", "day"),
-    "compare": ("rows.parquet", *COLUMNS, "--bins", "4", "--folds", "2"),
+    "compare": ("rows.parquet", *COLUMNS, "--bins", "4"),
     "compare-models": ("rows.parquet", "--score", "p", "--score", "q", "--label", "y"),
     "threshold": ("rows.parquet", *COLUMNS, "--precision", "0.6", "--npv", "0.6"),
     "rate": ("rows.parquet", *COLUMNS, "--at-least", "0.2"),

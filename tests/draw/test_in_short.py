@@ -15,7 +15,7 @@ RNG = np.random.default_rng(0)
 SCORES = RNG.uniform(size=3_000)
 Y = (RNG.uniform(size=3_000) < SCORES**2).astype(int)
 SPOKEN = ("Audit", "Guarantee", "NoGuarantee", "Threshold", "Decisions", "Differences", "Rate")
-SPOKEN += ("Plan", "Exchangeability", "MonitorSnapshot", "Comparison")
+SPOKEN += ("Plan", "Exchangeability", "MonitorSnapshot")
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -153,7 +153,7 @@ KINDS: dict[str, Callable[[Rows], Any]] = {
             rows.features, rows.y
         )
     ),
-    "cross Venn-Abers": (
+    "out-of-fold Venn-Abers": (
         lambda rows: CalibratedClassifier(LogisticRegression(), VennAbersCalibrator(), cv=3).fit(
             rows.features, rows.y
         )

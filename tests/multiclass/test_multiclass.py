@@ -151,12 +151,6 @@ def test_default_is_a_curve_for_each_class():
         )
 
 
-def test_saved_bins_without_a_method_are_read():
-    state = TopLabelCalibrator(n_bins=2, method="binning").fit(*data(300)).to_dict()
-    del state["parameters"]["method"]
-    assert TopLabelCalibrator.from_dict(state).method == "binning"
-
-
 @pytest.mark.broad
 def test_class_wise_probabilities_are_not_forced_to_add_up():
     scores, y = data()

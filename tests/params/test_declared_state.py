@@ -73,7 +73,6 @@ class Everything(Saved):
         "number": OneCount(),
         "maybe": Maybe(Integer(1)),
         "late": Entry(Flag(), of="is_late", absent=False),
-        "added": Entry(Integer(0), absent=0, always=True),
     }
 
     edges: Any
@@ -91,7 +90,6 @@ class Everything(Saved):
     number: int
     maybe: int | None
     is_late: bool = False
-    added: int = 0
 
 
 STATE: dict[str, Any] = {
@@ -112,7 +110,6 @@ STATE: dict[str, Any] = {
     "label": "x",
     "number": 12,
     "maybe": None,
-    "added": 0,
 }
 
 
@@ -127,12 +124,7 @@ def test_what_is_read_is_written_again_in_the_same_order() -> None:
     assert late.to_dict()["late"] is True
 
 
-def test_entries_of_later_releases_may_be_absent() -> None:
-    earlier = {name: value for name, value in STATE.items() if name != "added"}
-    assert Everything.from_dict(earlier).to_dict() == STATE
-
-
-@pytest.mark.parametrize("name", [name for name in STATE if name not in ("schema", "added")])
+@pytest.mark.parametrize("name", [name for name in STATE if name != "schema"])
 def test_every_other_entry_is_needed(name: str) -> None:
     with pytest.raises(InvalidValueError) as caught:
         Everything.from_dict({key: value for key, value in STATE.items() if key != name})

@@ -358,15 +358,6 @@ def test_the_last_rows_of_a_file_sorted_by_label_bring_a_warning() -> None:
     CalibratedClassifier(LogisticRegression(), bins).fit(X[order], LABELS[order])
 
 
-def test_models_of_earlier_releases_go_on_to_assume_that_order_says_nothing() -> None:
-    fitted = BinningCalibrator(n_bins=2).fit(SCORES, LABELS)
-    assert not any("order of the rows" in str(text) for text in fitted.guarantee_.assumptions)
-    state = fitted.to_dict()
-    assert state["state"].pop("keyed_draws") is True
-    old = BinningCalibrator.from_dict(state)
-    assert any("order of the rows" in str(text) for text in old.guarantee_.assumptions)
-
-
 def test_draws_for_one_fit_are_unrelated() -> None:
     """Rows kept by weight, the order of bets and rounded weights have keys of their own."""
     rows = read_rows(SCORES, LABELS).collect()

@@ -28,7 +28,6 @@ SCORES = RNG.uniform(0.01, 0.99, size=ROWS)
 LABELS = (RNG.uniform(size=ROWS) < SCORES).astype(int)
 TABLE = {"p": SCORES, "y": LABELS, "w": RNG.uniform(0.5, 2.0, size=ROWS)}
 BESIDE = {
-    "CrossVennAbersCalibrator": {"folds": np.arange(ROWS) % 3},
     "LabelShiftCalibrator": {"target_scores": SCORES[::2]},
 }
 PARAMETERS = {
@@ -38,12 +37,7 @@ PARAMETERS = {
 
 
 def numbers_of(calibrator: object) -> list[float]:
-    scores = (
-        np.column_stack([SCORES[:50]] * 3)
-        if "CrossVenn" in type(calibrator).__name__
-        else SCORES[:50]
-    )
-    return np.asarray(calibrator.predict(scores)).tolist()  # type: ignore[attr-defined]
+    return np.asarray(calibrator.predict(SCORES[:50])).tolist()  # type: ignore[attr-defined]
 
 
 def learned(calibrator: object) -> dict[str, object]:

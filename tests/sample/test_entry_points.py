@@ -13,7 +13,6 @@ from calibrant import (
     ShiftCalibrator,
     scored,
 )
-from calibrant.calibrators import VennBinningCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError, NotTakenError
 from worlds.entry_points import (
     COMBINATIONS,
@@ -30,8 +29,6 @@ from worlds.entry_points import (
 )
 
 ONE_OF_EACH = {
-    "CrossVennAbersCalibrator",
-    "VennBinningCalibrator",
     "VennAbersCalibrator",
     "LabelShiftCalibrator",
     "OnlineCalibrator",
@@ -115,7 +112,6 @@ def test_the_rate_of_groups_that_data_ask_for_is_the_one_that_is_given(name: str
     [
         AnchoredCalibrator,
         BinningCalibrator,
-        VennBinningCalibrator,
         OnlineCalibrator,
         ShiftCalibrator,
         LabelShiftCalibrator,

@@ -22,7 +22,7 @@ from calibrant import (
     audit,
     scored,
 )
-from calibrant.calibrators import ScalingBinningCalibrator, VennBinningCalibrator
+from calibrant.calibrators import ScalingBinningCalibrator
 from calibrant.cells.tally import WeightSums
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.sample.batch import Columns
@@ -124,7 +124,6 @@ def learned(calibrator) -> dict:
 
 
 IN_MEMORY = {
-    "Venn bins, split": VennBinningCalibrator(5, pilot=0.3),
     "stream with a start-up window": OnlineCalibrator(n_bins=4, warmup=500),
     "stream in order": OnlineCalibrator(Partition.fixed_width(3), sequence="paper"),
 }

@@ -19,7 +19,7 @@ from calibrant import (
     audit,
     scored,
 )
-from calibrant.calibrators import ScalingBinningCalibrator, VennBinningCalibrator
+from calibrant.calibrators import ScalingBinningCalibrator
 from calibrant.sample.fingerprint import fingerprint
 from calibrant.sample.reader import rows_of
 from calibrant.tripod import ConformalSets
@@ -129,7 +129,6 @@ def test_a_split_by_id_draws_the_same_rows_of_those_that_are_kept(split, tmp_pat
     ("calibrator", "told"),
     [
         (BinningCalibrator(4), {}),
-        (VennBinningCalibrator(4), {}),
         (ScalingBinningCalibrator(n_bins=4), {}),
         (ShiftCalibrator(4), {"weight_bound": 2.0}),
         (LabelShiftCalibrator(4), {"target_prior": 0.3, "source_prior": 0.4}),

@@ -30,7 +30,7 @@ from calibrant import (
     VennAbersCalibrator,
     scored,
 )
-from calibrant.calibrators import ScalingBinningCalibrator, VennBinningCalibrator
+from calibrant.calibrators import ScalingBinningCalibrator
 from calibrant.calibrators.regions.weighted_rows import checked_bound, kept_rows, rounded_rows
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.statement import Population
@@ -235,18 +235,16 @@ def test_weighted_curves_agree_with_scikit_learn():
     np.testing.assert_allclose(ours.predict(scores), isotonic.predict(scores), atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", [VennAbersCalibrator, VennBinningCalibrator])
-def test_venn_prediction_refuses_weights(kind):
+def test_venn_prediction_refuses_weights():
     scores, y, weights = survey(np.random.default_rng(12), 100)
     with pytest.raises(TypeError, match="unexpected keyword argument 'importance_weight'"):
-        kind().fit(scores, y, importance_weight=weights)
+        VennAbersCalibrator().fit(scores, y, importance_weight=weights)
 
 
 @pytest.mark.parametrize(
     "kind",
     [
         VennAbersCalibrator,
-        VennBinningCalibrator,
         ConformalSets,
         OnlineCalibrator,
         LabelShiftCalibrator,

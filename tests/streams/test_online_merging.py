@@ -91,20 +91,11 @@ def test_two_continuations_of_one_stream_are_not_merged() -> None:
     assert as_json(online) == before
 
 
-def test_a_stream_saved_without_an_identity_goes_on_but_is_not_merged() -> None:
-    state = json.loads(as_json(stream([(0.1, 1), (0.9, 0)])))
-    del state["state"]["identity"], state["state"]["merged"]
-    old = ScoreCalibrator.from_dict(state)
-    assert content(old.partial_fit([0.5], [1])) == content(stream([(0.1, 1), (0.9, 0), (0.5, 1)]))
-    for first, second in ((old, stream([(0.1, 1)])), (stream([(0.1, 1)]), old)):
-        with pytest.raises(ValueError, match="known by their identity"):
-            first.merge(second)
-
-
 @pytest.mark.parametrize(
     "change",
     [
         {"identity": 3},
+        {"identity": ""},
         {"identity": "x" * 65},
         {"merged": ["a"]},
         {"merged": {"a": 3}},

@@ -26,7 +26,6 @@ ROLES = {"weight": "w", "group": "g", "segment": "s"}
 COMBINATIONS = [roles for size in (1, 2, 3) for roles in combinations(ROLES, size)]
 GROUP_SIZE = 6
 WEIGHT_BOUND = 2.0
-N_FOLDS = 4
 
 
 def table(n_rows: int = 480) -> pa.Table:
@@ -94,8 +93,6 @@ class EntryPoint:
 def _shown(found: Any) -> str:
     if hasattr(found, "predict_proba") or hasattr(found, "predict_interval"):
         grid: Any = np.linspace(0.05, 0.95, 19)
-        if isinstance(found, calibrators.CrossVennAbersCalibrator):
-            grid = np.column_stack([grid] * N_FOLDS)
         if getattr(getattr(found, "partition_", None), "has_segments", False):
             parts = [found.predict(grid, segments=[name] * 19) for name in "ab"]
             return repr((parts, found.guarantee_.to_dict()))
@@ -133,11 +130,7 @@ ENTRY_POINTS = {
         _calibrator(calibrators.AnchoredCalibrator),
         _calibrator(calibrators.BinningCalibrator, settings={"n_bins": 3}),
         _calibrator(calibrators.ScalingBinningCalibrator, settings={"n_bins": 3}),
-        _calibrator(calibrators.VennBinningCalibrator, settings={"n_bins": 3}),
         _calibrator(calibrators.VennAbersCalibrator),
-        _calibrator(
-            calibrators.CrossVennAbersCalibrator, more={"folds": np.arange(ROWS.num_rows) % N_FOLDS}
-        ),
         _calibrator(calibrators.PlattCalibrator, plays_no_part=_NO_GUARANTEE),
         _calibrator(calibrators.BetaCalibrator, plays_no_part=_NO_GUARANTEE),
         _calibrator(calibrators.TemperatureCalibrator, plays_no_part=_NO_GUARANTEE),
@@ -160,7 +153,7 @@ ENTRY_POINTS = {
         ),
         _function(
             calibrant.compare_calibrators,
-            more={"calibrators": {"platt": calibrant.PlattCalibrator()}, "cv": 3},
+            more={"calibrators": {"platt": calibrant.PlattCalibrator()}},
         ),
         _function(calibrant.threshold, more={"precision": 0.55}),
         _function(calibrant.validation_table),

@@ -1,39 +1,139 @@
 """Model files of every type, and what tests do with them: write, read, change, refuse."""
 
-import importlib.util
 import io
 import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from calibrant import Model, load_model, save_model
+from calibrant import (
+    AnchoredCalibrator,
+    BetaCalibrator,
+    BinningCalibrator,
+    IsotonicCalibrator,
+    LabelShiftCalibrator,
+    Model,
+    OnlineCalibrator,
+    Partition,
+    PlattCalibrator,
+    ShiftCalibrator,
+    SubgroupCalibrator,
+    TemperatureCalibrator,
+    VennAbersCalibrator,
+    load_model,
+    save_model,
+)
 from calibrant.answers import model_text
+from calibrant.calibrators import ScalingBinningCalibrator
 from calibrant.errors import CalibrantError
+from calibrant.ratios import ULSIF
 
-MODELS = Path(__file__).parents[1] / "data" / "models"
-SCHEMAS = sorted(path.name for path in MODELS.iterdir() if path.is_dir() and path.name.isdigit())
-FROZEN = [
-    path
-    for schema in SCHEMAS
-    for path in sorted((MODELS / schema).glob("*.json"))
-    if path.stem != "expected"
-]
+SEGMENTS = ["north", "süd"] * 5
+PROBE = [0.0, 0.05, 0.125, 0.3, 0.5, 0.62, 0.75, 0.875, 0.99, 1.0]
 
 
-def _load_examples() -> Any:
-    spec = importlib.util.spec_from_file_location("model_examples", MODELS / "make.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def examples(n_rows: int = 60) -> dict[str, tuple[Any, dict[str, Any]]]:
+    """Each calibrator, with the further arguments of its `predict`."""
+    rng = np.random.default_rng(0)
+    scores = np.round(rng.uniform(size=n_rows), 3)
+    y = (rng.uniform(size=n_rows) < scores).astype(int)
+    region = np.where(np.arange(n_rows) % 3 == 0, "north", "süd")
+    weight = 0.5 + np.round(scores, 2)
+    text = np.where(y == 1, "bad", "good")
+    x = scores[:, None]
+    fixed = Partition.from_edges([0.3, 0.7])
+    return {
+        "binning": (BinningCalibrator(3).fit(scores, y), {}),
+        "binning-own": (BinningCalibrator(3, pilot=None).fit(scores, y), {}),
+        "binning-uniform": (
+            BinningCalibrator(3, partition="uniform").fit(scores, y, score_range=(0, 2)),
+            {},
+        ),
+        "binning-split": (
+            BinningCalibrator(3, pilot=0.3, random_state=0, interval="blaker").fit(scores, y),
+            {},
+        ),
+        "binning-text": (
+            BinningCalibrator(2, pos_label="bad", value="midpoint").fit(scores, text),
+            {},
+        ),
+        "binning-bool": (BinningCalibrator(2, confidence_level=0.95).fit(scores, y == 1), {}),
+        "binning-atoms": (
+            BinningCalibrator(partition=Partition.atoms([0.0, 0.5])).fit(scores, y),
+            {},
+        ),
+        "binning-segments": (
+            BinningCalibrator(2, segment_rule=None).fit(scores, y, segments=region),
+            {"segments": SEGMENTS},
+        ),
+        "binning-weighted": (
+            BinningCalibrator(3, pilot=None, interval="clopper-pearson-weighted").fit(scores, y),
+            {},
+        ),
+        "anchored": (AnchoredCalibrator("beta", n_bins=3).fit(scores, y), {}),
+        "anchored-split": (
+            AnchoredCalibrator("venn-abers", n_bins=2, pilot=0.3, random_state=0).fit(scores, y),
+            {},
+        ),
+        "scaling-binning": (
+            ScalingBinningCalibrator(BetaCalibrator(), n_bins=2, random_state=0).fit(scores, y),
+            {},
+        ),
+        "platt": (PlattCalibrator(smoothing=False).fit(scores, y), {}),
+        "temperature": (TemperatureCalibrator().fit(scores, y), {}),
+        "beta": (BetaCalibrator().fit(scores, y), {}),
+        "isotonic": (IsotonicCalibrator().fit(scores, 2.0 * y - 1.0), {}),
+        "venn-abers": (VennAbersCalibrator(loss="brier").fit(scores, y), {}),
+        "shift": (
+            ShiftCalibrator(2).fit(scores, y, importance_weight=weight, weight_bound=1.5),
+            {},
+        ),
+        "shift-estimated": (
+            ShiftCalibrator(2).fit(scores, y, X=x, X_target=x[x[:, 0] > 0.4], ratio=ULSIF()),
+            {},
+        ),
+        "label-shift": (LabelShiftCalibrator(2).fit(scores, y, target_prior=0.3), {}),
+        "label-shift-estimated": (
+            LabelShiftCalibrator(2).fit(scores, y, target_scores=scores[scores > 0.3]),
+            {},
+        ),
+        "subgroups": (
+            SubgroupCalibrator(base=PlattCalibrator(), min_share=0.2).fit(
+                np.tile(scores, 5),
+                np.tile(y, 5),
+                attributes={"region": np.tile(region, 5), "score": np.tile(scores, 5)},
+            ),
+            {"attributes": {"region": SEGMENTS, "score": PROBE}},
+        ),
+        "online": (OnlineCalibrator(fixed).fit(scores, y), {}),
+        "online-stitched": (
+            OnlineCalibrator(fixed, sequence="stitched", running=True).fit(scores, y),
+            {},
+        ),
+        "online-betting": (
+            OnlineCalibrator(Partition.from_edges([0.5]), sequence="betting").fit(scores, y),
+            {},
+        ),
+        "online-warming-up": (OnlineCalibrator(n_bins=2, warmup=100).fit(scores, y), {}),
+    }
 
 
-made = _load_examples()
-EXAMPLES = made.examples()
+def observed(calibrator: Any, **options: Any) -> dict[str, Any]:
+    """What a calibrator answers, as plain JSON values."""
+    found = {
+        "type": type(calibrator).__name__,
+        "classes": calibrator.classes_.tolist(),
+        "predict": calibrator.predict(PROBE, **options).tolist(),
+        "epsilon": calibrator.guarantee_.epsilon,
+    }
+    if hasattr(calibrator, "predict_interval"):
+        found["predict_interval"] = calibrator.predict_interval(PROBE, **options).tolist()
+    return found
+
+
+EXAMPLES = examples()
 SMALL = EXAMPLES["binning"][0]
 
 

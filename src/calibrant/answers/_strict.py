@@ -6,18 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.limits.error_budget import MASS_SHARE
 from calibrant.params.rules import TEXT
 from calibrant.text.sentences import shown
 
 _ACCURACY = 1e-9  # relative accuracy of limits: other releases and machines may round differently
 _IN_WORDS = ("sentence",)  # other releases may word it differently; `verify` compares it
-_FIRST_FORMAT = "calibrant.model/1"
-_EARLIER_BUDGET = (
-    "BinningCalibrator",
-    "ScalingBinningCalibrator",
-    "VennBinningCalibrator",
-)
 
 
 def check_guarantee(guarantee: Any) -> None:
@@ -37,17 +30,12 @@ def check_guarantee(guarantee: Any) -> None:
     TEXT.check("details of the guarantee", guarantee.get("details", ""))
 
 
-def check_numbers(
-    guarantee: Mapping[str, Any], derived: Mapping[str, Any], earlier: float | None
-) -> None:
-    """Raise an error if the numbers of a guarantee do not follow from the calibrator.
-
-    `earlier` is the epsilon by the rule of an earlier format, which the file may state instead.
-    """
+def check_numbers(guarantee: Mapping[str, Any], derived: Mapping[str, Any]) -> None:
+    """Raise an error if the numbers of a guarantee do not follow from the calibrator."""
     for name in ("epsilon", "confidence_level"):
         said = guarantee[name]
         found = derived[name]
-        if said == found or is_near(said, found) or (name == "epsilon" and is_near(said, earlier)):
+        if said == found or is_near(said, found):
             continue
         rule = f"follow from the calibrator's own counts, {found!r}"
         raise InvalidValueError(f"{name} of the guarantee", rule, got=repr(said))
@@ -60,34 +48,10 @@ def is_near(one: float | None, other: float | None) -> bool:
     return abs(one - other) <= _ACCURACY * max(abs(one), abs(other))
 
 
-def earlier_epsilon(file_format: str, state: Mapping[str, Any]) -> float | None:
-    """The epsilon that the same counts gave in files of the first format.
-
-    None for other formats, or if it is the same.
-
-    In those files the limits on rates had the whole error budget, not 95% of it. That is today's
-    rule at a lower confidence level.
-    """
-    from calibrant.calibrators.score_calibrator import ScoreCalibrator
-
-    if file_format != _FIRST_FORMAT or state["type"] not in _EARLIER_BUDGET:
-        return None
-    level = state["parameters"].get("confidence_level", 0.9)
-    lower = 1.0 - (1.0 - level) / (1.0 - MASS_SHARE)
-    if lower <= 0.0:
-        return None
-    parameters = {**state["parameters"], "confidence_level": lower}
-    found: float | None = ScoreCalibrator.from_dict(
-        {**state, "parameters": parameters}
-    ).guarantee_.epsilon
-    return found
-
-
 def check_complete(written: Any, again: Any, place: str = "") -> None:
     """Raise an error for an entry that is unknown or was not read as it is written.
 
-    `again` is what the restored calibrator would write. It may have more entries: later releases
-    write more.
+    `again` is what the restored calibrator would write.
     """
     if isinstance(written, dict) and isinstance(again, Mapping):
         for name, value in written.items():

@@ -16,12 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from calibrant._file import write_file
-from calibrant.answers._strict import (
-    check_complete,
-    check_guarantee,
-    check_numbers,
-    earlier_epsilon,
-)
+from calibrant.answers._strict import check_complete, check_guarantee, check_numbers
 from calibrant.answers.model_text import (
     DEEPEST,
     MOST_BYTES,
@@ -45,12 +40,10 @@ if TYPE_CHECKING:
     from calibrant.guarantee.no_guarantee import NoGuarantee
 
 
-FORMAT = "calibrant.model/2"
+FORMAT = "calibrant.model/1"
 MOST_REGIONS = 10_000  # their guarantee takes 0.2 s to compute, and 1 s in the worst case
 PathOrFile: TypeAlias = str | os.PathLike[str] | IO[Any]
-_FORMATS = ("calibrant.model/1", FORMAT)
 _KEYS = ("format", "checksum", "created_by", "columns", "provenance", "guarantee", "calibrator")
-_FORMER_KEYS = {"promise": "guarantee"}  # in files written before 1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,9 +64,9 @@ class Model:
         The number of rows, a fingerprint of the data, how the edges were drawn, and anything else
         worth storing.
     written : mapping of str to str
-        What the file says about itself: its `checksum` and `format`, the release it was
-        `created_by`, and the `epsilon` and the `sentence` for readers without calibrant. The
-        guarantee itself is in `guarantee_`. Empty without a file.
+        What the file says about itself: its `checksum`, the release it was `created_by`, and the
+        `sentence` and `details` for readers without calibrant. The guarantee itself is in
+        `guarantee_`. Empty without a file.
 
     Examples
     --------
@@ -154,7 +147,7 @@ def save_model(
     >>> file = io.StringIO()
     >>> save_model(PlattCalibrator().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1]), file)
     >>> file.getvalue().splitlines()[1]
-    '  "format": "calibrant.model/2",'
+    '  "format": "calibrant.model/1",'
     """
     model = _as_model(calibrator_or_model, columns, provenance)
     text = pretty(_sealed(model)) + "\n"
@@ -193,8 +186,7 @@ def load_model(path_or_file: PathOrFile) -> Model:
     OSError
         If the file does not exist or cannot be read.
     CalibrantError
-        An InvalidValueError or InvalidTypeError, if its content is not a model from this or an
-        older release.
+        An InvalidValueError or InvalidTypeError, if its content is not a model.
 
     Examples
     --------
@@ -332,15 +324,14 @@ def _guarantee(calibrator: Any) -> dict[str, Any]:
 
 def _read(data: bytes) -> Model:
     """Read a model, outer layers first: nothing is computed from a damaged file."""
-    as_written = parse(data)
-    _check_format(as_written)
-    content = _current_keys(as_written)
+    content = parse(data)
+    _check_format(content)
     if set(content) != set(_KEYS):
         got = next((f"none named {key!r}" for key in _KEYS if key not in content), None)
         unknown = next((key for key in content if key not in _KEYS), "")
         rule = f"have exactly the entries {', '.join(_KEYS)}"
         raise InvalidValueError("the model file", rule, got=got or f"another, {shown(unknown)}")
-    checksum = checksum_of(as_written)
+    checksum = checksum_of(content)
     if content["checksum"] != checksum:
         advice = (
             "get the file again from its source; it was changed or damaged after it was written"
@@ -353,7 +344,7 @@ def _read(data: bytes) -> Model:
     Instance(dict, "an object").check("provenance of the model file", content["provenance"])
     check_guarantee(content["guarantee"])
     _check_regions(content["calibrator"])
-    calibrator = _read_calibrator(content["calibrator"], content["guarantee"], content["format"])
+    calibrator = _read_calibrator(content["calibrator"], content["guarantee"])
     guarantee = content["guarantee"]
     written = {
         "checksum": checksum,
@@ -366,20 +357,12 @@ def _read(data: bytes) -> Model:
         written["inner_sentence"] = content["calibrator"]["sentence"]
     if "details" in guarantee:
         written["details"] = guarantee["details"]
-    written |= {"format": content["format"], "epsilon": repr(guarantee["epsilon"])}
     return Model(calibrator, columns, content["provenance"], written)
-
-
-def _current_keys(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The same entries under their current names."""
-    if "guarantee" in content:
-        return dict(content)
-    return {_FORMER_KEYS.get(key, key): value for key, value in content.items()}
 
 
 def _check_format(content: Mapping[str, Any]) -> None:
     found = content.get("format")
-    if isinstance(found, str) and found in _FORMATS:
+    if found == FORMAT:
         return
     number = (
         re.fullmatch(r"calibrant\.model/([1-9][0-9]{0,8})", found)
@@ -388,10 +371,8 @@ def _check_format(content: Mapping[str, Any]) -> None:
     )
     if number is None:
         raise is_not_a_model(f"its format is {shown(found)}, not {FORMAT!r}")
-    got = f"{found!r}, written by a newer calibrant"
-    raise NotAModelError(
-        "the model file", f"be of format {FORMAT!r}", got=got, advice="upgrade calibrant"
-    )
+    advice = "use the release of calibrant that wrote it"
+    raise NotAModelError("the model file", f"be of format {FORMAT!r}", repr(found), advice)
 
 
 def _check_regions(calibrator: Any) -> None:
@@ -413,22 +394,20 @@ def _check_regions(calibrator: Any) -> None:
         )
 
 
-def _read_calibrator(state: Any, guarantee: Mapping[str, Any], file_format: str) -> Any:
+def _read_calibrator(state: Any, guarantee: Mapping[str, Any]) -> Any:
     # this imports the whole package, which the earlier checks do not need
-    from calibrant.calibrators.former_files import current_form
     from calibrant.calibrators.score_calibrator import ScoreCalibrator
 
     try:
         schema = state.get("schema") if isinstance(state, dict) else None
         calibrator = _others().get(str(schema), ScoreCalibrator).from_dict(state)
-        check_complete(current_form(state), calibrator.to_dict())
+        check_complete(state, calibrator.to_dict())
         derived = _guarantee(calibrator)
-        earlier = earlier_epsilon(file_format, state)
     except Exception as error:  # report errors that the checks did not foresee, too
         kind = InvalidTypeError if isinstance(error, InvalidTypeError) else InvalidValueError
         said = (
             str(error) if isinstance(error, CalibrantError) else f"{type(error).__name__}: {error}"
         )
         raise kind("calibrator of the model file", "be valid", advice=said[:400]) from error
-    check_numbers(guarantee, derived, earlier)
+    check_numbers(guarantee, derived)
     return calibrator

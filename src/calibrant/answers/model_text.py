@@ -69,7 +69,7 @@ def pretty(value: Any, indent: str = "") -> str:
 
 
 class NotAModelError(InvalidValueError):
-    """The file is not a model file, or is from a newer release.
+    """The file is not a model file, or of another version of the format.
 
     Damaged model files raise other errors.
     """

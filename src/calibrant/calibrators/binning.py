@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
-from calibrant._typing import ArrayLike
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.regions.binned_rows import Binned
 from calibrant.calibrators.regions.parameters import RegionParameters, Stated
 from calibrant.calibrators.regions.proof import Proof
@@ -13,8 +16,10 @@ from calibrant.calibrators.regions.region_calibrator import BinnedCalibrator
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally, check_tally
 from calibrant.errors import InvalidValueError
+from calibrant.guarantee.absorbed import rows_between
 from calibrant.guarantee.values import region_values
 from calibrant.limits.group_design import GroupDesign
+from calibrant.params.frames import framed
 from calibrant.params.labels import Classes, name_classes
 from calibrant.params.rules import ALPHA, replaces
 from calibrant.sample.facts import RowFacts
@@ -182,6 +187,62 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
         )
         calibrator._conclude(proof, name_classes(classes, calibrator.pos_label))
         return calibrator
+
+    @framed
+    def predict_multiprobability(
+        self, scores: ArrayLike, *, segments: ArrayLike | None = None
+    ) -> FloatArray:
+        """Return p_0 and p_1, shape (n, 2), by Venn prediction: the rate of positives in the
+        score's bin after adding one row with label 0, or with label 1.
+
+        Claimed, for every distribution: of the two, the one that belongs to the true label is
+        perfectly calibrated, E[Y | p_Y] = p_Y. You cannot know beforehand which one that is, and
+        [p_0, p_1] is **not** a confidence interval; `predict_interval` gives one. Assumed:
+        calibration and future rows are independent draws from one distribution, and the model was
+        not trained on the calibration rows. Nothing is claimed about a score that equals an edge
+        which is a counted row's score; such edges come from order statistics, see `pilot`.
+
+        Parameters
+        ----------
+        scores, segments
+            As in `predict`.
+
+        Raises
+        ------
+        InvalidValueError
+            If the calibrator was fitted with groups or importance weights: rows are then not
+            exchangeable.
+
+        Notes
+        -----
+        p_y = (k + y) / (N + 1) in a bin of N rows, k of them positive. Given the edges, and how
+        many scores lie below, at and above each of them, the N labels in a bin and the label Y of a
+        future row there are exchangeable. Given their sum k + Y, the future label is 1 with
+        probability (k + Y) / (N + 1) = p_Y. A bin that absorbs its tied edge is counted without the
+        rows at the edge, which was selected by its score.
+
+        References
+        ----------
+        Vovk, Shafer and Nouretdinov (2004), "Self-calibrating probability forecasting". Gupta,
+        Podkopaev and Ramdas (2020), appendix "Venn prediction".
+
+        Examples
+        --------
+        >>> from calibrant import BinningCalibrator
+        >>> scores = [0.1] * 8 + [0.9] * 8
+        >>> y = [0] * 7 + [1] + [1] * 6 + [0] * 2
+        >>> calibrator = BinningCalibrator(2, partition="uniform").fit(scores, y)
+        >>> calibrator.predict_multiprobability([0.1, 0.9]).round(3)
+        array([[0.111, 0.222],
+               [0.667, 0.778]])
+        """
+        check_is_fitted(self)
+        if self.tally_.groups is not None or self.tally_.weights is not None:
+            rule = "be rows without groups and importance weights for predict_multiprobability"
+            raise InvalidValueError("the calibration data", rule, got="rows with them")
+        inside = rows_between(self.partition_, self.tally_)
+        pairs = np.add.outer(inside.positives, [0, 1]) / (inside.counts[:, None] + 1)
+        return self._look_up(scores, pairs, segments)
 
     def _take(self, learned: dict[str, Any], classes: Classes) -> None:
         self._conclude(learned["proof"], classes, learned["facts"])

@@ -53,6 +53,10 @@ class WeakerGuarantee(NoGuarantee):
         """Return the statement for rows read in this way, such as one row of each group."""
         return replace(self, of_groups=facts.said_of_groups)
 
+    def with_caveat(self, reason: Text) -> NoGuarantee:
+        """Return the statement for data that break the assumptions of what is known."""
+        return NoGuarantee(reason, self.advice)
+
     @property
     def explanation(self) -> str:
         """More about the reason, what is known instead, and what to use to get a bound."""

@@ -18,7 +18,6 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.calibrators.former_files import current_form
 from calibrant.calibrators.regions.parameters import NOTHING_STATED, Stated
 from calibrant.calibrators.tables.table import StepFunction, Table, written_by
 from calibrant.errors import InvalidTypeError, InvalidValueError, no_table, warn_caller
@@ -69,9 +68,6 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
     __metadata_request__fit = {"scores": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
     __metadata_request__predict = {"scores": UNUSED}  # noqa: RUF012
     __metadata_request__predict_proba = {"scores": UNUSED}  # noqa: RUF012
-
-    merges_folds: ClassVar[bool] = False
-    """Whether one is fitted on the rows of each fold, and their predictions are merged."""
 
     _learned: ClassVar[EntryTable]
     """What was learned, as saved; see `calibrant.params.declared_state`."""
@@ -259,7 +255,6 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
         Called on `ScoreCalibrator` itself, it reads any type of calibrator in this package.
         """
         check_schema(state, _SCHEMA, ("type", "parameters", "classes", "positive_index", "state"))
-        state = current_form(state)
         kind = cls if state["type"] == _type_name(cls) else _own_type(state["type"])
         if (
             kind is None

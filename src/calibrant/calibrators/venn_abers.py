@@ -67,11 +67,6 @@ LOSS = Choice(("log", "brier"))
 _MANY_SCORES = 100_000
 """With at least this many scores, a lookup table over the steps is faster."""
 
-VENN_KNOWN = (
-    "of the two probabilities, the one that belongs to the true label is perfectly calibrated, E[Y"
-    " | p_Y] = p_Y, for every distribution, if the future row and the calibration rows are"
-    " exchangeable (Vovk and Petej 2014); which one that is cannot be known beforehand"
-)
 _KNOWN = WeakerGuarantee(
     reason=(
         "none is known for the one merged probability, and [p0, p1] is not a confidence interval"
@@ -80,7 +75,11 @@ _KNOWN = WeakerGuarantee(
         "Where m rows are pooled its width is about 1/m, but the error of any estimate is about"
         " 1/sqrt(m)"
     ),
-    known=VENN_KNOWN,
+    known=(
+        "of the two probabilities, the one that belongs to the true label is perfectly calibrated,"
+        " E[Y | p_Y] = p_Y, for every distribution, if the future row and the calibration rows are"
+        " exchangeable (Vovk and Petej 2014); which one that is cannot be known beforehand"
+    ),
     advice=BINNED_INSTEAD,
 )
 
@@ -148,7 +147,6 @@ class VennAbersCalibrator(CurveCalibrator):
     }
     _claim: ClassVar[NoGuarantee] = _KNOWN
     reaches_ends: ClassVar[bool] = False
-    merges_folds: ClassVar[bool] = True
 
     _rules: ClassVar[RuleTable] = {"loss": LOSS}
 

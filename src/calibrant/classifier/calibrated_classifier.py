@@ -63,13 +63,6 @@ def _calibrator_has(method: str) -> Callable[[CalibratedClassifier], bool]:
     return check
 
 
-def _gives_multiprobability(classifier: CalibratedClassifier) -> bool:
-    return (
-        hasattr(classifier._calibrator(), "predict_multiprobability")
-        and not classifier._merges_folds()
-    )
-
-
 @replaces(
     alpha=ALPHA,
     method="use calibrator=IsotonicCalibrator(), PlattCalibrator() or another",
@@ -112,9 +105,7 @@ class CalibratedClassifier(
         all rows that are not held out. With a calibrator, "auto" and None train one model; a
         number, or a splitter or list with several splits, fits the calibrator to out-of-fold scores
         and the model to all rows. Those scores do not come from the final model, so nothing is
-        proved; `guarantee_` says so. With a `VennAbersCalibrator` this is cross Venn-Abers: every
-        fold keeps its own model and calibrator, and their predictions are merged (see
-        `CrossVennAbersCalibrator`). A splitter or list with one split, (training rows, calibration
+        proved; `guarantee_` says so. A splitter or list with one split, (training rows, calibration
         rows), is your own hold-out. Groups passed to `fit` are never split.
     calibration_size : "auto", float or int, default="auto"
         Fraction or number of rows to hold out, or of groups if `fit` is given groups. "auto" is a
@@ -153,8 +144,7 @@ class CalibratedClassifier(
         Their curve, with `knots` and `values`, which maps the score of a model to a probability.
         With more than two classes, one curve for each class.
     estimator_ : classifier
-        The fitted model, if there is only one; for cross Venn-Abers, the tuple of the folds'
-        models.
+        The fitted model, if there is only one.
     calibrator_ : calibrator or None
         The fitted calibrator; None if no row was held out.
     guarantee_ : Guarantee, ClassWiseGuarantee or NoGuarantee
@@ -306,10 +296,7 @@ class CalibratedClassifier(
                 else self.calibration_size
             )
             fitting = replace(fitting, folds=parts(fitting.task, cv, size))
-        if self._merges_folds():
-            estimator, calibrator = fitting.folds_merged()
-        else:
-            estimator, calibrator = fitting.pair(X_target, self._fit_arguments())
+        estimator, calibrator = fitting.pair(X_target, self._fit_arguments())
         return {"estimator_": estimator, "calibrator_": calibrator}
 
     def _learned_of_classes(self, fitting: Fitting) -> dict[str, Any]:
@@ -465,7 +452,7 @@ class CalibratedClassifier(
         """
         return self._calibrated("predict_set", X, segments, coverage=coverage)
 
-    @available_if(_gives_multiprobability)  # type: ignore[untyped-decorator]
+    @available_if(_calibrator_has("predict_multiprobability"))  # type: ignore[untyped-decorator]
     @framed
     def predict_multiprobability(
         self, X: FeatureRows, *, segments: ArrayLike | None = None

@@ -27,9 +27,7 @@ class Block:
 
 def visual_block(classifier: Any) -> Block:
     """The block of a fitted classifier: its models side by side, then the guarantee."""
-    models = getattr(classifier, "estimators_", None) or classifier.estimator_
-    if not isinstance(models, tuple):  # as with cross Venn-Abers
-        models = (models,)
+    models = getattr(classifier, "estimators_", None) or (classifier.estimator_,)
     drawn = models[:_MOST_MODELS]
     names = [f"model {number}: {_name(model)}" for number, model in enumerate(drawn, start=1)]
     if len(models) > len(drawn):

@@ -7,7 +7,6 @@ import numpy as np
 from sklearn.base import clone
 
 from calibrant._typing import FeatureRows, FloatArray, IndexArray
-from calibrant.calibrators.cross_venn_abers import CrossVennAbersCalibrator
 from calibrant.classifier.folds import Fold
 from calibrant.classifier.responses import response_of
 from calibrant.classifier.task import Task
@@ -75,23 +74,11 @@ class Fitting:
         calibrator = self.calibrated(rows, scores, **params)
         crossed = len(self.folds) > 1
         ignored = task.groups is not None and "groups" not in task.to_calibrator
-        if (crossed or ignored) and is_guarantee(calibrator.guarantee_):
+        if crossed or ignored:
             calibrator.guarantee_ = calibrator.guarantee_.with_caveat(
                 _CROSS_FITTED if crossed else UNGROUPED
             )
         return estimator, calibrator
-
-    def folds_merged(self) -> tuple[tuple[Any, ...], CrossVennAbersCalibrator]:
-        """A model and a calibrator per fold: each calibrator sees the scores of its own model, on
-        rows new to it.
-        """
-        models = []
-        calibrators = []
-        for training, rows in self.folds:
-            model, scores = self._fit_and_score(training, rows)
-            models.append(model)
-            calibrators.append(self.calibrated(rows, scores))
-        return tuple(models), CrossVennAbersCalibrator.from_folds(calibrators)
 
     def _out_of_fold_scores(self) -> tuple[IndexArray, FloatArray]:
         """The calibration rows, in order, and their scores from models not trained on them."""

@@ -143,14 +143,6 @@ class ClassifierParameters(CheckedParameters):
         """The arguments of the calibrator's `fit`."""
         return set(inspect.signature(self._calibrator().fit).parameters)
 
-    def _merges_folds(self) -> bool:
-        """Whether each fold keeps its model and its calibrator, merged when predicting: cross
-        Venn-Abers.
-        """
-        return self.cv not in (None, "auto") and bool(
-            getattr(self.calibrator, "merges_folds", False)
-        )
-
 
 def _n_splits(count: Callable[..., int]) -> int | None:
     """The number of splits of a splitter; None if that depends on the rows."""

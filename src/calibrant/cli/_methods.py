@@ -1,7 +1,7 @@
 """The methods of `fit`: the calibrator and the parameters of each."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from inspect import signature
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -128,12 +128,6 @@ class Settings:
     holdout: str | None = None
     time: str | None = None
     calibration_size: float | None = None
-
-    def saved(self) -> dict[str, Any]:
-        """As plain JSON values, with the current rule for drawing rows."""
-        from calibrant.params.random import DRAW_RULE
-
-        return {**asdict(self), "draw": DRAW_RULE}
 
     def check(self, segment: str | None = None, group: str | None = None) -> None:
         """Reject options that the method does not have, rather than ignore them."""

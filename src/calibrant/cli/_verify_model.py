@@ -154,10 +154,7 @@ def _column(guarantee: dict[str, Any], name: str) -> list[Any]:
 
 def _why_not(model: Any, data: Any) -> str | None:
     """Why a model cannot be refitted from these rows; None if it can."""
-    from calibrant.params.random import DRAW_RULE
-
     calibrator = model.calibrator
-    settings = settings_of(model)
     if hasattr(calibrator, "partial_fit"):
         return "a stream depends on when its rows arrived, which the data do not show"
     if calibrator.tally_.weights is not None and data.columns.weight is None:
@@ -166,10 +163,6 @@ def _why_not(model: Any, data: Any) -> str | None:
     has_groups = calibrator.tally_.groups is not None or statement.groups is not None
     if (has_groups or statement.of_groups) and data.columns.group is None:
         return "this needs the column of groups, --group"
-    if statement.of_groups and getattr(calibrator, "_counts_whole", False):
-        return "an earlier rule drew one row of each group; fit again to count whole groups"
-    if calibrator.guarantee_.draws_rows and settings and settings.get("draw") != DRAW_RULE:
-        return "rows were drawn by an earlier rule"
     return None
 
 
@@ -245,11 +238,7 @@ def _same_guarantee(model: Any, again: Any) -> list[Check]:
     found = guarantee_json(again)
     same = close(said["epsilon"], found["epsilon"])
     other = f"{found['epsilon']!r}; the model file says {said['epsilon']!r}"
-    written = model.written.get("epsilon")
-    first = model.written.get("format") == "calibrant.model/1"
-    earlier = f"; the file has {written}, computed from the same counts by its format's rule"
-    text = upper(said["epsilon"]) + (earlier if first and written != repr(said["epsilon"]) else "")
-    checks = [Check("epsilon", same, text if same else other)]
+    checks = [Check("epsilon", same, upper(said["epsilon"]) if same else other)]
     off = sum(not close(*pair) for pair in zip(said["regions"], found["regions"], strict=False))
     of_all = counted(len(said["regions"]), "region")
     if off:
@@ -269,7 +258,7 @@ def _same_range(calibrator: Any, again: Any) -> Check:
     said = calibrator.score_range_seen_
     found = again.score_range_seen_
     if said is None:
-        return Check("score range", True, "the file has none, like older files")
+        return Check("score range", True, "the file has none")
     same = found is not None and tuple(said) == tuple(found)
     text = f"{found[0]!r} to {found[1]!r}" if found is not None else "none"
     return Check(
@@ -318,7 +307,7 @@ def _same_settings(model: Any, data: Any) -> Check:
     if (fault := fault_of(told, _rules())) is not None:
         return Check("settings", False, fault)
     known = {entry.name for entry in fields(Settings)}
-    if strange := sorted(set(told) - known - {"draw"}):
+    if strange := sorted(set(told) - known):
         return Check("settings", None, f"not checked: {', '.join(map(shown, strange))}")
     given: dict[str, Any] = {
         name: _as_given(value) for name, value in told.items() if name in known

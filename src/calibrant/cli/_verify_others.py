@@ -74,8 +74,6 @@ def _band(model: Any, source: "Files", options: Mapping[str, Any]) -> tuple[Any,
 
 def _why_no_band(state: Mapping[str, Any], columns: Mapping[str, str | None]) -> str | None:
     """Why a band with this state cannot be found again; None if it can."""
-    if state.get("before") or "one_of_each" in state:
-        return "an earlier rule drew rows; fit again"
     if state.get("groups", (0, 0))[0] and columns["group"] is None:
         return _GROUPS
     if state.get("weight_bound") and columns["weight"] is None:

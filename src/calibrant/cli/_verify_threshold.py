@@ -49,10 +49,6 @@ def found_again(model: Any, data: Any) -> tuple[Any, list[Check]]:
 
 def _why_not(saved: Any, settings: Mapping[str, Any], data: Any) -> str | None:
     """Why thresholds cannot be found again from these rows; None if they can."""
-    from calibrant.params.random import DRAW_RULE
-
-    if settings and settings.get("draw") != DRAW_RULE:
-        return "rows were drawn by an earlier rule"
     if saved.max_group_size is not None and data.columns.group is None:
         return "this needs the column of groups, --group"
     if settings.get("weight_bound") is not None and data.columns.weight is None:
@@ -68,8 +64,7 @@ def _arguments(saved: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
     given = {name: settings[name] for name in SETTINGS if settings.get(name) is not None}
     if not settings:
         given = {"method": saved.method, "max_group_size": saved.max_group_size}
-    if saved.seed is not None:
-        given["random_state"] = saved.seed
+    given["random_state"] = saved.seed
     labels = {"pos_label": saved.positive_label, "classes": settings.get("classes")}
     return {**targets, "confidence_level": saved.confidence_level, **given, **labels}
 
@@ -190,5 +185,4 @@ def _rules() -> dict[str, Any]:
         "weight_bound": Optional(Number(low=0.0)),
         "classes": Optional(Names("two labels")),
         "skip_missing": Flag(),
-        "draw": Integer(1),
     }

@@ -47,7 +47,6 @@ _OPTIONS = {  # with the same name
     "score",
     "segment",
     "sensitivity",
-    "simultaneous",
     "skip_missing",
     "pilot",
     "specificity",
@@ -64,7 +63,6 @@ _OPTIONS = {  # with the same name
 _OTHERS = {
     "calibrator": "the model",
     "confidence_level": "--confidence",
-    "cv": "--folds",
     "groups": "--group",
     "importance_weight": "--weight",
     "keep_segments": "--keep-segment",

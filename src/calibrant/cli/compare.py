@@ -4,7 +4,7 @@ from typing import Any
 
 from calibrant.cli import _options as option
 from calibrant.cli._input import labelled, sample_of
-from calibrant.cli._methods import BINS, METHODS, Settings
+from calibrant.cli._methods import BINS
 from calibrant.cli._output import print_json, remark, saved
 from calibrant.cli._report import check_report, facts_of, write_report
 from calibrant.cli._show import result_json, show
@@ -12,24 +12,25 @@ from calibrant.cli._signature import Declared
 from calibrant.cli._signs import show_signs, signs_of, texts_of
 from calibrant.text.numbers import rows
 
-_COMPARE = Declared("assess.compare_calibrators.compare_calibrators", "compare_calibrators")
+_COMPARE = Declared("assess.compare_models.calibrators", "compare_calibrators")
 
 
-@option.command("Compare calibration methods.")
+@option.command("Which calibration method is better? See what the data prove.")
 @option.data
 @option.score
 @option.label
 @option.group
-@option.group_size(_COMPARE, option.IN_A_BIN)
+@option.group_size(
+    _COMPARE, ": a limit chosen before you looked at the rows. Required with --group."
+)
 @option.weights(_COMPARE)
 @option.skip_missing
 @option.confidence(_COMPARE)
 @option.bins(BINS, "Number of bins, for methods that use bins.")
-@_COMPARE.option("cv", "Cross-validation folds.")
-@option.most_rows
 @_COMPARE.option(
-    "simultaneous", "Make all guarantees hold simultaneously, so you can choose by them."
+    "clip", "For the log loss, clip probabilities to [SIZE, 1 - SIZE].", metavar="SIZE"
 )
+@option.most_rows
 @option.seed(_COMPARE)
 @option.output("Write a report: a single HTML file that needs nothing else.")
 @option.classes
@@ -37,16 +38,18 @@ _COMPARE = Declared("assess.compare_calibrators.compare_calibrators", "compare_c
 @option.reading
 @option.common
 def command(**options: Any) -> None:
-    """Compare calibration methods: each one's loss on held-out rows, and what it guarantees.
+    """Compare calibration methods, fitted to one half of the rows, on the other half.
+
+    Differences in loss have limits that hold for all methods simultaneously, and so do the
+    guarantees of the fitted methods.
 
     Examples
     --------
     calibrant compare scores.csv --score p --label y
-    calibrant compare visits.csv --score p --label y --group patient
+    calibrant compare visits.csv --score p --label y --group patient --max-group-size 5
     calibrant compare scores.csv --score p --label y -o compare.html
     calibrant compare scores.parquet --score p --label y --bins 10 --json
     """
-    option.check_bounds(options)
     check_report(options)
     with labelled(options, "group", "weight") as (source, data, labels):
         n_rows, draw = sample_of(data, options)
@@ -83,35 +86,22 @@ def command(**options: Any) -> None:
 
 def _compare(sample: Any, labels: dict[str, Any], options: dict[str, Any]) -> Any:
     from calibrant import compare_calibrators
+    from calibrant.assess.compare_models.calibrators import default_calibrators
 
     scores = sample.scores
-    probabilities = bool(scores.size and scores.min() >= 0 and scores.max() <= 1)
+    calibrators = default_calibrators(
+        probabilities=bool(scores.size and scores.min() >= 0 and scores.max() <= 1),
+        weighted=sample.weights is not None,
+        n_bins=options["n_bins"],
+        confidence_level=options["confidence_level"],
+        random_state=options["random_state"],
+    )
     return compare_calibrators(
         sample.labels,
         scores,
-        _contenders(options, probabilities=probabilities),
+        calibrators,
         importance_weight=sample.weights,
         groups=None if sample.groups is None else sample.groups.row_keys,
         **_COMPARE.arguments(options),
         **labels,
     )
-
-
-def _contenders(options: dict[str, Any], *, probabilities: bool) -> dict[str, Any]:
-    """One calibrator per method; two methods accept only probabilities."""
-    left_out: tuple[str, ...] = (
-        ("uniform",) if probabilities else ("uniform", "temperature", "beta")
-    )
-    left_out += (
-        ("venn-abers",) if options["weight"] is not None else ()
-    )  # weighted rows are not exchangeable
-    common = {
-        "bins": options["n_bins"],
-        "confidence": options["confidence_level"],
-        "seed": options["random_state"],
-    }
-    return {
-        method: Settings(method, **common).calibrator()
-        for method in METHODS
-        if method not in left_out
-    }

@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -320,7 +320,7 @@ def _fit(paths: dict[str, str]) -> tuple["BinningCalibrator", str]:
     source = Files([paths["scores"]], quiet=True)
     data = source.scored({"score": "score", "label": "outcome"})
     calibrator = settings.fit(data, {"pos_label": "late"})
-    provenance, _ = provenance_of(source, data, settings.saved())
+    provenance, _ = provenance_of(source, data, asdict(settings))
     save_model(
         calibrator,
         paths["model"],

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -180,7 +180,7 @@ def _fit(settings: Settings, options: dict[str, Any]) -> Fitted:
         if options["keep_segment"]:
             kept = typed_segments(data, options["keep_segment"])
             settings = replace(settings, keep_segments=kept)
-        provenance, reach = provenance_of(source, data, settings.saved())
+        provenance, reach = provenance_of(source, data, asdict(settings))
         calibrator = settings.fit(data, labels)
         facts = data.facts(drawn=False)
         signs = signs_of(data, labels, options)

@@ -159,7 +159,6 @@ def _provenance(
     """The origin of the thresholds: what `calibrant verify` needs to find them again."""
     from calibrant.cli._verify_threshold import SETTINGS
     from calibrant.cli.fit import provenance_of
-    from calibrant.params.random import DRAW_RULE
 
     classes = labels["classes"]
     settings = {name: options[name] for name in SETTINGS}
@@ -167,7 +166,7 @@ def _provenance(
         "classes": None if classes is None else list(classes),
         "skip_missing": options["skip_missing"],
     }
-    facts, _ = provenance_of(source, data, {**settings, "draw": DRAW_RULE})
+    facts, _ = provenance_of(source, data, settings)
     if options["group"] is not None:
         facts["groups"] = data.n_groups()
     return facts

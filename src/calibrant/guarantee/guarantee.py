@@ -323,7 +323,6 @@ class Guarantee(Result):
             notes=tuple(dict.fromkeys((*said.notes, *facts.notes))),
             edges=Edges.OTHER_ROWS if facts.cutting and said.edges is Edges.FIXED else said.edges,
             looked=facts.looked,
-            drawn_by_seed=not facts.keyed,
             over_seed=said.over_seed or facts.over_seed,
             n_pooled=len(facts.pooled),
             of_groups=facts.said_of_groups,

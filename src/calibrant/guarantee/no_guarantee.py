@@ -52,6 +52,10 @@ class NoGuarantee(Result):
         """Return self: nothing is claimed about any rows."""
         return self
 
+    def with_caveat(self, reason: Text) -> "NoGuarantee":
+        """Return self: there is nothing that a caveat could take away."""
+        return self
+
     @property
     def sentence(self) -> str:
         """Why there is no guarantee, in 35 words at most."""

@@ -76,15 +76,12 @@ class ImportanceWeights:
         Their largest relative distance from the density ratio.
     any_multiple : bool
         Whether a multiple of the density ratio is allowed.
-    in_order : bool
-        Whether the limits depend on the order of the rows, as betting limits do.
     """
 
     known: bool
     bound: float
     error: float = 0.0
     any_multiple: bool = True
-    in_order: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +161,6 @@ class Statement:
         Whether predictions decrease as the score increases.
     to_do : Text
         What to do about a region with too few rows, if the remedy is not to use fewer bins.
-    drawn_by_seed : bool
-        Whether random draws depend on the seed alone and not on the rows, as in files of earlier
-        releases.
     over_seed : bool
         Whether the probability is also over the seed, because rows take only a few values.
     """
@@ -192,22 +186,9 @@ class Statement:
     of_groups: str = ""
     falls: bool = False
     to_do: Text = ""
-    drawn_by_seed: bool = False
     over_seed: bool = False
 
     @property
     def has_ties(self) -> bool:
         """Whether tied scores created regions of single values."""
         return self.n_atoms > 0 and self.edges is Edges.SAME_ROWS
-
-    @property
-    def uses_order(self) -> bool:
-        """Whether rows are drawn or bet on by position and seed, so that their order must not
-        depend on scores or labels.
-        """
-        if not self.drawn_by_seed:
-            return False
-        drawn = self.looked > 0 or self.cutting > 0 or self.edges is Edges.OTHER_ROWS
-        return self.groups is None and (
-            drawn or (self.weights is not None and self.weights.in_order)
-        )

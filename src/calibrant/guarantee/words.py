@@ -278,16 +278,6 @@ def assumptions(statement: Statement) -> tuple[Text, ...]:
     elif statement.edges is Edges.OTHER_ROWS:
         parts = "rows" if statement.groups is None else "groups"
         stated.append(f"the bins were cut from pilot {parts}, drawn at random and not counted")
-    if statement.groups is not None and statement.drawn_by_seed:
-        stated.append(
-            "the group names, which decide the pilot groups and the order of the groups, are"
-            " unrelated to scores and labels"
-        )
-    elif statement.uses_order:
-        stated.append(
-            "the order of the rows depends on neither scores nor labels (shuffle rows that are"
-            " sorted)"
-        )
     if statement.n_uncounted:
         edges = (
             "the edge"

@@ -148,7 +148,7 @@ class DriftMonitor(EvidenceMonitor):
     (True, True)
     """
 
-    _schema: ClassVar[str] = "calibrant.drift/3"
+    _schema: ClassVar[str] = "calibrant.drift/1"
     _entries: ClassVar[EntryTable] = {
         "watched": Entry(Nested(Watched), makes=True),
         "unit": Entry(Choice(tuple(_REFERENCES)), makes=True),

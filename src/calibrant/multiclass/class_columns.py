@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._typing import ArrayLike, FloatArray, IndexArray
 from calibrant.calibrators.anchored.estimator import AnchoredCalibrator
 from calibrant.calibrators.binning import BinningCalibrator
-from calibrant.calibrators.former_files import current_columns
 from calibrant.calibrators.regions.parameters import INTERVAL, N_BINS, NOTHING_STATED, VALUE, Stated
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import (
@@ -194,11 +193,7 @@ class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type:
                 "type of the state", f"be {cls.__name__!r}", got=shown(state["type"])
             )
         check_state(state["parameters"])
-        state = current_columns(state)
-        parameters = {
-            "method": "binning",
-            **state["parameters"],
-        }  # entries that did not exist at first
+        parameters = state["parameters"]
         known = cls._parameter_rules()
         check_state(parameters, known)
         if unknown := [name for name in parameters if name not in known]:

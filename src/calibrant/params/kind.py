@@ -49,8 +49,6 @@ class Entry:
         The attribute that it holds, or the path to it, if that differs from the name of the entry.
     absent : object
         The value of a missing entry. Without it, the entry is required.
-    always : bool
-        Whether it is written even if it equals `absent`; files of earlier releases lack it.
     makes : bool
         For running objects: whether the constructor takes this entry. The object then resumes from
         the others.
@@ -59,7 +57,6 @@ class Entry:
     kind: Kind
     of: str = ""
     absent: Any = _NEEDED
-    always: bool = False
     makes: bool = False
 
     @property
@@ -74,7 +71,7 @@ class Entry:
 
     def is_left_out(self, value: Any) -> bool:
         """Whether it is not written, because its absence means the same."""
-        if self.always or self.absent is _NEEDED:
+        if self.absent is _NEEDED:
             return False
         return value is self.absent or (not isinstance(value, np.ndarray) and value == self.absent)
 

@@ -42,14 +42,6 @@ from calibrant._typing import CodeArray, FloatArray, IndexArray, Keys, Seed
 from calibrant.kernels.hash import DROPPED_BITS, FEWER_ROUNDS, GOLDEN, ROUNDS
 from calibrant.params.rules import RandomState
 
-DRAW_RULE = 4
-"""Version of the rule by which rows are drawn. Files with a draw record it.
-
-Under rule 1 each source had its own draw; under rule 2 the draw depended on the seed alone, not on
-the rows; under rule 3 it depended on values rounded to 6 binary digits. Draws under these rules are
-not repeated.
-"""
-
 _WORD = 2**64
 _BLOCK = 1 << 14  # rows whose numbers fit in the processor's cache
 _HASH_BLOCK = 1 << 15  # the same, for numbers alone

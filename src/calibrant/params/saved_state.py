@@ -31,24 +31,15 @@ def check_state(state: Any, keys: Collection[str] = ()) -> None:
 
 
 def check_schema(state: Any, schema: str, keys: Collection[str]) -> None:
-    """Raise an error for a state of another kind, from a newer release, or with missing keys."""
+    """Raise an error for a state of another kind or version, or with missing keys."""
     check_state(state, ("schema",))
-    if state["schema"] != schema:
-        got = state["schema"]
-        advice = _advice_on(got, schema)
+    got = state["schema"]
+    if got != schema:
+        kind, _ = schema.split("/")
+        same_kind = isinstance(got, str) and got.startswith(f"{kind}/")
+        advice = "use the release of calibrant that wrote it, or start again" if same_kind else None
         raise InvalidValueError("schema of the state", f"be {schema!r}", shown(got), advice)
     check_state(state, keys)
-
-
-def _advice_on(got: Any, schema: str) -> str | None:
-    """What to do about a state from an older or newer release; None for one of another kind."""
-    kind, _, version = schema.partition("/")
-    found, _, other = got.partition("/") if isinstance(got, str) else ("", "", "")
-    if found != kind or not (other.isdecimal() and version.isdecimal()):
-        return None
-    if int(other) > int(version):
-        return "a newer release wrote it: install that release"
-    return "an older release wrote it, and this one cannot continue it: start again"
 
 
 def read_count(state: Mapping[str, Any], name: str) -> int:

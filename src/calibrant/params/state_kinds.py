@@ -217,7 +217,6 @@ class Lists(Kind):
     of: Kind
     size: Size = None
     least: int = 0
-    most: int | None = None
     into: type = tuple
 
     def written(self, value: Any) -> list[Any]:
@@ -227,7 +226,7 @@ class Lists(Kind):
     def read(self, value: Any, name: str, known: Known) -> Any:
         """Return a tuple, or a list."""
         size = size_of(self.size, known)
-        entries = a_list(value, name, size=size, least=self.least, most=self.most)
+        entries = a_list(value, name, size=size, least=self.least)
         return self.into(self.of.read(one, f"{name}[{n}]", known) for n, one in enumerate(entries))
 
 

@@ -22,17 +22,11 @@ Limits: TypeAlias = tuple[float, float]
 """The smallest and the largest score."""
 
 _BY_ID = "rows were drawn by an id that is unique per row"
-_ID_BY_SEED = "rows were drawn by an id that is unique per row and is unrelated to score and label"
 _SKIPPED = (
     "in every region, whether a row's label is missing does not depend on the label; shares of the"
     " population are shares of the rows with a label"
 )
 ONE_OF_EACH = "groups are independent draws, and one row of each was drawn at random"
-_EACH_BY_SEED = (
-    "groups are independent draws, and one row of each was drawn at random: by a hash of the seed,"
-    " the group's name and the row's place in the group, and both names and places are unrelated"
-    " to scores and labels"
-)
 _NAMED = 12  # segments named in a note
 _BY_PARTITION = (
     "the rows that cut the bins were drawn by partition and position in it, as the data have no"
@@ -57,10 +51,6 @@ class RowFacts(Saved):
         Segments of these rows that share the regions of other segments.
     one_of_each : (int, int)
         If one row of each group was drawn: the number of groups, and the number of rows left out.
-    keyed : bool
-        Whether the draw depends on the rows (`calibrant.params.random`). In files of earlier
-        releases it depends on the seed alone, so the order of the rows must say nothing about
-        scores and labels.
     over_seed : bool
         Whether rows were drawn and have so few different values that the probability is also over
         the seed (`calibrant.params.random.RowSums.has_few_values`).
@@ -74,7 +64,6 @@ class RowFacts(Saved):
         "cutting_rows": Entry(Integer(0), of="cutting", absent=0),
         "pooled_segments": Entry(Lists(Label()), of="pooled", absent=()),
         "one_of_each": Entry(Lists(OneCount(), size=2), absent=(0, 0)),
-        "keyed_draws": Entry(Flag(), of="keyed", absent=False),
         "over_seed": Entry(Flag(), absent=False),
     }
 
@@ -84,17 +73,15 @@ class RowFacts(Saved):
     cutting: int = 0
     pooled: tuple[str | int | float, ...] = ()
     one_of_each: tuple[int, int] = (0, 0)
-    keyed: bool = True
     over_seed: bool = False
 
     @property
     def assumed(self) -> tuple[str, ...]:
         """Assumptions of the guarantee."""
-        by_id, of_each = (_BY_ID, ONE_OF_EACH) if self.keyed else (_ID_BY_SEED, _EACH_BY_SEED)
         stated = {
-            by_id: self.drawn_by == "id",
+            _BY_ID: self.drawn_by == "id",
             _SKIPPED: self.skipped,
-            of_each: self.one_of_each[0],
+            ONE_OF_EACH: self.one_of_each[0],
         }
         return tuple(text for text, holds in stated.items() if holds)
 

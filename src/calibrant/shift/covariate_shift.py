@@ -461,9 +461,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             method.theorem,
             **self._asked(),
             population=Population.COVARIATE_SHIFT,
-            weights=ImportanceWeights(
-                result.known, result.bound, weight_error, any_multiple, method.needs_rows
-            ),
+            weights=ImportanceWeights(result.known, result.bound, weight_error, any_multiple),
             notes=(*result.remarks, *([_CAPPED_ONLY] if result.needs_no_bound else [])),
         )
         if result.groups is not None:

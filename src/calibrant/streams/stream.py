@@ -52,8 +52,7 @@ class Stream(Resumed):
 
     Each stream has a random identity, which is saved with it. For every other stream that was
     merged into it, it stores the identity and the counts, so that a later state of that stream
-    replaces the earlier one. A stream that was saved before streams had identities has an empty
-    one.
+    replaces the earlier one.
     """
 
     _entries: ClassVar[EntryTable] = {
@@ -63,8 +62,8 @@ class Stream(Resumed):
         "uncounted": OneCount(),
         "running": Maybe(PairOfLimits()),
         "contradicts": Flag(),
-        "identity": Entry(TEXT, absent="", always=True),
-        "merged": Entry(Mapped(Nested(Tally), _LONGEST_IDENTITY), absent={}, always=True),
+        "identity": TEXT,
+        "merged": Mapped(Nested(Tally), _LONGEST_IDENTITY),
         "one_of_each": Entry(Flag(), absent=False),
     }
 
@@ -92,7 +91,7 @@ class Stream(Resumed):
         """The seed of draws within batches: fresh for each stream, and saved with it like its
         identity.
         """
-        return RandomSource.of(0 if self.identity else None, "stream", self.identity).key
+        return RandomSource.of(0, "stream", self.identity).key
 
     def check_unchanged(self, settings: StreamParameters) -> None:
         """Raise an error if the guarantee would differ from the one that the stream started with."""
@@ -175,11 +174,6 @@ class Stream(Resumed):
     def merge(self, others: Mapping[str, Tally]) -> None:
         """Merge the parts of another stream. Of two states of the same stream, keep the longer."""
         mine = self.parts()
-        if "" in mine or "" in others:
-            got = "one from a file that has no stream identity"
-            raise InvalidValueError(
-                "both streams", "be known by their identity", got, "start a new stream to merge"
-            )
         nothing = _minus(self.tally(), self.tally())
         known = {identity: mine.get(identity, nothing) for identity in others}
         for identity, part in others.items():
@@ -212,8 +206,8 @@ class Stream(Resumed):
         if (self.running is not None) != never_widens:
             rule = "be limits where limits never widen, else null"
             raise InvalidValueError("running", rule, got=shown(self.running))
-        if len(self.identity) > _LONGEST_IDENTITY:
-            rule = f"have at most {_LONGEST_IDENTITY} characters"
+        if not 0 < len(self.identity) <= _LONGEST_IDENTITY:
+            rule = f"have 1 to {_LONGEST_IDENTITY} characters"
             raise InvalidValueError("identity", rule, got=shown(self.identity))
         self._check_parts()
         from_counts = self.running is None and self.sequence.order_free

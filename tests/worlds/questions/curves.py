@@ -1,12 +1,11 @@
-"""Curves made by hand: pieces that jump and fall; models of earlier releases; look-ups of cuts."""
+"""Curves made by hand: pieces that jump and fall; look-ups of cuts."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import calibrant
-from calibrant import Partition, Tally, load_model
+from calibrant import Partition, Tally
 from calibrant.assess.threshold.columns import SelectRows
 from calibrant.calibrators.anchored.fine_cells import Averages, Grid
 from calibrant.calibrators.anchored.pieces import Pieces, interpolate, simplified, with_jumps
@@ -16,7 +15,7 @@ from calibrant.cells.segmented_partition import SegmentedPartition
 from calibrant.cells.unit_sums import UnitSums
 from calibrant.limits.group_design import GroupDesign
 from calibrant.limits.group_limits import group_distance, picked_distance
-from worlds.questions.base import QUESTIONS, SMOOTH, of_calibrator, question, tried
+from worlds.questions.base import QUESTIONS, SMOOTH, question
 from worlds.questions.pairs import SEGMENTS, SMALL, TARGETS
 
 KNOTS = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
@@ -28,8 +27,6 @@ SHAPES = {
 }
 REGIONS = Partition.from_edges([0.3, 0.6])
 CELLS = Partition.from_edges(np.linspace(0.05, 0.95, 19))
-MODELS = Path(__file__).parents[2] / "data" / "models"
-PROBE = np.array([0.0, 0.05, 0.125, 0.3, 0.5, 0.62, 0.75, 0.875, 0.99, 1.0])
 ROWS = np.where(np.arange(20) % 3 == 0, 0, np.arange(20))
 
 
@@ -129,20 +126,6 @@ def distances_of_groups() -> Any:
                     picked_distance(UnitSums.of(tally, design.counting), design, alpha),
                 ]
     return found
-
-
-for _path in sorted(MODELS.glob("[0-9]/*.json")):
-
-    def reread(path: Path = _path) -> Any:
-        model = load_model(path)
-        named = {"segments": ["north", "süd"] * 5} if "segments" in path.stem else {}
-        found = [tried(model.predict, PROBE, **named)]
-        if hasattr(model, "predict_interval"):
-            found += [tried(lambda: of_calibrator(model, PROBE, **named)), model.guarantee_]
-        return found
-
-    if _path.stem not in ("expected", "subgroups"):
-        QUESTIONS[f"reread {_path.parent.name} {_path.stem}"] = reread
 
 
 @question

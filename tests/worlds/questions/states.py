@@ -13,13 +13,11 @@ from calibrant import (
     Tally,
     sequences,
 )
-from calibrant.calibrators.venn_binning import VennBinningCalibrator
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.intervals import METHODS
 from calibrant.shift import LabelShiftCalibrator
 from worlds.questions.base import (
     ATOMS,
-    GRID,
     QUESTIONS,
     SKEWED,
     SMOOTH,
@@ -30,23 +28,6 @@ from worlds.questions.base import (
     refused,
     tried,
 )
-
-
-@question
-def venn_bins() -> Any:
-    found = []
-    for world in (SMOOTH, TIED, ATOMS):
-        fitted = VennBinningCalibrator(n_bins=5).fit(world.scores, world.y)
-        found += [of_calibrator(fitted), fitted.predict_multiprobability(GRID), fitted.guarantee_]
-    fitted = VennBinningCalibrator(n_bins=2).fit(SMOOTH.scores, SMOOTH.y, segments=SMOOTH.segments)
-    found += [fitted.predict_multiprobability(GRID, segments=np.repeat(["north", "south"], 5))]
-    fitted = VennBinningCalibrator(n_bins=2).fit(
-        SMOOTH.scores, SMOOTH.y, sample_weight=SMOOTH.weights
-    )
-    found += [fitted.predict_multiprobability(GRID), fitted.guarantee_]
-    fitted = VennBinningCalibrator(n_bins=2).fit(SMOOTH.scores, SMOOTH.y, groups=SMOOTH.groups)
-    return [*found, fitted.predict_multiprobability(GRID), fitted.guarantee_]
-
 
 STATES: dict[str, Any] = {
     "bins": lambda: BinningCalibrator(3).fit(SMOOTH.scores, SMOOTH.y),
@@ -72,7 +53,6 @@ STATES: dict[str, Any] = {
     "curve without pilot": lambda: AnchoredCalibrator(n_bins=2, pilot=None).fit(
         SMOOTH.scores, SMOOTH.y
     ),
-    "Venn bins": lambda: VennBinningCalibrator(n_bins=3).fit(SMOOTH.scores, SMOOTH.y),
     "shift": lambda: ShiftCalibrator(n_bins=2).fit(
         SMOOTH.scores, SMOOTH.y, importance_weight=SMOOTH.weights, weight_bound=3.0
     ),

@@ -48,11 +48,6 @@ def largest_difference(measure: str, clip: float) -> float:
     return 1.0 if measure == BRIER else math.log1p(-clip) - math.log(clip)
 
 
-def number_or_none(value: float) -> str:
-    """A number in a table, or a word for one that is not finite."""
-    return f"{value:.4f}" if math.isfinite(value) else "none" if math.isnan(value) else "infinite"
-
-
 def names(models: Iterable[Any]) -> tuple[str, ...]:
     """The names of at least two models; they must be distinct."""
     names = tuple(map(str, models))

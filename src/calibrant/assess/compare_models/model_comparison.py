@@ -7,12 +7,15 @@ from typing import Any, ClassVar
 
 from calibrant._typing import FloatArray
 from calibrant.assess.compare_models.losses import AUC, BRIER, LOG_LOSS
+from calibrant.guarantee.guarantee import Guarantee
+from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.text import numbers
 from calibrant.text.result import Result
 from calibrant.text.result_table import ResultTable
 from calibrant.text.sentences import sentence as as_sentence
 
 CANNOT_TELL = "the data cannot tell"
+_MODELS_IN_SENTENCE = 3  # with more, the limits are in the table alone
 _ALL_AT_ONCE = "All limits that are called proved hold simultaneously."
 
 
@@ -136,15 +139,17 @@ class Differences(Result):
         """What is proved about the losses, in words."""
         level = numbers.percent(self.confidence_level)
         rows = numbers.rows(self.n_rows)
-        limits = "; ".join(map(str, self._proved))
-        clipped = _clipped(self.clip)
-        about = "These limits hold simultaneously"
+        about = "limits"
         if self.population:
-            about = f"These limits on expected losses{self.population} hold simultaneously"
+            about = f"limits on expected losses{self.population}"
+        told = f"All {about} hold simultaneously"
+        if len(self.models) <= _MODELS_IN_SENTENCE:
+            limits = "; ".join(map(str, self._proved))
+            told = f"These {about} hold simultaneously: {limits}; {_clipped(self.clip)}"
         basis = f", with {level} confidence, from {rows}"
         if all(found.better is None for found in self._proved):
             basis = f" at {level} confidence ({rows})"
-        return as_sentence(f"{self.verdict}{basis}. {about}: {limits}; {clipped}.")
+        return as_sentence(f"{self.verdict}{basis}. {told}.")
 
     def tables(self) -> tuple[ResultTable, ...]:
         """The differences, one row per pair and measure."""
@@ -202,9 +207,60 @@ class ModelComparison(Differences):
         return (differences_table(self.differences), ResultTable("models", columns, heads=heads))
 
 
-def differences_table(
-    differences: Sequence[PairedDifference], about: str = _ALL_AT_ONCE
-) -> ResultTable:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CalibratorComparison(ModelComparison):
+    """A comparison of calibrators. Every array has one entry per method.
+
+    Attributes
+    ----------
+    models : tuple of str
+        Names of the methods. "uncalibrated" means the scores without a calibrator; it is included
+        if they are probabilities.
+    differences : tuple of PairedDifference
+        Brier score and clipped log loss of each other method compared with those of the one that
+        has the lowest Brier score.
+    confidence_level, clip, n_rows, population, assumptions
+        As in `ModelComparison`; the rows are those that no calibrator was fitted to.
+    brier, log_loss, ece, auc, auc_lower, auc_upper, seed
+        As in `ModelComparison`.
+    epsilon : float array
+        Guaranteed largest error of each fitted calibrator, in all regions simultaneously; NaN if
+        nothing is guaranteed.
+    guarantee : tuple of Guarantee, NoGuarantee or None
+        The guarantee of each fitted calibrator, or the reason why nothing is guaranteed.
+    n_fitted : int
+        Number of rows that the calibrators were fitted to.
+    """
+
+    epsilon: FloatArray = field(kw_only=True)
+    guarantee: tuple[Guarantee | NoGuarantee | None, ...] = field(kw_only=True)
+    n_fitted: int = field(kw_only=True)
+
+    @property
+    def explanation(self) -> str:
+        """How the rows were divided, and that the guarantees allow a choice."""
+        return (
+            f"The methods were fitted to {self.n_fitted:,} other rows. Their guarantees hold"
+            " simultaneously, so you may choose by them."
+        )
+
+    def tables(self) -> tuple[ResultTable, ...]:
+        """The methods side by side, and the differences from the one with the lowest Brier score."""
+        differences, models = ModelComparison.tables(self)
+        measures = {name: column for name, column in models.columns.items() if name != "model"}
+        columns = {"method": self.models, **measures, "epsilon": self.epsilon}
+        said = [None if one is None else one.sentence for one in self.guarantee]
+        methods = ResultTable(
+            "methods",
+            {**columns, "guarantee": said},
+            tuple(columns),
+            {**models.heads, "epsilon": "guaranteed"},
+            "The column 'guaranteed' is proved: off by at most this much.",
+        )
+        return methods, differences
+
+
+def differences_table(differences: Sequence[PairedDifference]) -> ResultTable:
     """Differences as a table, one row per pair and measure."""
     names = [one.name for one in fields(PairedDifference)]
     columns: dict[str, list[Any]] = {
@@ -214,7 +270,7 @@ def differences_table(
     columns["basis"] = ["proved" if found.is_proved else "asymptotic" for found in differences]
     shown = ("first", "second", "measure", "value", "lower", "upper", "better", "basis")
     heads = {"first": "model", "second": "minus", "value": "difference"}
-    return ResultTable("differences", columns, shown, heads, about if differences else "")
+    return ResultTable("differences", columns, shown, heads, _ALL_AT_ONCE if differences else "")
 
 
 def _clipped(clip: float) -> str:

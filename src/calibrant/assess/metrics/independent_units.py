@@ -169,15 +169,6 @@ class Units:
         """The number of groups; 0 if each row is a unit."""
         return 0 if self.unit is None else int(self.unit.max(initial=-1)) + 1
 
-    def take(self, rows: IndexArray) -> "Units":
-        """The units of some of the rows, which contain whole units."""
-        unit = None if self.unit is None else np.unique(self.unit[rows], return_inverse=True)[1]
-        return replace(
-            self,
-            unit=unit,
-            row_weights=None if self.row_weights is None else self.row_weights[rows],
-        )
-
     def part(self, rows: IndexArray) -> "Units":
         """Some of the rows, whose units keep their indices."""
         unit = rows if self.unit is None else self.unit[rows]

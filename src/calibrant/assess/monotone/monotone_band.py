@@ -34,7 +34,7 @@ from calibrant.params.labels import Classes
 from calibrant.params.random import RandomSource
 from calibrant.params.rules import OPEN_UNIT, CheckedParameters, Integer, Only, RuleTable
 from calibrant.params.state_kinds import Listed, Lists, Maybe, Numbers, OneCount
-from calibrant.sample.facts import ONE_OF_EACH, RowFacts
+from calibrant.sample.facts import RowFacts
 from calibrant.sample.reader import ONE_EACH, bound_of, check_group_target, read_rows, refuse
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
@@ -42,7 +42,6 @@ from calibrant.sample.sql.search import LARGEST
 from calibrant.text import numbers
 
 _N_CELLS = Integer(1) | Only("auto")
-_KEPT = "These are the rows that were kept, each with probability weight / bound, of"
 _ASSUMED = (
     "the rate does not fall as the score rises",
     "labels are independent given the scores",
@@ -186,7 +185,6 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
         "upper": Entry(Numbers("upper_knots", 0.0, 1.0, increasing=True), of="steps_.upper"),
         "refutation": Entry(Maybe(Listed(Refutation)), of="refutation_"),
         "facts": Entry(Inline(RowFacts), of="_facts"),
-        "before": Entry(Integer(0), of="_before", absent=0),
         "weight_bound": Entry(WEIGHT_BOUND, of="_bound", absent=0.0),
         "groups": Entry(Lists(OneCount(), size=2), of="_groups", absent=(0, 0)),
         "n_cells": Entry(_N_CELLS, absent="auto"),
@@ -201,8 +199,7 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
     pos_label: Hashable = None
     random_state: Seed = 0
 
-    _before = 0  # number of rows from which some were kept by weight, in files of earlier releases
-    _bound = 0.0  # of these weights
+    _bound = 0.0  # of the weights
     _groups = (0, 0)  # counted groups, and pilot groups
     _read = tuple[str, ...]()  # what was read from a file
 
@@ -262,7 +259,6 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
             bound = checked_bound(weights_of(data), most)  # including rows that are not drawn
         check_group_target(data, "groups", "every group counts the same")
         rows = data.collect()
-        self._before = 0
         self._bound = bound or 0.0
         self._groups = (0, 0)
         self._set(self._steps(rows, bound), rows.known, rows.facts(drawn=False))
@@ -357,11 +353,9 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
     def guarantee_(self) -> BandGuarantee:
         """What is claimed."""
         check_is_fitted(self)
-        of_groups = self._facts.said_of_groups
-        by_bets = self._bound > 0.0 and not self._before
+        of_groups = ""
+        by_bets = self._bound > 0.0
         assumed: tuple[str, ...] = _ASSUMED_OF_WEIGHTS if by_bets else _ASSUMED
-        if of_groups:  # in files of earlier releases
-            assumed += (ONE_OF_EACH,)
         counted, pilot = self._groups
         if counted:
             assumed = _OF_A_NEW_WEIGHTED_GROUP if by_bets else _OF_A_NEW_GROUP
@@ -375,13 +369,6 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
         if by_bets:
             of_weights = " Each row counts by its weight: this is about the weighted population."
             assumed += (f"no importance weight exceeds {self._bound:g}",)
-        if self._before:  # in files of earlier releases
-            of_weights = (
-                f" {_KEPT} {numbers.rows(self._before)}: this is about the weighted population."
-            )
-            assumed += (f"no importance weight exceeds {self._bound:g}",)
-            if not self._facts.keyed:
-                assumed += ("the order of the rows is unrelated to scores and labels",)
         level = float(self.confidence_level)
         return BandGuarantee(level, self.steps_, assumed, of_groups, of_weights, self._read)
 
@@ -415,7 +402,6 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
     def _made(cls, values: dict[str, Any], known: Known) -> Self:
         band = cls(confidence_level=values["confidence_level"], n_cells=values["n_cells"])
         band._bound = values["_bound"]
-        band._before = values["_before"]
         band._groups = values["_groups"]
         steps = BandSteps(
             values["steps_.lower_knots"],

@@ -56,8 +56,8 @@ class Threshold(Result):
         their limits.
     above_cap : float or None
         If rows are grouped: the share of the counted rows that exceed this cap.
-    seed : int or None
-        Seed of the random draws; None in files from earlier releases.
+    seed : int
+        Seed of the random draws.
     read : tuple of str
         What was read from a saved state and not recomputed from the rows; empty for a result of
         `threshold`.
@@ -74,7 +74,7 @@ class Threshold(Result):
     assumptions: tuple[str, ...] = field()
     max_group_size: int | None = None
     above_cap: float | None = None
-    seed: int | None = None
+    seed: int = 0
     read: tuple[str, ...] = field(default=(), compare=False)
 
     @property

@@ -21,7 +21,6 @@ from calibrant.errors import InvalidValueError
 from calibrant.limits.binomial import lower_limit
 from calibrant.limits.error_budget import sidak_level
 from calibrant.params.declared_state import Record, declared, read_entries, written
-from calibrant.params.kind import Entry
 from calibrant.params.rules import OPEN_UNIT, TEXT, Choice, Integer, Number, error_budget
 from calibrant.params.saved_state import check_schema
 from calibrant.params.state_kinds import Label, Lists, Maybe, NumberOrNull, OneCount
@@ -66,9 +65,9 @@ _ENTRIES = declared(
         "n_drawn": OneCount(),
         "positive_label": Label(),
         "assumptions": Lists(TEXT, least=1),
-        "max_group_size": Entry(Maybe(Integer(1)), absent=None, always=True),
-        "above_cap": Entry(Maybe(_UNIT), absent=None, always=True),
-        "seed": Entry(Maybe(Integer(0)), absent=None, always=True),
+        "max_group_size": Maybe(Integer(1)),
+        "above_cap": Maybe(_UNIT),
+        "seed": Integer(0),
     }
 )
 

@@ -57,10 +57,10 @@ WEIGHTED_GROUPS = Record(
         "target": GROUP_TARGET,
         "design_effect": Number(low=0.0),
         "max_weight": Number(low=0.0),
-        "fixed": Entry(Flag(), absent=False, always=True),
-        "above_cap": Entry(_SHARE, absent=0.0, always=True),
-        "n_apart": Entry(Integer(0), absent=0, always=True),
-        "farthest": Entry(_SHARE, absent=0.0, always=True),
+        "fixed": Flag(),
+        "above_cap": _SHARE,
+        "n_apart": Integer(0),
+        "farthest": _SHARE,
     },
 )
 """How the facts about groups of weighted rows are saved."""
@@ -144,7 +144,7 @@ class WeightedLimits(Saved):
             statement,
             theorem=get_shift_method("betting").theorem,
             population=Population.WEIGHTED,
-            weights=ImportanceWeights(known=True, bound=self.bound, in_order=True),
+            weights=ImportanceWeights(known=True, bound=self.bound),
             caveats=statement.caveats if self.bounded else (*statement.caveats, UNBOUNDED),
         )
 

@@ -157,15 +157,11 @@ class SubgroupCalibrator(_ProvesSubgroups):
         "positives": Entry(Counts("subgroups"), of="guarantee_.positives"),
         "value": Entry(Numbers("subgroups", 0.0, 1.0), of="guarantee_.value"),
         "errors": Entry(PairOfLimits("subgroups", low=-1.0), of="guarantee_.errors"),
-        "margin": Entry(
-            Maybe(Numbers("subgroups", 0.0, 1.0)), of="guarantee_.margin", absent=None, always=True
-        ),
+        "margin": Entry(Numbers("subgroups", 0.0, 1.0), of="guarantee_.margin"),
         "n_fitted": Entry(OneCount(), of="guarantee_.facts.n_fitted"),
         "n_proving": Entry(OneCount(), of="guarantee_.facts.n_proving"),
-        "n_groups": Entry(OneCount(), of="guarantee_.facts.n_groups", absent=0, always=True),
-        "max_group_size": Entry(
-            _GROUP_SIZE, of="guarantee_.facts.max_group_size", absent=None, always=True
-        ),
+        "n_groups": Entry(OneCount(), of="guarantee_.facts.n_groups"),
+        "max_group_size": Entry(_GROUP_SIZE, of="guarantee_.facts.max_group_size"),
     }
     _rules: ClassVar[RuleTable] = {
         "attributes": Optional(Names('a list of names of columns, such as ["sex", "age"]')),
@@ -325,20 +321,19 @@ class SubgroupCalibrator(_ProvesSubgroups):
         self,
         words: list[str],
         counts: tuple[Any, Any],
-        proved: tuple[FloatArray, Interval, FloatArray | None],
+        proved: tuple[FloatArray, Interval, FloatArray],
         positive: Hashable,
         facts: SubgroupFacts,
     ) -> SubgroupGuarantee:
         value, errors, margin = proved
-        reach = 1.0 if margin is None else margin  # older files have no limits on averages
         return SubgroupGuarantee(
             float(self.confidence_level),
             "betting",
             tuple(words),
             *counts,
             value,
-            np.clip(value - reach + errors.lower, 0.0, 1.0),
-            np.clip(value + reach + errors.upper, 0.0, 1.0),
+            np.clip(value - margin + errors.lower, 0.0, 1.0),
+            np.clip(value + margin + errors.upper, 0.0, 1.0),
             positive,
             Statement(_THEOREM, edges=Edges.FUNCTION, claim=Claim.AVERAGE),
             errors=errors,

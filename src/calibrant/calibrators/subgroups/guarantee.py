@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.guarantee.guarantee import Guarantee
-from calibrant.guarantee.relative import RARE, relative_limits
-from calibrant.limits.interval import Interval
+from calibrant.guarantee.relative import RARE
 from calibrant.text.numbers import counted, limits, percent, upper
 from calibrant.text.result import said_of_file
 from calibrant.text.result_table import ResultTable
@@ -106,18 +105,9 @@ class SubgroupGuarantee(Guarantee):
         return self.n_proving
 
     @property
-    def relative(self) -> Interval:
-        """Limits on the true rate divided by the average prediction, in each subgroup."""
-        if self.margin is None:
-            return Interval(np.zeros(self.value.size), np.full(self.value.size, np.inf))
-        lowest = np.maximum(self.value - self.margin, 0.0)
-        predictions = Interval(lowest, np.minimum(self.value + self.margin, 1.0))
-        return relative_limits(self.interval, predictions, self.errors)
-
-    @property
     def is_rare(self) -> bool:
         """Whether predictions are below 5% on average, so that ratios say more than distances."""
-        return self.margin is not None and float(self.value[0]) < RARE
+        return float(self.value[0]) < RARE
 
     @property
     def assumptions(self) -> tuple[str, ...]:

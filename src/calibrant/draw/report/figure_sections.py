@@ -58,18 +58,9 @@ def of_models(
         level = percent(found.confidence_level)
         remark = f"Intervals: {level}, all bins and models simultaneously."
         yield _section("reliability", "Reliability", [models_chart(tables, scale)], remark)
-    yield from _of_differences(found.differences)
-
-
-def of_methods(found: Any) -> Iterator[Section]:
-    """The differences in loss between methods."""
-    yield from _of_differences(found.differences)
-
-
-def _of_differences(differences: tuple[PairedDifference, ...]) -> Iterator[Section]:
     figures: list[Figure] = []
-    for measure in dict.fromkeys(one.measure for one in differences):
-        pairs = [one for one in differences if one.measure == measure]
+    for measure in dict.fromkeys(one.measure for one in found.differences):
+        pairs = [one for one in found.differences if one.measure == measure]
         rows = [(_who_wins(one), one.value, one.lower, one.upper) for one in pairs[:_MOST_FIGURES]]
         identifier = f"pairs-{len(figures) + 1}"
         figures.append(differences_chart(rows, f"Differences in {measure}", identifier))

@@ -129,7 +129,6 @@ _HEADLINES: dict[str, Callable[[Any], Headline]] = {
     "Audit": _of_audit,
     "BandGuarantee": _of_band,
     "ClassWiseGuarantee": _of_guarantee,
-    "Comparison": _always("Measured"),
     "ConformalGuarantee": _of_conformal,
     "Decisions": _of_decisions,
     "Differences": _of_models,

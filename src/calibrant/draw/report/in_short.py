@@ -349,18 +349,8 @@ def _of_monitor(found: Any) -> str | None:
     return f"No alarm after {predictions}: no sign of drift."
 
 
-def _of_comparison(found: Any) -> str | None:
-    best = f"{found.best!r} predicts best on rows it was not fitted to"
-    proved = [one for one in found.differences if one.measure == "Brier score" and one.is_proved]
-    worse = [one.first if one.second == found.best else one.second for one in proved if one.better]
-    if not worse:
-        return f"{best}, but no other method is proved to be worse."
-    return f"{best}. Proved to be worse: {', '.join(map(repr, worse))}."
-
-
 _WORDINGS: dict[str, Callable[[Any], str | None]] = {
     "Audit": _of_audit,
-    "Comparison": _of_comparison,
     "Decisions": _of_decisions,
     "Differences": _of_models,
     "Exchangeability": _of_rows,

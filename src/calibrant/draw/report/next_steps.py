@@ -212,7 +212,7 @@ def _on_monitor(found: Any) -> Iterator[Advice]:
         )
 
 
-def _on_comparison(found: Any) -> Iterator[Advice]:
+def _on_calibrators(found: Any) -> Iterator[Advice]:
     yield Advice(
         "Fit the method you choose to rows you did not use to choose it: then its guarantee holds",
         "AnchoredCalibrator().fit(new_scores, new_y)",
@@ -233,7 +233,7 @@ def _on_validation(found: Any) -> Iterator[Advice]:
 
 _ADVICE: dict[str, Callable[[Any], Iterator[Advice]]] = {
     "Audit": _on_audit,
-    "Comparison": _on_comparison,
+    "CalibratorComparison": _on_calibrators,
     "Decisions": _on_decisions,
     "Differences": _on_models,
     "Exchangeability": _on_rows,

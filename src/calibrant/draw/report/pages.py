@@ -94,7 +94,6 @@ def _figures(inputs: Inputs, sizes: MostShown, beside: Beside) -> Iterable[Secti
     if kind == "Rate":
         return figures.of_rate(found, beside.gate)
     drawn = {
-        "Comparison": figures.of_methods,
         "MonitorSnapshot": figures.of_monitor,
         "ReliabilityTable": figures.of_reliability,
     }
@@ -215,13 +214,7 @@ def _of_validation(found: Any) -> Iterator[KeyNumber]:
     yield KeyNumber("p-value", upper(found.p_value), f"Kuiper's test, {test}")
 
 
-def _of_comparison(found: Any) -> Iterator[KeyNumber]:
-    yield KeyNumber("Methods", f"{len(found.methods):,}", "side by side")
-    yield KeyNumber("Rows", f"{found.n_rows:,}", f"in {found.n_folds:,} folds")
-
-
 _KINDS: dict[str, tuple[str, Callable[[Any], Iterator[KeyNumber]]]] = {
-    "Comparison": ("Methods side by side", _of_comparison),
     "Decisions": ("Decisions", _of_decisions),
     "Differences": ("Which model is better?", _of_models),
     "Exchangeability": ("Are the rows i.i.d.?", _of_rows),

@@ -1,1 +1,0 @@
-"""Calibrators side by side."""
