@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray
+from calibrant._typing import ArrayLike, BoolArray, FloatArray
 from calibrant.calibrators.hold_out import HoldOutCalibrator
 from calibrant.calibrators.label_sets import LabelSets
 from calibrant.calibrators.regions.weakness import reported_by_caller, warn_if_weak
@@ -75,7 +75,7 @@ class ClassWiseHoldOut:
         pilot: PilotRows,
         *,
         confidence_level: float,
-        order: IndexArray,
+        random_state: int,
         groups: ArrayLike | None = None,
         over_seed: bool = False,
     ) -> Self:
@@ -87,7 +87,9 @@ class ClassWiseHoldOut:
         level = 1.0 - error_budget(confidence_level) / classes.size
         fitted = []
         for column, label in enumerate(classes.tolist()):
-            calibrator = HoldOutCalibrator(confidence_level=level, moves=False)
+            calibrator = HoldOutCalibrator(
+                confidence_level=level, moves=False, random_state=random_state
+            )
             with reported_by_caller():
                 calibrator.fit(
                     probabilities[:, column],
@@ -96,7 +98,6 @@ class ClassWiseHoldOut:
                     pilot_y=pilot.labels == label,
                     groups=groups,
                     pilot_groups=pilot.groups,
-                    order=order,
                     classes=(False, True),
                 )
             if over_seed:

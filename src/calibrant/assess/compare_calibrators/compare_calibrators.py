@@ -20,7 +20,6 @@ from calibrant.assess.compare_calibrators.comparison import COLUMNS, Comparison
 from calibrant.assess.compare_models.losses import (
     BRIER,
     LOG_LOSS,
-    difference_limits,
     largest_difference,
     losses_of,
 )
@@ -197,22 +196,8 @@ def _differences(
         entry["method"]: losses_of(codes, np.clip(entry["prediction"], 0.0, 1.0), _CLIP)
         for entry in entries
     }
-    order = RandomSource.of(seed, "order of bets", rows=read.fingerprint()).order(
-        codes.size
-    )  # bets need rows in random order
-    fold_rows = [order[np.isin(order, test)] for _, test in folds]
+    fold_rows = [np.sort(test) for _, test in folds]
     parts = [units.take(rows) for rows in fold_rows]
-    # groups in random order: the order of their first rows would depend on their sizes
-    orders = [
-        (
-            np.arange(rows.size)
-            if part.unit is None
-            else RandomSource.of(seed, "order of groups", fold, rows=read.fingerprint()).order(
-                part.n_units
-            )
-        )
-        for fold, (part, rows) in enumerate(zip(parts, fold_rows, strict=True))
-    ]
     shares = [
         part.sums(np.ones(rows.size)).sum() for part, rows in zip(parts, fold_rows, strict=True)
     ]
@@ -225,8 +210,8 @@ def _differences(
             values = losses[entry["method"]][measure] - losses[best["method"]][measure]
             span = largest_difference(measure, _CLIP)
             limits = [
-                difference_limits(values[rows], span, share, part, own)
-                for rows, part, own in zip(fold_rows, parts, orders, strict=True)
+                part.limits(values[rows], share, ends=(-span, span))
+                for rows, part in zip(fold_rows, parts, strict=True)
             ]
             lower, upper_limit = np.average(limits, axis=0, weights=shares)
             pair = entry["method"], best["method"]
