@@ -16,6 +16,7 @@ from calibrant.calibrators.regions.weakness import reported_by_caller, warn_if_w
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee.class_wise import ClassWiseGuarantee
 from calibrant.params.arrays import as_array, check_rows
+from calibrant.params.random import RandomSource
 from calibrant.params.rules import OPEN_UNIT, error_budget
 from calibrant.params.saved_state import check_schema, check_state, read_labels, read_numbers
 from calibrant.text.sentences import shown
@@ -75,7 +76,7 @@ class ClassWiseHoldOut:
         pilot: PilotRows,
         *,
         confidence_level: float,
-        random_state: int,
+        source: RandomSource,
         groups: ArrayLike | None = None,
         over_seed: bool = False,
     ) -> Self:
@@ -87,9 +88,7 @@ class ClassWiseHoldOut:
         level = 1.0 - error_budget(confidence_level) / classes.size
         fitted = []
         for column, label in enumerate(classes.tolist()):
-            calibrator = HoldOutCalibrator(
-                confidence_level=level, moves=False, random_state=random_state
-            )
+            calibrator = HoldOutCalibrator(confidence_level=level, moves=False)
             with reported_by_caller():
                 calibrator.fit(
                     probabilities[:, column],
@@ -98,6 +97,7 @@ class ClassWiseHoldOut:
                     pilot_y=pilot.labels == label,
                     groups=groups,
                     pilot_groups=pilot.groups,
+                    source=source,
                     classes=(False, True),
                 )
             if over_seed:

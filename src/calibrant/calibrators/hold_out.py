@@ -173,6 +173,7 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
         pilot_y: ArrayLike,
         groups: ArrayLike | None = None,
         pilot_groups: ArrayLike | None = None,
+        source: RandomSource | None = None,
         score_range: tuple[float, float] = (0.0, 1.0),
         classes: ArrayLike | None = None,
     ) -> Self:
@@ -188,6 +189,9 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
             Probabilities and labels of other rows, which only choose the regions.
         groups, pilot_groups : array-like of shape (n,) and (m,), optional
             The group of each row. No group may have rows of both kinds.
+        source : RandomSource, optional
+            What draws the order of bets, independently of probabilities and labels. By default
+            `random_state` draws it for these rows.
         score_range : (float, float)
             What no probability can lie beyond, fixed without these rows: the ends of a curve that
             is constant beyond them, for example. A narrow range makes limits sharper. Later
@@ -213,8 +217,9 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
         seen = Pilot.of(others, partition)
         alpha = error_budget(self.confidence_level)
         for_rates = budgets(alpha)[0] if groups is None else alpha
-        fingerprint = fingerprint_of(rows.scores, labels=rows.codes)
-        source = RandomSource.of(self.random_state, "order of bets", rows=fingerprint)
+        if source is None:
+            fingerprint = fingerprint_of(rows.scores, labels=rows.codes)
+            source = RandomSource.of(self.random_state, "order of bets", rows=fingerprint)
         found = held_out_limits(rows, partition, seen, for_rates, source.generator())
         tally, known = data.without_groups().tally(partition)
         knots = _knots(partition)

@@ -80,7 +80,7 @@ def fit_classes(
             pilot, task.labels[found.rows], None if groups is None else taken(groups, found.rows)
         ),
         confidence_level=confidence_level,
-        random_state=task.source.for_purpose("order of bets").key,
+        source=task.source.for_purpose("order of bets"),
         groups=None if groups is None else taken(groups, found.proof),
         over_seed=task.over_seed,
     )

@@ -227,7 +227,8 @@ class _Walk:
         n = self.n_units = sums[0].sum(axis=0)
         self.rounding = 1e-9 + 1e-15 * n  # of log capital, which is a sum of many terms
         self.goal = -np.log((1.0 - _START) * tail) + self.rounding
-        before = np.cumsum(sums[:, ::-1], axis=1)[:, ::-1] - sums
+        before = np.zeros_like(sums)  # sums over earlier blocks, which are played from the last on
+        before[:, :-1] = np.cumsum(sums[:, :0:-1], axis=1)[:, ::-1]
         self.left = np.maximum(n - before[0], 1.0)
         # units that set the step of the lattice have one stake for all means
         first = before[0] < np.minimum(n / _LOOK_PART, 64.0)

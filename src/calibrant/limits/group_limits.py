@@ -80,13 +80,14 @@ def shared_limits(sums: UnitSums, design: GroupDesign, alpha: float) -> Interval
 
 
 def bet_units(sums: UnitSums, order: int) -> BetUnits:
-    """The groups of each region in an order that is drawn for these sums, and for a seed."""
-    source = RandomSource.of(
-        order,
-        "order of bets",
-        rows=fingerprint_of(sums.region, sums.weight, sums.rate, sums.number),
-    )
+    """The groups of each region in an order that is drawn for these sums, and for a seed.
+
+    Neither the order of entries nor which label is positive changes it.
+    """
+    apart = np.abs(np.nan_to_num(sums.rates) - 0.5)
+    source = RandomSource.of(order, "order of bets", rows=fingerprint_of(sums.n_groups, apart))
     draws = Draws(sums.region, sums.rate, sums.weight / sums.bound, sums.number)
+    draws = draws.take(np.lexsort((np.abs(sums.rate - 0.5), sums.weight, sums.region)))
     zero = np.zeros(sums.n_regions)
     return BetUnits.of(draws, zero, zero + 1.0, source.generator())
 

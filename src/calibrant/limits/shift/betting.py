@@ -10,7 +10,7 @@ from calibrant.limits.bet_units import BetUnits, Draws
 from calibrant.limits.error_budget import sidak_level
 from calibrant.limits.interval import Interval
 from calibrant.limits.shift.evidence import Evidence
-from calibrant.params.random import RandomSource, fingerprint_of
+from calibrant.params.random import RandomSource
 from calibrant.params.rules import OPEN_UNIT
 from calibrant.text.sentences import Setting
 
@@ -68,7 +68,7 @@ def betting(evidence: Evidence, alpha: float) -> Interval:
     weights = np.asarray(rows.weights, dtype=np.float64) / evidence.weight_bound
     used = weights > 0.0
     draws = Draws(rows.regions[used], rows.codes[used].astype(np.float64), weights[used])
-    source = RandomSource.of(0, "order of bets", rows=fingerprint_of(*draws[:2], weights[used]))
+    source = RandomSource.of(0, "order of bets")  # of rows that are in random order already
     zero = np.zeros(rows.n_regions)
     units = BetUnits.of(draws, zero, zero + 1.0, source.generator())
     return bet_limits(units, zero + sidak_level(alpha, rows.n_regions) / 2.0)
