@@ -82,12 +82,15 @@ def shared_limits(sums: UnitSums, design: GroupDesign, alpha: float) -> Interval
 def bet_units(sums: UnitSums, order: int) -> BetUnits:
     """The groups of each region in an order that is drawn for these sums, and for a seed.
 
-    Neither the order of entries nor which label is positive changes it.
+    Neither the order of entries nor, unless a rate is 1/2, which label is positive changes it.
     """
-    apart = np.abs(np.nan_to_num(sums.rates) - 0.5)
-    source = RandomSource.of(order, "order of bets", rows=fingerprint_of(sums.n_groups, apart))
+    rates = np.nan_to_num(sums.rates)
+    seen = fingerprint_of(sums.n_groups, rates * (1.0 - rates))
+    source = RandomSource.of(order, "order of bets", rows=seen)
+    is_turned = rates[sums.region] > 0.5 + 1e-9  # beyond rounding
+    rarer = np.where(is_turned, 1.0 - sums.rate, sums.rate)
     draws = Draws(sums.region, sums.rate, sums.weight / sums.bound, sums.number)
-    draws = draws.take(np.lexsort((np.abs(sums.rate - 0.5), sums.weight, sums.region)))
+    draws = draws.take(np.lexsort((rarer, sums.weight, sums.region)))
     zero = np.zeros(sums.n_regions)
     return BetUnits.of(draws, zero, zero + 1.0, source.generator())
 
