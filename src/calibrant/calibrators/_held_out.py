@@ -185,14 +185,13 @@ def held_out_limits(
         shares = pilot.guess.shares(equal, of_errors)
         tails = of_errors * shares / 2.0
     bounds = np.clip(partition.bounds, 0.0, 1.0)
-    bets = _Bets(bounds, pilot.units, tails, of_averages / (2.0 * n_regions), generator)
+    bets = _Bets(bounds, pilot.units, tails, of_averages / (2.0 * n_regions))
+    limits = bets.limits(units, generator)
     if rows.groups is None:
         expected = [seen.typical(n) for seen, n in zip(pilot.units, n_units.tolist(), strict=True)]
-        limits, of_expected = bets.limits(units, expected)
-        is_counted = of_expected.are_wide(expected, tails)
-        limits = limits.counted(units, tails, is_counted=is_counted)
-    else:
-        (limits,) = bets.limits(units)
+        # one fixed order, so that the choice does not depend on a draw
+        of_expected = bets.limits(expected, np.random.default_rng(0))
+        limits = limits.counted(units, tails, is_counted=of_expected.are_wide(expected, tails))
     middle = bounds.mean(axis=1)
     value = np.array([unit.average for unit in units])
     return HeldOutLimits(
@@ -247,44 +246,31 @@ class _Bets:
         Largest probability that each limit on the error misses.
     tail_of_averages : float
         Largest probability that each limit on the average probability misses.
-    generator : Generator
-        What draws the order of bets.
     """
 
     bounds: FloatArray
     pilot: list[RegionUnits]
     tails: FloatArray
     tail_of_averages: float
-    generator: np.random.Generator
 
-    def limits(self, *samples: list[RegionUnits]) -> list[_Limits]:
-        """Limits on the rate minus the average probability of each region, and on the average.
-
-        Several samples are processed together, which is faster; each gets one `_Limits`, as if
-        alone.
-        """
+    def limits(self, units: list[RegionUnits], generator: np.random.Generator) -> _Limits:
+        """Limits on the rate minus the average probability of each region, and on the average."""
         n_regions = self.tails.size
-        times = len(samples)
         low, high = self.bounds.T
-        units = BetUnits.of(
-            Draws.joined([draws for sample in samples for draws in _draws(sample)], n_regions),
-            np.tile(np.concatenate([-high, low]), times),
-            np.tile(np.concatenate([1.0 - low, high]), times),
-            self.generator,
-            Draws.joined(_draws(self.pilot) * times, n_regions),
+        bets = BetUnits.of(
+            Draws.joined(_draws(units), n_regions),
+            np.concatenate([-high, low]),
+            np.concatenate([1.0 - low, high]),
+            generator,
+            Draws.joined(_draws(self.pilot), n_regions),
         )
-        each = np.concatenate([self.tails, np.full(n_regions, self.tail_of_averages)])
-        found = bet_limits(units, np.tile(each, times))
-        shape = (times, 2, n_regions)
-        limits = []
-        for lower, upper in zip(
-            found.lower.reshape(shape), found.upper.reshape(shape), strict=True
-        ):
-            errors = Interval(lower[0], upper[0])
-            averages = Interval(lower[1], upper[1])
-            rates = Interval(errors.lower + averages.lower, errors.upper + averages.upper)
-            limits.append(_Limits(errors, averages, rates))
-        return limits
+        tails = np.concatenate([self.tails, np.full(n_regions, self.tail_of_averages)])
+        found = bet_limits(bets, tails)
+        lower, upper = found.lower.reshape(2, -1), found.upper.reshape(2, -1)
+        errors = Interval(lower[0], upper[0])
+        averages = Interval(lower[1], upper[1])
+        rates = Interval(errors.lower + averages.lower, errors.upper + averages.upper)
+        return _Limits(errors, averages, rates)
 
 
 def _draws(units: list[RegionUnits]) -> list[Draws]:

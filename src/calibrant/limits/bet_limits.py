@@ -242,7 +242,8 @@ class _Walk:
         inner = seen[PLACE[2, 1]] - seen[PLACE[2, 2]]  # sums of w^2 z (1 - z): 0 for two values
         spread = seen[PLACE[2, 0]] * mean * (1.0 - mean) - inner
         ratio = (spread / of_two + 0.5) / (seen[0] + 1.0)
-        self.step = np.sqrt(np.clip(ratio, 0.02, 4.0) / np.maximum(n, 1.0)) / (2.0 * _STEPS)
+        self.relative = np.clip(ratio, 0.3, 1.0)
+        self.step = np.sqrt(np.clip(ratio, 5e-4, 4.0) / np.maximum(n, 1.0)) / (2.0 * _STEPS)
         self.start_goal = -np.log(_START * tail) + self.rounding
         variance = np.clip(ratio * of_two, 1e-9, 1.0)
         stake = np.sqrt(2.0 * self.start_goal / np.maximum(n * variance, 1.0))
@@ -352,13 +353,14 @@ class _Walk:
         """
         moments = self.before[:, :, column]
         of_two = mean * (1.0 - mean)
+        prior = self.relative[column] * of_two
         scale = 1.0 / (1.0 + moments[0])
         first, second, third = _sum_of_powers(moments, mean, 3)
         w2 = scale * (1.0 + moments[PLACE[2, 0]])
         w3 = scale * (1.0 + moments[PLACE[3, 0]])
         e1 = scale * first
-        e2 = scale * (w2 * of_two + second)
-        e3 = scale * (w3 * of_two * (1.0 - 2.0 * mean) + third)
+        e2 = scale * (w2 * prior + second)
+        e3 = scale * (w3 * prior * (1.0 - 2.0 * mean) + third)
         k = (e3 - e1 * e2) / np.maximum(e2 - e1 * e1, _TINY)
         s = np.maximum(np.minimum(np.maximum(e2 - k * e1, 0.25 * e2), w2 * of_two), _TINY)
         pace = 1.0 / np.sqrt(s * self.left[:, column])

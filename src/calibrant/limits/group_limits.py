@@ -87,10 +87,11 @@ def bet_units(sums: UnitSums, order: int) -> BetUnits:
     rates = np.nan_to_num(sums.rates)
     seen = fingerprint_of(sums.n_groups, rates * (1.0 - rates))
     source = RandomSource.of(order, "order of bets", rows=seen)
+    weight = sums.weight / sums.bound
     is_turned = rates[sums.region] > 0.5 + 1e-9  # beyond rounding
     rarer = np.where(is_turned, 1.0 - sums.rate, sums.rate)
-    draws = Draws(sums.region, sums.rate, sums.weight / sums.bound, sums.number)
-    draws = draws.take(np.lexsort((rarer, sums.weight, sums.region)))
+    draws = Draws(sums.region, sums.rate, weight, sums.number)
+    draws = draws.take(np.lexsort((rarer, weight.round(9), sums.region)))
     zero = np.zeros(sums.n_regions)
     return BetUnits.of(draws, zero, zero + 1.0, source.generator())
 
