@@ -9,21 +9,19 @@ import numpy as np
 import pytest
 
 from calibrant import Partition, Tally
-from calibrant.cells.group_counts import N_BLOCKS, GroupCounts, block_of
+from calibrant.cells.group_counts import GroupCounts
 from calibrant.cli._words import in_options
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.params.random import RandomSource
 from calibrant.sample.groups import Groups
 from calibrant.sample.reader import read_rows
 from calibrant.sample.row_keys import id_keys, value_keys
 
 PARTITION = Partition.fixed_width(4)
-BLOCKS = RandomSource(7)
 
 
 def _tally(scores, codes, groups):
     rows = read_rows(scores, codes, groups=groups, classes=(0, 1))
-    return rows.tally(PARTITION, blocks=BLOCKS)[0]
+    return rows.tally(PARTITION)[0]
 
 
 @pytest.fixture
@@ -47,13 +45,6 @@ def test_whole_groups_merged_in_any_order_give_the_identical_tally(rows):
     assert _tally(scores[shuffled], codes[shuffled], groups[shuffled]) == whole
 
 
-def test_blocks_grow_with_their_number():
-    share = (
-        np.bincount(block_of(np.arange(10**6, dtype=np.uint64), BLOCKS), minlength=N_BLOCKS) / 10**6
-    )
-    assert share == pytest.approx((2 * np.arange(N_BLOCKS) + 1) / N_BLOCKS**2, abs=1e-3)
-
-
 def test_the_table_is_what_a_loop_counts(rows):
     scores, codes, groups = rows
     table = _tally(scores, codes, groups).groups
@@ -63,12 +54,11 @@ def test_the_table_is_what_a_loop_counts(rows):
         for region in range(4):
             there = here & (np.minimum((scores * 4).astype(int), 3) == region)
             if there.any():
-                block = int(block_of(np.array([group], dtype=np.uint64), BLOCKS)[0])
-                entry = region, int(there.sum()), int(codes[there].sum()), block, int(here.sum())
+                entry = region, int(there.sum()), int(codes[there].sum()), int(here.sum())
                 seen[entry] = seen.get(entry, 0) + 1
-    columns = table.region, table.rows, table.positives, table.block, table.size, table.number
+    columns = table.region, table.rows, table.positives, table.size, table.number
     found = {
-        entry[:5]: entry[5] for entry in zip(*(column.tolist() for column in columns), strict=True)
+        entry[:4]: entry[4] for entry in zip(*(column.tolist() for column in columns), strict=True)
     }
     assert found == seen
     assert list(found) == sorted(found)
@@ -87,7 +77,6 @@ def test_huge_groups_do_not_overflow():
         np.array([2**40, 2**40]),
         np.array([5, 2**40]),
         np.array([2**41, 2**41]),
-        np.array([0, 47]),
     ]
     table = GroupCounts.from_cells(*columns, np.array([1, 2]), 3)
     assert (table + table).number.tolist() == [2, 4]
@@ -115,7 +104,6 @@ def test_regions_with_groups_never_become_one(rows):
         {"positives": [9]},
         {"n_groups": 0},
         {"size": [1]},
-        {"block": [48]},
     ],
 )
 def test_a_table_that_cannot_be_is_refused(change):
@@ -124,7 +112,6 @@ def test_a_table_that_cannot_be_is_refused(change):
         "rows": [3],
         "positives": [1],
         "size": [4],
-        "block": [47],
         "number": [1],
         "n_groups": 1,
     }
@@ -263,7 +250,6 @@ def test_counts_without_a_group_are_written_and_read_back() -> None:
 
 def test_sets_of_rows_may_overlap_and_come_in_any_order(rows):
     scores, codes, groups = rows
-    block = block_of(np.arange(60, dtype=np.uint64), BLOCKS)
     sets = {2: scores < 0.3, 0: scores < 2.0, 1: scores > 2.0}  # all rows, and none
     found = GroupCounts.of_sets(
         (
@@ -274,14 +260,12 @@ def test_sets_of_rows_may_overlap_and_come_in_any_order(rows):
             )
             for number, own in sets.items()
         ),
-        block,
+        60,
     )
     assert found.n_groups == 60
     for number, own in sets.items():
-        alone = GroupCounts.of(
-            np.where(own, 0, -1), codes, groups, np.arange(60, dtype=np.uint64), BLOCKS
-        ).without_sizes()
+        alone = GroupCounts.of(np.where(own, 0, -1), codes, groups).without_sizes()
         here = found.region == number
-        for name in ("rows", "positives", "block", "number"):
+        for name in ("rows", "positives", "number"):
             assert getattr(found, name)[here].tolist() == getattr(alone, name).tolist()
     assert not (found.region == 1).any()

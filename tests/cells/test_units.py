@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from calibrant.cells.group_counts import GroupCounts, block_of
+from calibrant.cells.group_counts import GroupCounts
 from calibrant.cells.tally import Tally
 from calibrant.cells.unit_sums import UnitSums
 from calibrant.cells.units import Counting, RowUnits, turns
-from calibrant.limits.group_limits import limits_of_sums
-from calibrant.params.random import RandomSource
+from calibrant.limits.group_design import GroupDesign
+from calibrant.limits.group_limits import shared_limits
 from calibrant.sample.groups import Groups, fewest_pilot_groups
 from calibrant.sample.reader import read_rows
 
@@ -90,19 +90,17 @@ def test_sums_of_units_are_the_same_from_whole_numbers_and_from_rows(counting: C
     group = rng.integers(0, 200, size=1_500)
     region = rng.integers(-1, 4, size=1_500)
     codes = rng.integers(0, 2, size=1_500).astype(np.uint8)
-    keys = np.arange(200, dtype=np.uint64)
-    table = GroupCounts.of(region, codes, group, keys, RandomSource(5))
+    table = GroupCounts.of(region, codes, group)
     whole = UnitSums.of(Tally(*table.totals(4), groups=table), counting)
     cells = RowUnits(group, 200, np.ones(1_500)).in_cells(region, 4)
-    block = block_of(keys, RandomSource(5))
-    of_rows = UnitSums.of_cells(cells, codes, block, 4, counting)
+    of_rows = UnitSums.of_cells(cells, codes, 4, counting)
     assert whole.n_groups.tolist() == of_rows.n_groups.tolist()
     for name in ("rates", "uncapped_rates"):
         np.testing.assert_allclose(getattr(whole, name), getattr(of_rows, name), rtol=1e-12)
     assert whole.above_cap == pytest.approx(of_rows.above_cap, abs=1e-12)
     assert whole.design_effect == pytest.approx(of_rows.design_effect, rel=1e-12)
-    found = limits_of_sums(whole, 3.0, 0.1)
-    again = limits_of_sums(of_rows, 3.0, 0.1)
+    found = shared_limits(whole, GroupDesign(3), 0.1)
+    again = shared_limits(of_rows, GroupDesign(3), 0.1)
     np.testing.assert_allclose(found.lower, again.lower, rtol=1e-12)
     np.testing.assert_allclose(found.upper, again.upper, rtol=1e-12)
     for cap in (1.0, 2.0):

@@ -1,24 +1,18 @@
-"""Limits of groups against the bets and formulas written out, group by group."""
+"""Limits of groups against sums and formulas written out, group by group."""
 
-from bisect import bisect_left
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import norm
 
 from calibrant import Tally
-from calibrant.cells.group_counts import GroupCounts, block_of
+from calibrant.cells.group_counts import GroupCounts
 from calibrant.cells.unit_sums import UnitSums
 from calibrant.errors import InvalidValueError
-from calibrant.limits.bounded_mean import lower_mean
+from calibrant.limits.bet_limits import bet_limits
+from calibrant.limits.chernoff import lower_mean
 from calibrant.limits.group_design import GroupDesign
-from calibrant.limits.group_limits import (
-    _sharpened,
-    group_distance,
-    group_limits,
-    proved_above,
-)
-from calibrant.params.random import RandomSource
+from calibrant.limits.group_limits import bet_units, group_distance, group_limits, shown_above
 
 DESIGNS = [GroupDesign(4), GroupDesign(9), GroupDesign(4, "groups")]
 
@@ -39,9 +33,8 @@ def tally(world):
 
 
 def seen_in(world, region, design):
-    """Rows, positives, weight over its bound and block of each group with rows in a region."""
+    """Rows, positives and weight over its bound of each group with rows in a region."""
     regions, codes, groups = world
-    blocks = block_of(np.arange(90, dtype=np.uint64), RandomSource(0))
     for group in range(90):
         there = (groups == group) & (regions == region)
         if there.any():
@@ -52,84 +45,77 @@ def seen_in(world, region, design):
                 if design.target == "rows"
                 else rows / size
             )
-            yield rows, int(codes[there].sum()), weight, int(blocks[group])
+            yield rows, int(codes[there].sum()), weight
 
 
-TURNS = [*range(0, 48, 2), *range(47, 0, -2)]
-
-
-def capital(seen, q, side, goal, *, hedged=True):
-    """Logarithm of the most that bets against the rate q have won after any block."""
-    log_wealth = 0.0
-    best = 0.0
-    before = []
-    for block in TURNS:
-        now = [(w, hits / rows) for rows, hits, w, own in seen if own == block]
-        if not now:
-            continue
-        most = max((w for w, _ in before), default=1.0)
-        mean = (most / 2 + sum(w * y for w, y in before)) / (most + sum(w for w, _ in before))
-        variance = (most**2 / 4 + sum((w * (y - mean)) ** 2 for w, y in before)) / (1 + len(before))
-        if hedged:
-            share = np.exp(min(log_wealth - goal, -1e-9))
-            stake = (
-                norm.pdf(norm.ppf(share)) / share / np.sqrt(variance * (len(seen) - len(before)))
-            )
-        else:
-            stake = np.sqrt(2 * goal / (len(seen) * variance))
-        stake = min(stake, 0.9 / (q if side > 0 else 1 - q))
-        log_wealth += sum(np.log1p(side * stake * w * (y - q)) for w, y in now)
-        best = max(best, log_wealth)
-        if hedged and best >= goal:
-            break
-        before += now
-    return best
-
-
-@pytest.mark.broad
-@pytest.mark.parametrize("design", DESIGNS)
-def test_limits_are_where_the_bets_written_out_have_won_enough(world, tally, design):
-    limits = group_limits(tally, design, 0.2)
-    goal = np.log(2 * 3 / 0.2)
-    for region in range(2):
-        seen = list(seen_in(world, region, design))
-        step = 1 / (40 * np.sqrt(len(seen) * min(design.max_size, 10)))
-        for end, side in ((limits.lower[region], 1), (1 - limits.upper[region], -1)):
-            place = np.arcsin(np.sqrt(end)) / step
-            assert place == pytest.approx(round(place), abs=1e-6), "on the grid"
-            shares = np.sin(np.arange(round(place) + 2) * step) ** 2
-            rates = shares if side > 0 else 1 - shares
-            first = goal - np.log(0.05)
-            then = goal - np.log(0.95)
-            begin = (
-                bisect_left(
-                    rates[1:],
-                    True,
-                    key=lambda q: capital(seen, q, side, first, hedged=False) < first,
-                )
-                + 1
-            )
-            assert 2 < begin < round(place) - 2, "the walk begins where the first bets end"
-            for q in (*rates[begin:-2:6], *rates[-4:-1]):
-                assert capital(seen, q, side, then) >= then
-            assert capital(seen, rates[-1], side, then) < then
-    assert (limits.lower[2], limits.upper[2]) == (0, 1)
+def units_of(world, design):
+    """Weight over its bound and share of positives of each group, by region."""
+    found = []
+    for region in range(3):
+        seen = seen_in(world, region, design)
+        found.append(sorted((weight, hits / rows) for rows, hits, weight in seen))
+    return found
 
 
 @pytest.mark.parametrize("design", DESIGNS)
-@pytest.mark.broad
-def test_a_rate_is_proved_where_the_one_bet_written_out_has_won_enough(world, tally, design):
-    rates = np.linspace(0.02, 0.6, 15)
-    goal = -np.log(0.1)
+def test_bets_are_on_each_group_once_with_its_weight_over_the_bound(world, tally, design):
+    units = bet_units(UnitSums.of(tally, design.counting), 5)
+    for region, expected in enumerate(units_of(world, design)):
+        weight, rate = units.w[:, region], units.z[:, region]
+        found = zip(weight[weight > 0.0], rate[weight > 0.0], strict=True)
+        np.testing.assert_allclose(
+            np.reshape(sorted(found), (-1, 2)), np.reshape(expected, (-1, 2))
+        )
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_limits_are_those_of_bets_at_an_even_share_of_the_level(tally, design):
     sums = UnitSums.of(tally, design.counting)
-    found = np.array([proved_above(sums, rate, 0.1) for rate in rates])
-    for region in range(2):
-        seen = list(seen_in(world, region, design))
-        won = [capital(seen, rate, 1, goal) >= goal for rate in rates]
-        assert found[:, region].tolist() == won
-        assert True in won
-        assert False in won
+    limits = group_limits(tally, design, 0.2)
+    found = bet_limits(bet_units(sums, design.order), np.full(3, 0.2 / 6))
+    assert limits == found
+    assert (limits.lower[2], limits.upper[2]) == (0, 1)
+    assert (limits.lower[:2] > 0.05).all()
+    assert (limits.upper[:2] < 0.8).all()
+
+
+def test_regions_without_groups_set_aside_have_no_limits_and_cost_nothing(tally):
+    design = GroupDesign(4, unproved=(1, 2))
+    shown = group_limits(tally, design, 0.2)
+    assert (shown.lower[1:].tolist(), shown.upper[1:].tolist()) == ([0, 0], [1, 1])
+    whole = bet_limits(bet_units(UnitSums.of(tally, design.counting), 0), np.full(3, 0.1))
+    assert (shown.lower[0], shown.upper[0]) == (whole.lower[0], whole.upper[0])
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_the_order_of_bets_depends_on_the_seed_and_the_groups_alone(world, tally, design):
+    """Not on the order of entries, nor on which label is positive."""
+    sums = UnitSums.of(tally, design.counting)
+    units = bet_units(sums, 5)
+    some = np.random.default_rng(0).permutation(sums.region.size)
+    columns = ("region", "weight", "rate", "number", "row_weight", "uncapped")
+    moved = replace(sums, **{name: getattr(sums, name)[some] for name in columns})
+    np.testing.assert_array_equal(bet_units(moved, 5).z, units.z)
+    np.testing.assert_array_equal(bet_units(moved, 5).w, units.w)
+    assert not np.array_equal(bet_units(sums, 6).z, units.z)
+    regions, codes, groups = world
+    table = GroupCounts.of(regions, 1 - codes, groups)
+    swapped = group_limits(Tally(*table.totals(3), groups=table), design, 0.2)
+    limits = group_limits(tally, design, 0.2)
+    np.testing.assert_allclose(swapped.lower, 1.0 - limits.upper, atol=1e-12)
+    np.testing.assert_allclose(swapped.upper, 1.0 - limits.lower, atol=1e-12)
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_a_rate_is_shown_to_be_exceeded_below_the_one_sided_limit_alone(tally, design):
+    sums = UnitSums.of(tally, design.counting)
+    limit = bet_limits(bet_units(sums, 5), np.full(3, 0.1)).lower[:2]
+    rates = np.linspace(0.02, 0.6, 59)
+    found = np.array([shown_above(sums, rate, 0.1, 5) for rate in rates])
     assert not found[:, 2].any()
+    for region in range(2):
+        assert found[rates < limit[region] - 0.01, region].all()
+        assert not found[rates > limit[region] + 0.01, region].any()
 
 
 @pytest.mark.parametrize("design", DESIGNS)
@@ -138,7 +124,7 @@ def test_sums_are_those_of_the_groups_one_by_one(world, tally, design):
     squares = 0.0
     alone = 0.0
     for region in range(2):
-        rows, hits, weight, _ = np.array(list(seen_in(world, region, design))).T
+        rows, hits, weight = np.array(list(seen_in(world, region, design))).T
         rate = (weight * hits / rows).sum() / weight.sum()
         assert sums.rates[region] == pytest.approx(rate)
         spread = ((weight * (hits / rows - rate)) ** 2).sum()
@@ -156,7 +142,7 @@ def test_sums_are_those_of_the_groups_one_by_one(world, tally, design):
 def test_the_distance_is_that_of_the_formula(world, tally, design):
     found = group_distance(tally, design, 0.3)
     for region in range(2):
-        rows, _, weight, _ = np.array(list(seen_in(world, region, design))).T
+        rows, _, weight = np.array(list(seen_in(world, region, design))).T
         n = rows.size
         share = weight.mean()
         most = 1 - lower_mean(1 - share, n, 0.01)
@@ -179,7 +165,7 @@ def test_the_distance_is_that_of_the_formula(world, tally, design):
 
 
 def test_a_saved_design_is_checked():
-    for design in (GroupDesign(1), GroupDesign(7, "groups", 3)):
+    for design in (GroupDesign(1), GroupDesign(7, "groups", 3), GroupDesign(2, order=2**52 + 1)):
         assert GroupDesign.from_dict(design.to_dict()) == design
     assert GroupDesign(3).to_dict() == {"max_size": 3, "target": "rows", "aside": 0}
     for change in ({"max_size": 0}, {"aside": -1}, {"target": "columns"}):
@@ -197,28 +183,9 @@ def test_the_distance_of_a_few_groups_is_at_most_1() -> None:
 def test_the_design_effect_does_not_depend_on_the_scale_of_weights(scale: float) -> None:
     weight = np.full(4, scale)
     rate = np.array([0.0, 0.0, 1.0, 0.0])
-    block = np.zeros(4, dtype=np.int64)
     ones = np.ones(4, dtype=np.int64)
     region = np.zeros(4, dtype=np.intp)
-    sums = UnitSums(region, weight, rate, block, ones, weight, 1, scale, weight)
+    sums = UnitSums(region, weight, rate, ones, weight, 1, scale, weight)
     assert sums.design_effect == pytest.approx(1.0)
-    nobody = UnitSums(region, weight, np.zeros(4), block, ones, weight, 1, scale, weight)
+    nobody = UnitSums(region, weight, np.zeros(4), ones, weight, 1, scale, weight)
     assert np.isnan(nobody.design_effect)
-
-
-def test_limits_never_pass_a_rate_that_is_not_ruled_out_whatever_lies_beyond() -> None:
-    class Game:
-        n_groups = np.array([40, 40, 0])
-
-        @staticmethod
-        def hedged(rates, side, goal, going):
-            kept = (rates > 0.3) & (rates < 0.36)
-            return ~kept
-
-    lower = np.array([0.1, 0.32, 0.0])
-    upper = np.array([0.9, 0.34, 1.0])
-    found = _sharpened(Game(), lower, upper, 1.0, 3.0)
-    assert 0.1 < found.lower[0] <= 0.3
-    assert 0.36 <= found.upper[0] < 0.9
-    assert found.lower[1:].tolist() == [0.32, 0.0]
-    assert found.upper[1:].tolist() == pytest.approx([0.34, 1.0])

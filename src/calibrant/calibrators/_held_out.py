@@ -19,9 +19,10 @@ from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray, IntA
 from calibrant.calibrators._recentre import Moved
 from calibrant.calibrators.anchored.pilot_rows import Guess, RegionUnits
 from calibrant.cells.score_partition import ScorePartition
-from calibrant.cells.units import RowUnits, turns
+from calibrant.cells.units import RowUnits
+from calibrant.limits.bet_limits import bet_limits
+from calibrant.limits.bet_units import BetUnits, Draws
 from calibrant.limits.binomial import lower_limit, upper_limit
-from calibrant.limits.goal_bets import BetUnits, unit_limits
 from calibrant.limits.interval import Interval
 
 AVERAGE_SHARE = 0.02
@@ -51,23 +52,20 @@ class ProbabilityRows:
         """The number of rows, or of groups."""
         return len(self.scores) if self.groups is None else np.unique(self.groups).size
 
-    def units(
-        self, regions: IndexArray, n_regions: int, order: IndexArray, cap: int
-    ) -> "list[RegionUnits]":
-        """The independent units of each region, in an order of rows or groups: single rows, or
-        whole groups.
+    def units(self, regions: IndexArray, n_regions: int, cap: int) -> "list[RegionUnits]":
+        """The independent units of each region: single rows, or whole groups.
 
         The rows of a group in a region count as one number, their mean, with weight min(rows, cap)
         / cap.
         """
         errors = self.codes - self.scores
         if self.groups is None:
-            sorted_rows = order[np.argsort(regions[order], kind="stable")]
+            sorted_rows = np.argsort(regions, kind="stable")
             ends = np.cumsum(np.bincount(regions, minlength=n_regions))[:-1]
             return [
                 RegionUnits(errors[rows], self.scores[rows]) for rows in np.split(sorted_rows, ends)
             ]
-        units = RowUnits(turns(order)[self.groups], order.size, np.ones(len(self.scores)))
+        units = RowUnits(self.groups, int(self.groups.max()) + 1, np.ones(len(self.scores)))
         cells = units.in_cells(regions, n_regions)
         columns = (
             cells.sums(errors[cells.rows]) / cells.total,
@@ -121,7 +119,7 @@ class Pilot:
         """The pilot from some rows."""
         regions = partition.regions_of(rows.scores)
         cap = rows.largest_group(regions)
-        units = rows.units(regions, partition.n_regions, np.arange(rows.n_units), cap)
+        units = rows.units(regions, partition.n_regions, cap)
         return cls(units, Guess.of(units, np.clip(partition.bounds, 0.0, 1.0)), cap)
 
 
@@ -159,15 +157,15 @@ class HeldOutLimits:
 def held_out_limits(
     rows: ProbabilityRows,
     partition: ScorePartition,
-    order: IndexArray,
     pilot: Pilot,
     alpha: float,
+    generator: np.random.Generator,
 ) -> HeldOutLimits:
     """Simultaneous limits for all regions, which hold with probability at least 1 - alpha.
 
     Assumed: rows, or whole groups, are independent draws from one distribution. Fixed before they
-    were seen: the probabilities, the partition and the pilot. `order` is a random order of rows or
-    groups that is independent of them.
+    were seen: the probabilities, the partition and the pilot. The generator, which draws the order of
+    bets, is independent of them.
 
     Regions of independent rows get Sidak's share of alpha, because the rows of different regions
     are independent given the number of rows in each region. A group may have rows in several
@@ -175,7 +173,7 @@ def held_out_limits(
     """
     regions = partition.regions_of(rows.scores)
     n_regions = partition.n_regions
-    units = rows.units(regions, n_regions, order, pilot.cap)
+    units = rows.units(regions, n_regions, pilot.cap)
     n_units = np.array([unit.errors.size for unit in units])
     of_averages = AVERAGE_SHARE * alpha
     of_errors = alpha - of_averages
@@ -187,14 +185,13 @@ def held_out_limits(
         shares = pilot.guess.shares(equal, of_errors)
         tails = of_errors * shares / 2.0
     bounds = np.clip(partition.bounds, 0.0, 1.0)
-    bets = _Bets(bounds, pilot.guess, tails, of_averages / (2.0 * n_regions))
+    bets = _Bets(bounds, pilot.units, tails, of_averages / (2.0 * n_regions))
+    limits = bets.limits(units, generator)
     if rows.groups is None:
         expected = [seen.typical(n) for seen, n in zip(pilot.units, n_units.tolist(), strict=True)]
-        limits, of_expected = bets.limits(units, expected)
-        is_counted = of_expected.are_wide(expected, tails)
-        limits = limits.counted(units, tails, is_counted=is_counted)
-    else:
-        (limits,) = bets.limits(units)
+        # one fixed order, so that the choice does not depend on a draw
+        of_expected = bets.limits(expected, np.random.default_rng(0))
+        limits = limits.counted(units, tails, is_counted=of_expected.are_wide(expected, tails))
     middle = bounds.mean(axis=1)
     value = np.array([unit.average for unit in units])
     return HeldOutLimits(
@@ -243,8 +240,8 @@ class _Bets:
     ----------
     bounds : float array of shape (n_regions, 2)
         The ends of each region.
-    guess : Guess
-        The estimates of variances from pilot rows.
+    pilot : list of RegionUnits
+        Pilot units of each region.
     tails : float array of shape (n_regions,)
         Largest probability that each limit on the error misses.
     tail_of_averages : float
@@ -252,48 +249,39 @@ class _Bets:
     """
 
     bounds: FloatArray
-    guess: Guess
+    pilot: list[RegionUnits]
     tails: FloatArray
     tail_of_averages: float
 
-    def limits(self, *samples: list[RegionUnits]) -> list[_Limits]:
-        """Limits on the rate minus the average probability of each region, and on the average.
-
-        Several samples are processed together, which is faster; each gets one `_Limits`, as if
-        alone.
-        """
-        bets: list[BetUnits] = []
-        for units in samples:
-            bets += self._bets(units)
+    def limits(self, units: list[RegionUnits], generator: np.random.Generator) -> _Limits:
+        """Limits on the rate minus the average probability of each region, and on the average."""
         n_regions = self.tails.size
-        each = np.concatenate([self.tails, np.full(n_regions, self.tail_of_averages)])
-        found = unit_limits(bets, np.tile(each, len(samples)))
-        shape = (len(samples), 2, n_regions)
-        lower, upper = (ends.reshape(shape) for ends in found)
-        limits = []
-        for low, high in zip(lower, upper, strict=True):
-            errors = Interval(low[0], high[0])
-            averages = Interval(low[1], high[1])
-            rates = Interval(errors.lower + averages.lower, errors.upper + averages.upper)
-            limits.append(_Limits(errors, averages, rates))
-        return limits
+        low, high = self.bounds.T
+        bets = BetUnits.of(
+            Draws.joined(_draws(units), n_regions),
+            np.concatenate([-high, low]),
+            np.concatenate([1.0 - low, high]),
+            generator,
+            Draws.joined(_draws(self.pilot), n_regions),
+        )
+        tails = np.concatenate([self.tails, np.full(n_regions, self.tail_of_averages)])
+        found = bet_limits(bets, tails)
+        lower, upper = found.lower.reshape(2, -1), found.upper.reshape(2, -1)
+        errors = Interval(lower[0], upper[0])
+        averages = Interval(lower[1], upper[1])
+        rates = Interval(errors.lower + averages.lower, errors.upper + averages.upper)
+        return _Limits(errors, averages, rates)
 
-    def _bets(self, units: list[RegionUnits]) -> list[BetUnits]:
-        """The outcomes that are bet on: label minus probability in each region, then the
-        probability.
-        """
-        numbers = zip(units, self.bounds.tolist(), self._guesses(), strict=True)
-        errors = []
-        averages = []
-        for of, (low, high), (of_errors, of_scores, weight) in numbers:
-            errors.append(BetUnits(of.errors, -high, 1.0 - low, of_errors, of.weights, weight))
-            averages.append(BetUnits(of.scores, low, high, of_scores, of.weights, weight))
-        return [*errors, *averages]
 
-    def _guesses(self) -> list[list[float]]:
-        of = self.guess
-        found: list[list[float]] = np.stack([of.of_errors, of.of_scores, of.weight]).T.tolist()
-        return found
+def _draws(units: list[RegionUnits]) -> list[Draws]:
+    """What is bet on: label minus probability of each unit, then the probability."""
+    region = np.repeat(np.arange(len(units)), [unit.errors.size for unit in units])
+    weights = [np.ones(of.errors.size) if of.weights is None else of.weights for of in units]
+    weight = None if all(of.weights is None for of in units) else np.concatenate(weights)
+    return [
+        Draws(region, np.concatenate([of.errors for of in units]), weight),
+        Draws(region, np.concatenate([of.scores for of in units]), weight),
+    ]
 
 
 def _chosen(first: BoolArray, one: Interval, other: Interval) -> Interval:

@@ -9,13 +9,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray
+from calibrant._typing import ArrayLike, BoolArray, FloatArray
 from calibrant.calibrators.hold_out import HoldOutCalibrator
 from calibrant.calibrators.label_sets import LabelSets
 from calibrant.calibrators.regions.weakness import reported_by_caller, warn_if_weak
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee.class_wise import ClassWiseGuarantee
 from calibrant.params.arrays import as_array, check_rows
+from calibrant.params.random import RandomSource
 from calibrant.params.rules import OPEN_UNIT, error_budget
 from calibrant.params.saved_state import check_schema, check_state, read_labels, read_numbers
 from calibrant.text.sentences import shown
@@ -75,7 +76,7 @@ class ClassWiseHoldOut:
         pilot: PilotRows,
         *,
         confidence_level: float,
-        order: IndexArray,
+        source: RandomSource,
         groups: ArrayLike | None = None,
         over_seed: bool = False,
     ) -> Self:
@@ -96,7 +97,7 @@ class ClassWiseHoldOut:
                     pilot_y=pilot.labels == label,
                     groups=groups,
                     pilot_groups=pilot.groups,
-                    order=order,
+                    source=source,
                     classes=(False, True),
                 )
             if over_seed:

@@ -173,7 +173,7 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
         pilot_y: ArrayLike,
         groups: ArrayLike | None = None,
         pilot_groups: ArrayLike | None = None,
-        order: IndexArray | None = None,
+        source: RandomSource | None = None,
         score_range: tuple[float, float] = (0.0, 1.0),
         classes: ArrayLike | None = None,
     ) -> Self:
@@ -189,10 +189,9 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
             Probabilities and labels of other rows, which only choose the regions.
         groups, pilot_groups : array-like of shape (n,) and (m,), optional
             The group of each row. No group may have rows of both kinds.
-        order : int array of shape (n,), optional
-            A random order of the rows, or of the groups by their sorted names, in which they are
-            bet on. It must be independent of probabilities and labels. By default `random_state`
-            draws it for these rows.
+        source : RandomSource, optional
+            What draws the order of bets, independently of probabilities and labels. By default
+            `random_state` draws it for these rows.
         score_range : (float, float)
             What no probability can lie beyond, fixed without these rows: the ends of a curve that
             is constant beyond them, for example. A narrow range makes limits sharper. Later
@@ -218,10 +217,10 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
         seen = Pilot.of(others, partition)
         alpha = error_budget(self.confidence_level)
         for_rates = budgets(alpha)[0] if groups is None else alpha
-        if order is None:
+        if source is None:
             fingerprint = fingerprint_of(rows.scores, labels=rows.codes)
-            order = RandomSource.of(self.random_state, "bets", rows=fingerprint).order(rows.n_units)
-        found = held_out_limits(rows, partition, order, seen, for_rates)
+            source = RandomSource.of(self.random_state, "order of bets", rows=fingerprint)
+        found = held_out_limits(rows, partition, seen, for_rates, source.generator())
         tally, known = data.without_groups().tally(partition)
         knots = _knots(partition)
         moved = Moved.nowhere(knots)

@@ -8,16 +8,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from calibrant._typing import ArrayLike, IndexArray, IntArray, Keys
+from calibrant._typing import ArrayLike, IndexArray, IntArray
 from calibrant.cells.keyed_sums import KeyedSums
 from calibrant.errors import InvalidValueError
 from calibrant.params.declared_state import Saved
 from calibrant.params.kind import Entry, EntryTable, Known
-from calibrant.params.random import RandomSource
 from calibrant.params.rules import Integer
 from calibrant.params.state_kinds import Maybe, Whole
 
-N_BLOCKS = 48
 _LARGEST_CODE = 2**62
 
 
@@ -35,8 +33,6 @@ class GroupCounts(Saved):
         The region, a group's rows there (at least 1), and how many of them are positive.
     size : int array
         The group's rows in all regions and in none. Omitted (0) if every row counts equally.
-    block : int array
-        The group's block; see `block_of`. Groups are bet on block by block.
     number : int array
         How many groups have this combination.
     n_groups : int
@@ -54,7 +50,6 @@ class GroupCounts(Saved):
         "rows": Whole(size="region.size"),
         "positives": Whole(size="region.size"),
         "size": Entry(Maybe(Whole(size="region.size")), of="_known_size"),
-        "block": Whole(size="region.size"),
         "number": Whole(size="region.size"),
         "n_groups": Integer(0),
     }
@@ -63,24 +58,13 @@ class GroupCounts(Saved):
     rows: IntArray
     positives: IntArray
     size: IntArray
-    block: IntArray
     number: IntArray
     n_groups: int
 
     @classmethod
-    def of(
-        cls,
-        regions: ArrayLike,
-        codes: ArrayLike,
-        groups: ArrayLike,
-        keys: Keys | None = None,
-        blocks: RandomSource | None = None,
-    ) -> Self:
+    def of(cls, regions: ArrayLike, codes: ArrayLike, groups: ArrayLike) -> Self:
         """Count rows, given the region of each (-1 for none), its label (0 or 1) and the index of
         its group.
-
-        `keys` are the keys of groups 0, 1, ...; without them a group's index is its key. `blocks`
-        assigns groups to blocks: if limits follow, it must be a source made for these rows.
         """
         region, positive, group = (
             np.asarray(values).astype(np.int64) for values in (regions, codes, groups)
@@ -93,27 +77,23 @@ class GroupCounts(Saved):
         rows = np.diff(starts, append=cells.size)
         hits = np.add.reduceat(cells & 1, starts) if starts.size else starts
         owner, place = np.divmod(cells[starts] >> 1, max(n_regions, 1))
-        own_keys = np.arange(sizes.size, dtype=np.uint64) if keys is None else keys
-        block = block_of(own_keys, RandomSource(0) if blocks is None else blocks)[owner]
-        return cls.from_cells(
-            place, rows, hits, sizes[owner], block, None, int(np.count_nonzero(sizes))
-        )
+        return cls.from_cells(place, rows, hits, sizes[owner], None, int(np.count_nonzero(sizes)))
 
     @classmethod
-    def of_sets(cls, sets: Iterable[tuple[int, IntArray, IntArray]], block: IntArray) -> Self:
+    def of_sets(cls, sets: Iterable[tuple[int, IntArray, IntArray]], n_groups: int) -> Self:
         """Count groups in sets of rows, which may overlap; each set is a region.
 
-        A set has its number, and the rows and positives of every group in it. `block` has the block
-        of every group. Equal groups of a set are merged before the next set is read.
+        A set has its number, and the rows and positives of every group in it. Equal groups of a set
+        are merged before the next set is read.
         """
         parts = []
         for number, rows, positives in sets:
             seen = np.flatnonzero(rows)
-            columns = [rows[seen], positives[seen], block[seen]]
+            columns = [rows[seen], positives[seen]]
             found, counts = _added_up(columns, np.ones(seen.size, dtype=np.int64))
             parts.append(np.stack([np.full(counts.size, number), *found, counts]))
-        region, rows, positives, in_block, counts = np.concatenate(parts, axis=1)
-        return cls.from_cells(region, rows, positives, None, in_block, counts, block.size)
+        region, rows, positives, counts = np.concatenate(parts, axis=1)
+        return cls.from_cells(region, rows, positives, None, counts, n_groups)
 
     @classmethod
     def from_cells(
@@ -122,30 +102,28 @@ class GroupCounts(Saved):
         rows: IntArray,
         positives: IntArray,
         size: IntArray | None,
-        block: IntArray,
         number: IntArray | None,
         n_groups: int,
     ) -> Self:
         """Sort entries and add up equal ones; without `number`, every entry is one group."""
         sizes = np.zeros(len(region)) if size is None else size
-        arrays = [
-            np.asarray(column, dtype=np.int64) for column in (region, rows, positives, block, sizes)
-        ]
+        arrays = [np.asarray(column, dtype=np.int64) for column in (region, rows, positives, sizes)]
         how_many = (
             np.ones(len(region), dtype=np.int64)
             if number is None
             else np.asarray(number, dtype=np.int64)
         )
         found, counts = _added_up(arrays, how_many)
-        return cls(found[0], found[1], found[2], found[4], found[3], counts, n_groups)
+        region, rows, positives, sizes = found
+        return cls(region, rows, positives, sizes, counts, n_groups)
 
     @property
     def _columns(self) -> tuple[IntArray, ...]:
-        return self.region, self.rows, self.positives, self.size, self.block, self.number
+        return self.region, self.rows, self.positives, self.size, self.number
 
     def without_sizes(self) -> "GroupCounts":
         """The table without the groups' own sizes, which is enough if every row counts equally."""
-        columns = self.region, self.rows, self.positives, None, self.block, self.number
+        columns = self.region, self.rows, self.positives, None, self.number
         return GroupCounts.from_cells(*columns, self.n_groups)
 
     def regrouped(self, regions: IndexArray) -> "GroupCounts":
@@ -163,10 +141,8 @@ class GroupCounts(Saved):
                 "tallies", rule, advice="count the rows again over the new regions"
             )
         inside = regions[self.region] >= 0
-        region, rows, positives, size, block, number = (column[inside] for column in self._columns)
-        return GroupCounts.from_cells(
-            regions[region], rows, positives, size, block, number, self.n_groups
-        )
+        region, rows, positives, size, number = (column[inside] for column in self._columns)
+        return GroupCounts.from_cells(regions[region], rows, positives, size, number, self.n_groups)
 
     def part(self, regions: slice, n_regions: int) -> "GroupCounts":
         """The entries of some of the regions."""
@@ -184,7 +160,7 @@ class GroupCounts(Saved):
 
     def __add__(self, other: "GroupCounts") -> "GroupCounts":
         """The combined table; no group may have rows in both."""
-        region, rows, positives, size, block, number = map(
+        region, rows, positives, size, number = map(
             np.concatenate, zip(self._columns, other._columns, strict=True)
         )
         if size.any() and not size.all():
@@ -192,7 +168,7 @@ class GroupCounts(Saved):
                 "tallies", "both know the sizes of groups, or neither, to be added"
             )
         return GroupCounts.from_cells(
-            region, rows, positives, size, block, number, self.n_groups + other.n_groups
+            region, rows, positives, size, number, self.n_groups + other.n_groups
         )
 
     def __eq__(self, other: object) -> bool:
@@ -218,25 +194,12 @@ class GroupCounts(Saved):
             raise InvalidValueError("groups", rule)
         if self.number.min(initial=1) < 1:
             raise InvalidValueError("number", "be at least 1", got=str(self.number.min()))
-        if self.block.max(initial=0) >= N_BLOCKS:
-            raise InvalidValueError("block", f"be below {N_BLOCKS}", got=str(self.block.max()))
         regions, place = np.unique(self.region, return_inverse=True)
         held = np.zeros(regions.size, dtype=np.int64)
         np.add.at(held, place, self.number)
         if held.max(initial=0) > self.n_groups:
             rule = "be at least the groups of every region"
             raise InvalidValueError("n_groups", rule, got=str(self.n_groups))
-
-
-def block_of(keys: Keys, blocks: RandomSource) -> IntArray:
-    """The block of each group, from 0 to 47, drawn by its key, which is computed from the group's
-    name.
-
-    The source is made for these rows, so names may say anything about scores and labels; blocks are
-    the same wherever the rows are. Block j has about the share (2 j + 1) / 48² of the groups.
-    """
-    share = blocks.uniforms(keys)
-    return np.asarray(np.minimum(np.sqrt(share) * N_BLOCKS, N_BLOCKS - 1), dtype=np.int64)
 
 
 def _added_up(columns: list[IntArray], number: IntArray) -> tuple[list[IntArray], IntArray]:

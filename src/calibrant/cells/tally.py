@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 
 from calibrant._optional import pandas
-from calibrant._typing import ArrayLike, CodeArray, FloatArray, Frame, IndexArray, IntArray, Keys
+from calibrant._typing import ArrayLike, CodeArray, FloatArray, Frame, IndexArray, IntArray
 from calibrant.cells.exact_sums import ExactSums
 from calibrant.cells.group_counts import GroupCounts
 from calibrant.cells.partition import Partition
@@ -20,7 +20,6 @@ from calibrant.errors import InvalidValueError
 from calibrant.params.arrays import as_weights, as_whole, check_same_length
 from calibrant.params.declared_state import Saved
 from calibrant.params.kind import Entry, EntryTable, Known
-from calibrant.params.random import RandomSource
 from calibrant.params.rules import Instance, Integer, check_type
 from calibrant.params.state_kinds import Maybe, Nested, NumbersOrNull, Whole, Written
 
@@ -249,19 +248,17 @@ class Tally(Saved):
         *,
         weights: FloatArray | None = None,
         repeats: IntArray | None = None,
-        groups: tuple[IntArray, Keys, RandomSource] | None = None,
+        groups: IndexArray | None = None,
         threads: int = 1,
     ) -> Self:
         """Tally prepared inputs and coded labels.
 
-        `repeats` is the number of identical rows that each row stands for.
-
-        `groups` has the index of each row's group, the keys of the groups, and what puts groups
-        into blocks.
+        `repeats` is the number of identical rows that each row stands for, and `groups` the index
+        of each row's group.
         """
         if groups is not None:
             regions = partition.membership(prepared, threads=threads)
-            table = GroupCounts.of(regions, codes, *groups)
+            table = GroupCounts.of(regions, codes, groups)
             totals = table.totals(partition.n_regions)
             return cls(*totals, int(np.count_nonzero(regions < 0)), partition, groups=table)
         if partition.has_absorbed:

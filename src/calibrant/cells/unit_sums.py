@@ -27,8 +27,6 @@ class UnitSums:
         Weight of each group in the entry, at most `bound`.
     rate : float array
         Share of positives of each group in the entry.
-    block : int array
-        Block of the entry's groups. Bets are made in the order of the blocks.
     number : int array
         Groups.
     row_weight : float array
@@ -44,7 +42,6 @@ class UnitSums:
     region: IndexArray
     weight: FloatArray
     rate: FloatArray
-    block: IntArray
     number: IntArray
     row_weight: FloatArray
     n_regions: int
@@ -66,22 +63,19 @@ class UnitSums:
         bound = counting.bound
         weight = np.minimum(uncapped, bound)
         rate = table.positives / rows
-        counted = (table.block, table.number, weight / rows, tally.n_regions)
+        counted = (table.number, weight / rows, tally.n_regions)
         return cls(table.region, weight, rate, *counted, bound, uncapped)
 
     @classmethod
     def of_cells(
-        cls, cells: UnitCells, codes: CodeArray, block: IntArray, n_regions: int, counting: Counting
+        cls, cells: UnitCells, codes: CodeArray, n_regions: int, counting: Counting
     ) -> Self:
-        """The sums of units in cells, which are the regions.
-
-        `codes` are the labels of all rows, and `block` has the block of each unit.
-        """
+        """The sums of units in cells, which are the regions; `codes` are the labels of all rows."""
         uncapped = cells.uncapped(by_group=counting.by_group)
         weight = np.minimum(uncapped, counting.bound)
         rate = np.minimum(cells.sums(codes[cells.rows]) / cells.total, 1.0)
         number = np.ones(weight.size, dtype=np.int64)
-        counted = (block[cells.unit], number, weight / cells.n_rows, n_regions)
+        counted = (number, weight / cells.n_rows, n_regions)
         return cls(cells.cell, weight, rate, *counted, counting.bound, uncapped)
 
     def with_cap(self, bound: float) -> Self:

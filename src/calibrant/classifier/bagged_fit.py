@@ -49,13 +49,11 @@ def fit_bag(
         calibrator = fitting.calibrated(rows, scores)
         return bag, calibrator
     # keyed by features and labels, not by probabilities, whose last digits depend on the machine
-    n_units = rows.size if task.groups is None else np.unique(task.groups[rows]).size
-    order = task.source.for_purpose("order of bets").order(n_units)
     pilot: dict[str, Any] = {
         "pilot_scores": bag.out_of_fold,
         "pilot_y": task.labels[bag.rows],
         "score_range": bag.curve.reach,
-        "order": order,
+        "source": task.source.for_purpose("order of bets"),
     }
     if groups is not None:
         pilot["pilot_groups"] = taken(groups, bag.rows)

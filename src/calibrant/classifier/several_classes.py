@@ -72,7 +72,6 @@ def fit_classes(
     X = taken(task.X, found.proof)
     p = class_probabilities(found.members, curves, X, task.classes, fitting.response_method)
     groups = task.to_calibrator.get("groups")
-    n_units = found.proof.size if task.groups is None else np.unique(task.groups[found.proof]).size
     proof = ClassWiseHoldOut.proved(
         p,
         task.labels[found.proof],
@@ -81,7 +80,7 @@ def fit_classes(
             pilot, task.labels[found.rows], None if groups is None else taken(groups, found.rows)
         ),
         confidence_level=confidence_level,
-        order=task.source.for_purpose("order of bets").order(n_units),
+        source=task.source.for_purpose("order of bets"),
         groups=None if groups is None else taken(groups, found.proof),
         over_seed=task.over_seed,
     )

@@ -7,7 +7,7 @@ from scipy.special import ndtri
 
 from calibrant.cells.tally import Tally
 from calibrant.limits.binomial import both_limits, solve_distinct
-from calibrant.limits.bounded_mean import largest_distance
+from calibrant.limits.chernoff import largest_distance
 from calibrant.limits.error_budget import sidak_level, sidak_log_level
 from calibrant.limits.interval import Interval
 from calibrant.params.rules import OPEN_UNIT

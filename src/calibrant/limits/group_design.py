@@ -39,6 +39,8 @@ class GroupDesign(Saved):
         because the limits are saved.
     fixed : bool
         Whether the regions were given, and so not cut by groups set aside.
+    order : int
+        The seed of the random order of bets, which also depends on the counted groups.
     """
 
     _entries: ClassVar[EntryTable] = {
@@ -47,6 +49,7 @@ class GroupDesign(Saved):
         "aside": OneCount(),
         "unproved": Entry(Lists(OneCount()), absent=()),
         "fixed": Entry(Flag(), absent=False),
+        "order": Entry(OneCount(), absent=0),
     }
 
     max_size: int
@@ -55,6 +58,7 @@ class GroupDesign(Saved):
     unproved: tuple[int, ...] = ()
     max_weight: float | None = None
     fixed: bool = False
+    order: int = 0
 
     @property
     def counting(self) -> Counting:

@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrant.cells.tally import Tally
 from calibrant.limits.binomial import both_limits, solve_deviance
-from calibrant.limits.bounded_mean import largest_distance
+from calibrant.limits.chernoff import largest_distance
 from calibrant.limits.interval import Interval
 from calibrant.params.rules import OPEN_UNIT
 

@@ -14,10 +14,10 @@ import numpy as np
 
 from calibrant._typing import IntArray, Keys
 from calibrant.cells.bins import Bins
-from calibrant.cells.group_counts import GroupCounts, block_of
+from calibrant.cells.group_counts import GroupCounts
 from calibrant.cells.keyed_sums import KeyedSums
 from calibrant.errors import InvalidValueError
-from calibrant.params.random import Draw, RandomSource, mixed
+from calibrant.params.random import Draw, mixed
 from calibrant.sample.batch import Columns, Work, read_batch
 from calibrant.sample.counts import segment_numbers
 from calibrant.sample.faults import Place
@@ -66,17 +66,15 @@ class GroupRows:
                 raise ManyGroupsError("group", rule, got="more", advice=advice)
         return GroupRows(parts)
 
-    def table(self, blocks: RandomSource) -> GroupCounts:
-        """Return how many groups have each number of rows and positives in a region, block by
-        block.
-        """
+    def table(self) -> GroupCounts:
+        """Return how many groups have each number of rows and positives in a region."""
         pairs = _merged(self.parts)
         new = np.diff(pairs.keys, prepend=~pairs.keys[:1]) != 0
         first = np.flatnonzero(new)
         size = np.add.reduceat(pairs.rows, first)[np.cumsum(new) - 1] if first.size else pairs.rows
-        columns = pairs.regions, pairs.rows, pairs.positives, size, block_of(pairs.keys, blocks)
-        region, rows, positives, sizes, block = (column[pairs.regions >= 0] for column in columns)
-        return GroupCounts.from_cells(region, rows, positives, sizes, block, None, first.size)
+        columns = pairs.regions, pairs.rows, pairs.positives, size
+        region, rows, positives, sizes = (column[pairs.regions >= 0] for column in columns)
+        return GroupCounts.from_cells(region, rows, positives, sizes, None, first.size)
 
     def split(self, buckets: int) -> list["GroupRows"]:
         """The pairs, by the bucket of their group."""
@@ -117,7 +115,6 @@ class CountGroups(Work[GroupRows]):
 
     partition: Bins
     positive: Any
-    blocks: RandomSource
     draw: Draw | None = None
     aside: bool = False
     bucket: int = 0

@@ -219,24 +219,17 @@ class Rows(RowSource):
                     del runs[name]
         return found
 
-    def tally(
-        self, partition: Partition, *, weighted: bool = False, blocks: RandomSource | None = None
-    ) -> tuple[Tally, Classes]:
+    def tally(self, partition: Partition, *, weighted: bool = False) -> tuple[Tally, Classes]:
         """Return the tally over a partition, without rows drawn to cut it, and the classes."""
-        return self.tally_and_reach(partition, weighted=weighted, blocks=blocks)[:2]
+        return self.tally_and_reach(partition, weighted=weighted)[:2]
 
     def tally_and_reach(
-        self, partition: Partition, *, weighted: bool = False, blocks: RandomSource | None = None
+        self, partition: Partition, *, weighted: bool = False
     ) -> tuple[Tally, Classes, Reach]:
-        """Return the tally, the classes, and the range of the counted scores.
-
-        `blocks` assigns groups to blocks.
-        """
+        """Return the tally, the classes, and the range of the counted scores."""
         if partition.has_absorbed:
             bins = partition.as_bins()
-            cells, classes, reach = self.tally_and_reach(
-                bins.cells, weighted=weighted, blocks=blocks
-            )
+            cells, classes, reach = self.tally_and_reach(bins.cells, weighted=weighted)
             return cells.regrouped(bins.count_regions, bins), classes, reach
         draw, taken = (None, None) if self._left_out is None else self._left_out
         counted = self.count(partition, draw=draw, weighted=weighted)
@@ -252,23 +245,14 @@ class Rows(RowSource):
             known = settle(every, partition, self._classes, self._pos_label, weighted=False)[1]
             tally = settle(counted, partition, known.labels, known.positive, weighted)[0]
         if self.columns.group is not None and self._counts_groups:
-            blocks = self.block_source() if blocks is None else blocks
-            tally = replace(
-                tally, groups=self.group_counts(partition, known.positive, blocks, draw=draw)
-            )
+            groups = self.group_counts(partition, known.positive, draw=draw)
+            tally = replace(tally, groups=groups)
         return tally, known, counted.reach
-
-    def block_source(self, random_state: Seed = 0) -> RandomSource:
-        """Return the random source that assigns groups to blocks, which are bet on one after
-        another.
-        """
-        return RandomSource.of(random_state, "blocks of groups", rows=self.fingerprint())
 
     def group_counts(
         self,
         partition: Partition,
         positive: Any,
-        blocks: RandomSource,
         *,
         draw: Draw | None = None,
         aside: bool = False,
@@ -276,9 +260,7 @@ class Rows(RowSource):
         """Count groups by their rows and positives in each region: groups not drawn or, with
         `aside`, drawn groups.
         """
-        return self.exchange(
-            CountGroups(self.columns, partition.as_bins(), positive, blocks, draw, aside)
-        )
+        return self.exchange(CountGroups(self.columns, partition.as_bins(), positive, draw, aside))
 
     def exchange(self, work: CountGroups) -> GroupCounts:
         """Bring the rows of each group together, in one pass, or in several passes that each handle
@@ -287,7 +269,7 @@ class Rows(RowSource):
         passes = 1
         while True:
             try:
-                first, *others = (self.fold(part).table(work.blocks) for part in work.split(passes))
+                first, *others = (self.fold(part).table() for part in work.split(passes))
                 return sum(others, first)
             except ManyGroupsError:
                 if passes == MOST_PASSES:
@@ -296,9 +278,7 @@ class Rows(RowSource):
 
     def n_groups(self) -> int:
         """Return the number of groups, if rows have groups."""
-        return self.group_counts(
-            ScorePartition(np.empty(0)), None, RandomSource(0)
-        ).n_groups  # blocks do not matter here
+        return self.group_counts(ScorePartition(np.empty(0)), None).n_groups
 
     def count(
         self, partition: Partition, *, draw: Draw | None = None, weighted: bool = False

@@ -114,7 +114,7 @@ class WholeGroups:
         binned = cut_and_count_groups(rows, settings, counted)
         if binned.design is None:
             raise InvalidTypeError("groups", "be given", got="None")
-        found = CountedGroups.of(binned, binned.design, settings.random_state, alpha)
+        found = CountedGroups.of(binned, binned.design, alpha)
         facts = replace(found.facts, target=stated.group_target)
         return cls(binned, found.limits, found.sums.rates, facts)
 

@@ -17,7 +17,7 @@ from calibrant.assess.audit.spread import SPREAD_SHARE, Spread, spread_of
 from calibrant.cells.score_counts import ScoreCounts
 from calibrant.cells.score_partition import equal_mass
 from calibrant.guarantee.relative import relative_limits
-from calibrant.limits.bounded_mean import lower_mean
+from calibrant.limits.chernoff import lower_mean
 from calibrant.limits.error_budget import sidak_level
 from calibrant.limits.interval import Interval
 from calibrant.limits.non_identical import gap_limits, non_identical

@@ -6,19 +6,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from calibrant._typing import ArrayLike, FloatArray, IndexArray, Seed
+from calibrant._typing import ArrayLike, FloatArray, Seed
 from calibrant.assess.compare_models.losses import (
     AUC,
     BRIER,
     LOG_LOSS,
     PROVED,
     TRAINED_BEFORE,
-    difference_limits,
     largest_difference,
     losses_of,
     names,
@@ -93,7 +93,7 @@ def compare_models(
     For K models there are K (K - 1) / 2 pairs. Each pair and loss gets alpha / (K (K - 1)), by
     Bonferroni. A difference in Brier scores lies in [-1, 1], one in clipped log losses in [-m, m]
     with m = log((1 - clip) / clip). Its mean is bounded by bets that aim at the required capital
-    (`calibrant.limits.goal_bets.goal_limits`), on rows in a random order; each of the two limits
+    (`calibrant.limits.bet_limits`), on rows in a random order; each of the two limits
     gets half of the share. With alpha' the share of a pair and loss, a difference below about 1.1 m
     log(2 / alpha') / n is not found, however similar the models are: rows that were not seen may
     have the largest difference. With weights or groups, the bets are on weighted rows or on sums
@@ -135,7 +135,7 @@ def compare_models(
     rows, units = Units.bounded_of(rows, weight_bound, max_group_size)
     losses = [losses_of(rows.codes, one, clip) for one in probabilities]
     seed = seed_number(random_state)
-    order = _order_of_bets(seed, rows, probabilities, units)
+    units = replace(units, rows=_order_of_bets(seed, rows, probabilities))
     pairs = list(combinations(range(len(called)), 2))
     auc, covariance = _areas(rows, probabilities, units)
     share = alpha / len(pairs)
@@ -143,7 +143,7 @@ def compare_models(
     for one, other in pairs:
         pair = (called[one], called[other])
         both = (losses[one], losses[other])
-        differences += _loss_differences(pair, both, clip, share, units, order)
+        differences += _loss_differences(pair, both, clip, share, units)
         variance = covariance[one, one] + covariance[other, other] - 2.0 * covariance[one, other]
         gap = float(auc[one] - auc[other])
         limits = normal_limits(gap, float(variance), share)
@@ -183,26 +183,22 @@ def _loss_differences(
     clip: float,
     alpha: float,
     units: Units,
-    order: IndexArray,
 ) -> list[PairedDifference]:
     """The differences between two models in each loss; their limits share alpha."""
     found = []
     for measure in PROVED:
         values = losses[0][measure] - losses[1][measure]
         span = largest_difference(measure, clip)
-        limits = difference_limits(values, span, alpha / 2, units, order)
+        limits = units.limits(values, alpha / 2, ends=(-span, span))
         mean = units.mean(values)
         found.append(PairedDifference(*pair, measure, mean, *limits, is_proved=True))
     return found
 
 
-def _order_of_bets(
-    seed: int, rows: MemoryRows, probabilities: Sequence[FloatArray], units: Units
-) -> IndexArray:
-    """A random order of rows or groups, which does not depend on the order of the models."""
+def _order_of_bets(seed: int, rows: MemoryRows, probabilities: Sequence[FloatArray]) -> int:
+    """The key of a random order of bets, which does not depend on the order of the models."""
     of_models = sorted(fingerprint_of(one, labels=rows.codes) for one in probabilities)
-    source = RandomSource.of(seed, "order of bets", *of_models)
-    return source.order(len(rows) if units.unit is None else units.n_units)
+    return RandomSource.of(seed, "order of bets", *of_models).key
 
 
 def _areas(

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray
+from calibrant._typing import ArrayLike, CodeArray, FloatArray
 from calibrant.assess.metrics.bin_sums import read_forecasts
-from calibrant.assess.metrics.independent_units import Units
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.sample.sources.memory import MemoryRows
 
@@ -27,15 +26,6 @@ def losses_of(codes: CodeArray, probabilities: FloatArray, clip: float) -> dict[
         BRIER: (1.0 - given) ** 2,
         LOG_LOSS: -np.log(np.clip(given, clip, 1.0 - clip)),
     }
-
-
-def difference_limits(
-    values: FloatArray, span: float, alpha: float, units: Units, order: IndexArray
-) -> tuple[float, float]:
-    """Limits for the mean of differences in [-span, span]; the order of the units must not depend
-    on them.
-    """
-    return units.limits(values, alpha, ends=(-span, span), order=order)
 
 
 def scaled(values: FloatArray, span: float) -> FloatArray:

@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from calibrant._typing import BoolArray, FloatArray, IndexArray
+from calibrant._typing import BoolArray, FloatArray
 from calibrant.assess.metrics.independent_units import Units
 from calibrant.calibrators.regions.weighted_rows import weights_of
 from calibrant.errors import InvalidValueError
@@ -20,14 +20,12 @@ CUTTING_SHARE = PILOT_SHARE
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DividedRows:
-    """Rows in the order of bets: pilot rows that only cut the regions, and rows that are counted.
+    """Pilot rows that only cut the regions, and rows that are counted.
 
     Attributes
     ----------
     rows : MemoryRows
         All rows.
-    order : int array
-        The position of each row among the given rows.
     cutting : bool array
         Which rows only cut.
     others : MemoryRows
@@ -39,7 +37,6 @@ class DividedRows:
     """
 
     rows: MemoryRows
-    order: IndexArray
     cutting: BoolArray
     others: MemoryRows
     units: Units
@@ -51,15 +48,12 @@ class DividedRows:
         cutting = _cutting_rows(rows)
         if rows.groups is not None and max_group_size is None:
             max_group_size = rows.groups.take(cutting).largest
-        # the weights of pilot rows are checked too
-        order = Units.bounded_of(rows, weight_bound, max_group_size)[1].in_order(len(rows))
-        rows = rows.take(order)
-        cutting = cutting[order]
+        Units.bounded_of(rows, weight_bound, max_group_size)  # checks weights of pilot rows too
         if cutting.all():
             raise InvalidValueError("y", "have more than one row or group", got="one")
         not_cutting = rows.take(~cutting)
         others, units = Units.of(not_cutting, weight_bound, max_group_size)
-        return cls(rows, order, cutting, others, units, weights_of(not_cutting))
+        return cls(rows, cutting, others, units, weights_of(not_cutting))
 
 
 def _cutting_rows(rows: MemoryRows) -> BoolArray:

@@ -10,8 +10,8 @@ from calibrant._typing import CodeArray, FloatArray, IndexArray
 from calibrant.calibrators.regions.weighted_rows import checked_bound
 from calibrant.cells.units import RowUnits
 from calibrant.errors import InvalidTypeError
-from calibrant.limits.bounded_mean import weighted_means
-from calibrant.limits.goal_bets import BetUnits, goal_limits
+from calibrant.limits.bet_limits import bet_limits
+from calibrant.limits.bet_units import BetUnits, Draws
 from calibrant.limits.interval import Interval
 from calibrant.params.bounds import GROUP_SIZE, WEIGHT_BOUND
 from calibrant.params.random import RandomSource
@@ -171,7 +171,7 @@ class Units:
 
     def part(self, rows: IndexArray) -> "Units":
         """Some of the rows, whose units keep their indices."""
-        unit = rows if self.unit is None else self.unit[rows]
+        unit = None if self.unit is None else self.unit[rows]
         return replace(
             self,
             unit=unit,
@@ -193,21 +193,16 @@ class Units:
         return values if self.row_weights is None else values * self.row_weights
 
     def limits(
-        self,
-        outcomes: FloatArray,
-        alpha: float,
-        *,
-        ends: tuple[float, float] = (0.0, 1.0),
-        order: IndexArray | None = None,
+        self, outcomes: FloatArray, alpha: float, *, ends: tuple[float, float] = (0.0, 1.0)
     ) -> tuple[float, float]:
         """Limits for the mean of outcomes, by bets on the units.
 
         Each of the two misses with probability at most alpha / 2.
 
         With W the sum of weights of a unit, at most `bound`, and z the weighted mean of its
-        outcomes, the mean is E[W z] / E[W] (`calibrant.limits.goal_bets.goal_limits`). Assumed: the
-        units are independent draws from one distribution, and no outcome lies outside `ends`, which
-        are fixed without them.
+        outcomes, the mean is E[W z] / E[W] (`calibrant.limits.bet_limits`). Assumed: the units are
+        independent draws from one distribution, and no outcome lies outside `ends`, which are fixed
+        without them.
 
         Parameters
         ----------
@@ -217,84 +212,56 @@ class Units:
             Largest probability that the interval misses.
         ends : pair of float, default=(0.0, 1.0)
             The range of outcomes, up to rounding.
-        order : int array of shape (n_units,), optional
-            The order of bets, which must not depend on the units; drawn at random for these rows by
-            default.
         """
-        weights = None
-        means = outcomes
-        if self.row_weights is not None:
-            weights = self.sums(np.ones(outcomes.size))
-            means = self.sums(outcomes) / weights
-        order = self._order(means.size) if order is None else order
-        return self._mean(
-            means[order],
-            None if weights is None else weights[order],
-            self.bound,
-            alpha,
-            ends,
-        )
-
-    def in_order(self, n_rows: int) -> IndexArray:
-        """The rows in the order of bets on their units, with the rows of a unit contiguous."""
-        # by the position of a unit among all units, not of a pair of unit and place: that would
-        # depend on the scores of others
-        if self.unit is None:
-            return self._order(n_rows)
-        groups = self._groups(self.unit)
-        return groups.in_turn(self._order(groups.n_units))
-
-    def _groups(self, unit: IndexArray) -> RowUnits:
-        """The rows by the unit that each belongs to."""
-        return RowUnits(unit, self.n_units, self.weights(unit.size))
+        everywhere = np.zeros(outcomes.size, dtype=np.intp)
+        found = self.means(outcomes, everywhere, 1, alpha, ends=ends)
+        return float(found.lower[0]), float(found.upper[0])
 
     def means(
-        self, outcomes: FloatArray, place: IndexArray, n_places: int, delta: float
+        self,
+        outcomes: FloatArray,
+        place: IndexArray,
+        n_places: int,
+        delta: float,
+        *,
+        ends: tuple[float, float] = (0.0, 1.0),
     ) -> Interval:
-        """Limits for the mean of outcomes in [0, 1] over the rows of each place; each interval
-        misses with probability `delta`.
-
-        The rows are some of those that `in_order` gives, in that order.
+        """Limits as in `limits` for the mean of outcomes over the rows of each place; each interval
+        misses with probability at most `delta`.
         """
-        order = np.argsort(place.astype(np.min_scalar_type(n_places)), kind="stable")
-        place = place[order]
-        weights = self.weights(outcomes.size)[order]
-        new = np.diff(place, prepend=-1) != 0
-        new |= True if self.unit is None else np.diff(self.unit[order], prepend=-1) != 0
-        starts = np.flatnonzero(new)
-        total, sums = (
-            np.add.reduceat(values, starts) for values in (weights, weights * outcomes[order])
-        )
-        mean = np.clip(sums / total, 0.0, 1.0)
-        return weighted_means(place[starts], _scaled(total, self.bound), mean, n_places, delta)
+        if self.unit is None:
+            weights = None if self.row_weights is None else _scaled(self.row_weights, self.bound)
+            return self._bets(Draws(place, outcomes, weights), n_places, delta, ends)
+        cells = self._groups(self.unit).in_cells(place, n_places)
+        mean = cells.sums(outcomes[cells.rows]) / cells.total
+        draws = Draws(cells.cell, mean, _scaled(cells.total, self.bound))
+        return self._bets(draws, n_places, delta, ends)
 
     def share_limits(self, part: FloatArray, rest: FloatArray, alpha: float) -> tuple[float, float]:
         """Limits for E[part] / E[part + rest], both from 0 to 1: a mean with part + rest as the
         weight.
         """
         total = self.sums(part + rest)
-        order = self._order(total.size)
-        order = order[total[order] > 0.0]
-        share = self.sums(part)[order] / total[order]
-        return self._mean(share, total[order], 2.0 * self.bound, alpha, (0.0, 1.0))
+        used = total > 0.0
+        nowhere = np.zeros(np.count_nonzero(used), dtype=np.intp)
+        share = self.sums(part)[used] / total[used]
+        draws = Draws(nowhere, share, _scaled(total[used], 2.0 * self.bound))
+        found = self._bets(draws, 1, alpha, (0.0, 1.0))
+        return float(found.lower[0]), float(found.upper[0])
 
-    def _order(self, n_units: int) -> IndexArray:
-        """A random order of the units, drawn for these rows, which may be sorted in any way."""
-        return RandomSource.of(0, "order of bets", rows=self.rows).order(n_units)
+    def _groups(self, unit: IndexArray) -> RowUnits:
+        """The rows by the unit that each belongs to."""
+        return RowUnits(unit, self.n_units, self.weights(unit.size))
 
-    def _mean(
-        self,
-        means: FloatArray,
-        weights: FloatArray | None,
-        bound: float,
-        alpha: float,
-        ends: tuple[float, float],
-    ) -> tuple[float, float]:
-        weights = None if weights is None else _scaled(weights, bound)
-        means = np.clip(means, *ends)
-        lower, upper = goal_limits(BetUnits(means, *ends, weights=weights), alpha / 2.0)
-        observed = float(np.average(means, weights=weights)) if means.size else lower
-        return min(lower, observed), max(upper, observed)
+    def _bets(
+        self, draws: Draws, n_places: int, delta: float, ends: tuple[float, float]
+    ) -> Interval:
+        """Limits for each place; the order of bets is drawn for these rows, which may be sorted."""
+        source = RandomSource.of(0, "order of bets", rows=self.rows)
+        low, high = (np.full(n_places, end) for end in ends)
+        draws = draws._replace(value=np.clip(draws.value, *ends))  # beyond by rounding alone
+        units = BetUnits.of(draws, low, high, source.generator())
+        return bet_limits(units, np.full(n_places, delta / 2.0))
 
     def standard_error(self, outcomes: FloatArray) -> float:
         """Standard error of the weighted mean, from the spread of the units."""

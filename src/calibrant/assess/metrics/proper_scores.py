@@ -106,7 +106,7 @@ def brier_score(
     twice the mean of (s - MP_b)(y - FP_b).
 
     The loss of a row lies in [0, 1]. Each of the two limits misses with probability at most alpha /
-    2, by bets that aim at the required capital (`calibrant.limits.goal_bets.goal_limits`). With
+    2, by bets that aim at the required capital (`calibrant.limits.bet_limits`). With
     weights, bets are on w (loss - m), where w is the weight divided by its bound. A group is one
     draw: its loss is the weighted mean over its rows, and w is its weight, at most `max_group_size`
     times the largest weight of a row, divided by that bound.

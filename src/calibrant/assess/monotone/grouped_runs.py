@@ -7,16 +7,14 @@ from typing import Self
 import numpy as np
 
 from calibrant._typing import BoolArray, CodeArray, FloatArray, Seed
+from calibrant.assess.monotone.weighted_runs import run_limits
 from calibrant.calibrators.regions.grouped_rows import groups_set_aside, too_few_groups
-from calibrant.cells.units import RowUnits, turns
-from calibrant.limits.bet_walk import FEW_STEPS
-from calibrant.limits.goal_bets import BetUnits, unit_limits
+from calibrant.cells.units import RowUnits
 from calibrant.limits.interval import Interval
-from calibrant.params.random import RandomSource, seed_number
+from calibrant.params.random import seed_number
 from calibrant.sample.sources.memory import MemoryRows
 
 _MORE_GROUPS = "use more groups"
-_TRUSTED = 2.0  # groups that a typical weight counts as in the guess at a variance
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,8 +28,7 @@ class GroupScores:
     codes : int array of shape (n_rows,)
         Labels, 0 or 1.
     units : RowUnits
-        The groups, whose weights add up to at most 1 each. Their indices are their positions in a
-        random order that does not depend on their rows.
+        The groups, whose weights add up to at most 1 each.
     n_groups : int
         The number of groups, including those whose rows all have weight 0.
     """
@@ -57,10 +54,8 @@ class GroupScores:
             raise too_few_groups(n_groups, _MORE_GROUPS)
         seed = seed_number(random_state)
         is_pilot = rows.chosen(rows.draw(groups_set_aside(n_groups, 1), seed))
-        source = RandomSource.of(random_state, "order of bets", rows=rows.fingerprint())
-        order = source.order(len(groups.keys))
         weights = rows.units.weights / (groups.sizes[groups.codes] * (bound or 1.0))
-        units = RowUnits(turns(order)[groups.codes], order.size, weights)
+        units = RowUnits(groups.codes, len(groups.keys), weights)
         return cls._of(rows, units, is_pilot), cls._of(rows, units, ~is_pilot)
 
     @classmethod
@@ -74,8 +69,8 @@ class GroupScores:
         return cls(scores[order], rows.codes[order], units.part(order), n_groups)
 
     def inside(self, low: FloatArray, high: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """For each run from a lowest to a highest score: the weights and rates of the groups with
-        rows in it, in random order.
+        """For each run from a lowest to a highest score: the rates and weights of the groups with
+        rows in it.
         """
         starts = np.searchsorted(self.scores, low, side="left")
         stops = np.searchsorted(self.scores, high, side="right")
@@ -83,11 +78,16 @@ class GroupScores:
             run = slice(start, stop)
             found = self.units.part(run).in_cells(np.zeros(stop - start, dtype=np.intp), 1)
             rates = np.minimum(found.sums(self.codes[run]) / found.total, 1.0)
-            yield np.minimum(found.total, 1.0), rates
+            yield rates, np.minimum(found.total, 1.0)
 
 
 def grouped_limits(
-    counted: GroupScores, pilot: GroupScores, low: FloatArray, high: FloatArray, tail: float
+    counted: GroupScores,
+    pilot: GroupScores,
+    low: FloatArray,
+    high: FloatArray,
+    tail: float,
+    generator: np.random.Generator,
 ) -> Interval:
     """A lower limit on the largest rate in each run, and an upper limit on the smallest.
 
@@ -98,11 +98,13 @@ def grouped_limits(
     counted : GroupScores
         The groups that are bet on.
     pilot : GroupScores
-        Groups that are not bet on, for the guess at the variance.
+        Groups that are not bet on; they sharpen the bets.
     low, high : float arrays
         The lowest and the highest score of each run. They depend on pilot groups alone.
     tail : float in (0, 1)
         Largest probability that each limit misses.
+    generator : Generator
+        What draws the order of bets, independently of the groups.
 
     Notes
     -----
@@ -130,26 +132,11 @@ def grouped_limits(
     **Why pilot groups cut the runs.** Given all scores of its group, the rate of a label is not
     r(s): it may depend on the other scores and on N. So the scores of counted groups must not
     determine the runs, nor may their number of rows determine how many there are. Rows next to a
-    run belong to the same groups as those in it, so the guess at the variance comes from pilot
-    groups as well.
+    run belong to the same groups as those in it, so only pilot groups may sharpen the bets.
 
     **What it gains over one row of each group** (whose W is 0 or 1, with exact limits): the
     variance of W (Z - m) is at most that for one row, and about 1 / N of it if a group rarely has
     two rows in a run. The most that a group can lose is the same, so short runs gain less.
     """
-    samples = []
-    for known, found in zip(pilot.inside(low, high), counted.inside(low, high), strict=True):
-        variance, typical = _guess(*known)
-        weights, rates = found
-        samples.append(BetUnits(rates, 0.0, 1.0, variance, weights, typical))
-    return Interval(*unit_limits(samples, np.full(len(samples), tail), FEW_STEPS))
-
-
-def _guess(weights: FloatArray, rates: FloatArray) -> tuple[float, float]:
-    """The variance of w (rate - mean), and the mean weight, from pilot groups: at least one."""
-    typical = float(weights.mean())
-    total = float(weights.sum())
-    mean = (float(weights @ rates) + typical / 2.0) / (total + typical)
-    prior = _TRUSTED * mean * (1.0 - mean) * float(np.square(weights).mean())
-    spread = float(np.square(weights * (rates - mean)).sum())
-    return (spread + prior) / (weights.size + _TRUSTED), typical
+    runs = [*counted.inside(low, high)]
+    return run_limits(runs, [*pilot.inside(low, high)], tail, generator)

@@ -23,7 +23,6 @@ from calibrant.calibrators.regions.weighted_rows import (
 from calibrant.calibrators.tables.steps import steps_everywhere
 from calibrant.calibrators.tables.table import Table, written_by
 from calibrant.cells.score_counts import ScoreCounts
-from calibrant.cells.units import turns
 from calibrant.errors import InvalidTypeError, warn_caller
 from calibrant.params.arrays import as_scores
 from calibrant.params.bounds import WEIGHT_BOUND
@@ -272,17 +271,18 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
     def _steps(self, rows: MemoryRows, bound: float | None) -> BandSteps:
         """The band for plain rows, for groups, or for rows whose weights have a bound."""
         alpha = 1.0 - self.confidence_level
+        found = rows.fingerprint()
+        source = RandomSource.of(self.random_state, "order of bets", rows=found)
         if rows.groups is not None:
             pilot, counted = GroupScores.pilot_and_counted(rows, bound, self.random_state)
             self._groups = (counted.n_groups, pilot.n_groups)
-            return BandSteps.of_groups(pilot, counted, self.n_cells, alpha)
+            return BandSteps.of_groups(pilot, counted, self.n_cells, alpha, source.generator())
         scores = np.asarray(rows.scores, dtype=np.float64)
         if bound is not None:
-            found = rows.fingerprint()
-            source = RandomSource.of(self.random_state, "order of bets", rows=found)
-            place = turns(source.order(len(rows)))
             weights = weights_of(rows) / bound
-            return BandSteps.of_weighted(scores, rows.codes, weights, place, self.n_cells, alpha)
+            return BandSteps.of_weighted(
+                scores, rows.codes, weights, self.n_cells, alpha, source.generator()
+            )
         return BandSteps.of(ScoreCounts.of(scores, rows.codes), self.n_cells, alpha)
 
     @classmethod

@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from calibrant._typing import CodeArray, FloatArray, IndexArray, IntArray
+from calibrant._typing import CodeArray, FloatArray, IntArray
 from calibrant.assess.monotone.grouped_runs import GroupScores, grouped_limits
 from calibrant.assess.monotone.weighted_runs import weighted_limits
 from calibrant.cells.score_counts import ScoreCounts
@@ -102,14 +102,11 @@ class BandSteps:
         scores: FloatArray,
         codes: CodeArray,
         weights: FloatArray,
-        order: IndexArray,
         n_cells: int | str,
         alpha: float,
+        generator: np.random.Generator,
     ) -> Self:
-        """The best limits for rows with weights over their bound; see `weighted_limits`.
-
-        `order` is the position of each row in a random order.
-        """
+        """The best limits for rows with weights over their bound; see `weighted_limits`."""
         sorting = np.argsort(scores, kind="stable")
         values, counts = np.unique(scores, return_counts=True)
         start, stop = _runs_of(counts, _number_of_cells(n_cells, _CELLS_OF_BETS, scores.size))
@@ -117,16 +114,21 @@ class BandSteps:
         limits = weighted_limits(
             codes[sorting],
             weights[sorting],
-            order[sorting],
             rows[start],
             rows[stop],
             alpha / (2.0 * start.size),
+            generator,
         )
         return cls._of_limits(values[start], values[stop - 1], limits, scores.size)
 
     @classmethod
     def of_groups(
-        cls, pilot: GroupScores, counted: GroupScores, n_cells: int | str, alpha: float
+        cls,
+        pilot: GroupScores,
+        counted: GroupScores,
+        n_cells: int | str,
+        alpha: float,
+        generator: np.random.Generator,
     ) -> Self:
         """The best limits for whole groups; pilot groups cut the runs. See `grouped_limits`."""
         n_rows = counted.scores.size
@@ -138,7 +140,7 @@ class BandSteps:
         start, stop = _runs_of(counts, _number_of_cells(n_cells, _CELLS_OF_GROUPS, about))
         low = values[start]
         high = values[stop - 1]
-        limits = grouped_limits(counted, pilot, low, high, alpha / (2.0 * start.size))
+        limits = grouped_limits(counted, pilot, low, high, alpha / (2.0 * start.size), generator)
         return cls._of_limits(low, high, limits, n_rows)
 
     @classmethod

@@ -1,23 +1,25 @@
 """Limits for the rates of runs of rows with importance weights, by bets on single rows."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from calibrant._typing import CodeArray, FloatArray, IndexArray, IntArray
-from calibrant.limits.bet_walk import FEW_STEPS
-from calibrant.limits.goal_bets import BetUnits, unit_limits
+from calibrant._typing import CodeArray, FloatArray, IntArray
+from calibrant.limits.bet_limits import bet_limits
+from calibrant.limits.bet_units import BetUnits, Draws
 from calibrant.limits.interval import Interval
 
-_BESIDE = 40  # rows on each side of a run that provide a guess at its variance
-_TRUSTED = 2.0  # rows that a typical weight counts as in this guess
+_BESIDE = 40  # rows on each side of a run that sharpen its bets
+_AT_ONCE = 64  # runs that are bet on together, because they overlap
 
 
 def weighted_limits(
     codes: CodeArray,
     weights: FloatArray,
-    order: IndexArray,
     starts: IntArray,
     stops: IntArray,
     tail: float,
+    generator: np.random.Generator,
 ) -> Interval:
     """A lower limit on the largest weighted rate in each run, and an upper limit on the smallest.
 
@@ -29,12 +31,12 @@ def weighted_limits(
         Labels, 0 or 1, in the order of the scores.
     weights : float array of shape (n,)
         Weights over their bound, in [0, 1].
-    order : int array of shape (n,)
-        The position of each row in a random order that depends on neither labels nor weights.
     starts, stops : int arrays
         Where each run begins, and where it ends. They depend on the scores alone.
     tail : float in (0, 1)
         Largest probability that each limit misses.
+    generator : Generator
+        What draws the order of bets; it depends on neither labels nor weights.
 
     Notes
     -----
@@ -43,12 +45,12 @@ def weighted_limits(
     label. For m at least the largest r of a run, each of its rows has E[w (Y - m) | s] = E[w | s]
     (r(s) - m) <= 0. So the capital of bets that labels exceed m, with stakes that are known before
     each row, is a nonnegative supermartingale, and ever reaches 1 / tail with probability at most
-    `tail` (Ville). By the argument of `calibrant.limits.bet_walk` the limit exceeds the largest r
+    `tail` (Ville). By the argument of `calibrant.limits.bet_limits` the limit exceeds the largest r
     only if that number itself was ruled out. The upper limit follows by symmetry.
 
-    The guess at the variance comes from rows next to the run. Given the scores they are independent
-    of those in it, so the stakes do not depend on the rows they are placed on. Rows of weight 0 are
-    left out: E[w (Y - m) | s] has the same sign among the others.
+    Rows next to the run sharpen the bets. Given the scores they are independent of those in it, so
+    the stakes do not depend on the rows they are placed on. Rows of weight 0 are left out: E[w (Y -
+    m) | s] has the same sign among the others.
 
     Rows that are kept with probability w / bound would be n E[w] draws with exact limits (w over
     its bound). Bets are worth about n E[w]^2 / E[w^2] draws, which is never less. Half-widths of
@@ -57,23 +59,37 @@ def weighted_limits(
     lognormal weights up to 10, and 1.02 where all weights are at their bound.
     """
     outcomes = codes.astype(np.float64)
-    samples = []
+    runs: list[tuple[FloatArray, FloatArray]] = []
+    pilot: list[tuple[FloatArray, FloatArray]] = []
     for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
-        rows = np.arange(start, stop)[weights[start:stop] > 0.0]
-        rows = rows[np.argsort(order[rows])]
         beside = np.r_[max(0, start - _BESIDE) : start, stop : min(stop + _BESIDE, codes.size)]
-        variance, typical = _guess(outcomes[beside], weights[beside])
-        samples.append(BetUnits(outcomes[rows], 0.0, 1.0, variance, weights[rows], typical))
-    return Interval(*unit_limits(samples, np.full(len(samples), tail), FEW_STEPS))
+        for found, rows in ((runs, np.arange(start, stop)), (pilot, beside)):
+            rows = rows[weights[rows] > 0.0]
+            found.append((outcomes[rows], weights[rows]))
+    return run_limits(runs, pilot, tail, generator)
 
 
-def _guess(outcomes: FloatArray, weights: FloatArray) -> tuple[float | None, float]:
-    """The variance of w (Y - mean), and the mean weight; None and 1 if nothing is known."""
-    total = float(weights.sum())
-    if total <= 0.0:
-        return None, 1.0
-    typical = total / weights.size
-    mean = (float(weights @ outcomes) + typical / 2.0) / (total + typical)
-    prior = _TRUSTED * mean * (1.0 - mean) * float(np.square(weights).mean())
-    spread = float(np.square(weights * (outcomes - mean)).sum())
-    return (spread + prior) / (weights.size + _TRUSTED), typical
+def run_limits(
+    runs: Sequence[tuple[FloatArray, FloatArray]],
+    pilot: Sequence[tuple[FloatArray, FloatArray]],
+    tail: float,
+    generator: np.random.Generator,
+) -> Interval:
+    """Limits for each run, given the rates and weights of its units and of other units."""
+    limits = []
+    for first in range(0, len(runs), _AT_ONCE):
+        some = slice(first, first + _AT_ONCE)
+        counted, seen = _draws(runs[some]), _draws(pilot[some])
+        zero = np.zeros(len(runs[some]))
+        units = BetUnits.of(counted, zero, zero + 1.0, generator, seen)
+        limits.append(bet_limits(units, zero + tail))
+    return Interval(
+        np.concatenate([found.lower for found in limits]),
+        np.concatenate([found.upper for found in limits]),
+    )
+
+
+def _draws(runs: Sequence[tuple[FloatArray, FloatArray]]) -> Draws:
+    region = np.repeat(np.arange(len(runs)), [rates.size for rates, _ in runs])
+    rates, weights = (np.concatenate(column) for column in zip(*runs, strict=True))
+    return Draws(region, rates, weights)

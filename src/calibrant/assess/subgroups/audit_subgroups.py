@@ -150,9 +150,8 @@ def _of_population(
 ) -> SubgroupAudit:
     """Audit the population: a tenth of the rows, or of whole groups, only cuts the attributes."""
     divided = DividedRows.of(rows, weight_bound, max_group_size)
-    ordered = [column.take(divided.order) for column in columns]
-    levels = [AttributeLevels.of(column.take(divided.cutting)) for column in ordered]
-    counted = [column.take(~divided.cutting) for column in ordered]
+    levels = [AttributeLevels.of(column.take(divided.cutting)) for column in columns]
+    counted = [column.take(~divided.cutting) for column in columns]
     family = _family(levels, counted, question)
     others = divided.others
     weights = divided.units.weights(len(others))

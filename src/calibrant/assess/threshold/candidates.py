@@ -17,7 +17,7 @@ from calibrant._typing import BoolArray, CodeArray, FloatArray, IntArray
 from calibrant.cells.score_counts import ScoreCounts
 from calibrant.cells.unit_sums import UnitSums
 from calibrant.limits.binomial import lower_limit
-from calibrant.limits.group_limits import proved_above
+from calibrant.limits.group_limits import shown_above
 
 Count = TypeVar("Count", int, IntArray)
 _CANDIDATES = 100  # between the start and the end, and as many again close to the expected answer
@@ -139,10 +139,11 @@ class GroupLadder(Ladder):
     """A ladder for grouped rows: one test of whole groups at each threshold, by betting."""
 
     sums: UnitSums
+    order: int
 
     def passed(self, target: float, alpha: float) -> BoolArray:
         """Whether the bet on the groups' sums at each threshold has reached 1 / alpha."""
-        return proved_above(self.sums, target, alpha)
+        return shown_above(self.sums, target, alpha, self.order)
 
     @property
     def n_groups(self) -> IntArray:
@@ -161,7 +162,7 @@ class GroupLadder(Ladder):
         typical = float(math.ceil(self.n[place] / n_groups))
         if typical >= self.sums.bound or self.passed(target, alpha)[place]:
             return False
-        return bool(proved_above(self.sums.with_cap(typical), target, alpha)[place])
+        return bool(shown_above(self.sums.with_cap(typical), target, alpha, self.order)[place])
 
 
 def labels_that_would_do(

@@ -48,17 +48,17 @@ class GroupedRows:
         Scores and labels.
     units : RowUnits
         The groups.
-    block : int array of shape (n_groups,)
-        The block of each group.
     counting : Counting
         How groups count.
+    order : int
+        The seed of the random order of bets.
     """
 
     scores: FloatArray
     codes: CodeArray
     units: RowUnits
-    block: IntArray
     counting: Counting
+    order: int
 
     def ladder(self, target: str, cuts: FloatArray, places: IntArray) -> GroupLadder:
         """The ladder of groups: their rows that the target is about, at each threshold, and the
@@ -67,7 +67,7 @@ class GroupedRows:
         sets = ((place, *seen.shares[target]) for place, seen in self._seen(cuts))
         tally = self._tally(sets, cuts.size)
         sums = UnitSums.of(tally, self.counting)
-        return GroupLadder(cuts, tally.counts, tally.positives, places, sums)
+        return GroupLadder(cuts, tally.counts, tally.positives, places, sums, self.order)
 
     def shares(self, cut: float) -> dict[str, tuple[float, float]]:
         """Each share at a threshold, where a group counts up to its cap, as in the tests.
@@ -109,7 +109,7 @@ class GroupedRows:
         """Groups in sets of rows: the number of the set, and the correct rows and all rows of every
         group in it.
         """
-        table = GroupCounts.of_sets(((place, n, k) for place, k, n in sets), self.block)
+        table = GroupCounts.of_sets(((place, n, k) for place, k, n in sets), self.units.n_units)
         return Tally(*table.totals(n_sets), groups=table)
 
 

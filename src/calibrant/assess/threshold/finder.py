@@ -37,7 +37,6 @@ from calibrant.assess.threshold.shares import (
     measured_at_rank,
     measured_in_groups,
 )
-from calibrant.cells.group_counts import block_of
 from calibrant.cells.units import RowUnits
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.limits.error_budget import sidak_level
@@ -246,14 +245,14 @@ class Search:
         self.above_cap = float(
             np.maximum(sizes - self.max_group_size, 0).sum() / max(sizes.sum(), 1)
         )
-        block = block_of(others.groups.keys, self.data.block_source(self.seed))
+        order = RandomSource.of(self.seed, "order of bets", rows=self.data.fingerprint()).key
         found = dict(counted)
         for name, (scores, codes) in rows_by_segment(others, self.names).items():
             groups = others.groups
             if others.segment is not None:
                 groups = groups.take(others.segment == others.segment_names.index(name))
-            units = RowUnits(groups.codes, block.size, np.ones(scores.size))
-            rows = GroupedRows(scores, codes, units, block, counting)
+            units = RowUnits(groups.codes, len(groups.keys), np.ones(scores.size))
+            rows = GroupedRows(scores, codes, units, counting, order)
             found[name] = replace(counted[name], rows=rows)
         return found
 

@@ -162,9 +162,8 @@ def grade_table(
         )
         # given its grade, a weighted row is a draw like others of the grade; with groups, the
         # grades must be fixed
-        order = units.in_order(len(rows))
         delta = alpha / max(n_grades, len(assigned or ()))
-        limits = units.part(order).means(outcomes[order], index[order], len(names), delta)
+        limits = units.means(outcomes, index, len(names), delta)
         if (
             not assigned
         ):  # the mean of label minus score has limits, for any mean score of the grade

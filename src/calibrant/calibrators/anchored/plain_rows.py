@@ -1,7 +1,7 @@
 """Plain rows, counted at knots: what bets and exact limits prove about curves.
 
 Given the counts of rows, all orders are equally likely, so the counts include the halves and the
-order of the bets is drawn afterwards (`calibrant.limits.block_bets`).
+order of the bets is drawn afterwards (`calibrant.limits.bet_units`).
 """
 
 from dataclasses import dataclass, replace
@@ -21,15 +21,13 @@ from calibrant.calibrators.anchored.curve_bounds import (
 )
 from calibrant.calibrators.anchored.pilot_rows import Guess
 from calibrant.cells.knots import Knots, RowHashes
-from calibrant.kernels import in_threads
-from calibrant.limits.bet_walk import FEW_STEPS, block_limits
+from calibrant.limits.bet_limits import bet_limits
+from calibrant.limits.bet_units import BetUnits, Draws
 from calibrant.limits.binomial import lower_limit, upper_limit
-from calibrant.limits.block_bets import BlockSamples, DealtBlocks
 from calibrant.limits.error_budget import sidak_levels
 from calibrant.limits.interval import Interval
 from calibrant.params.random import RandomSource
 
-_AT_ONCE = 64  # regions whose bets are placed together, by one thread
 _STEP_ERRORS = 4.5  # approximate standard errors of a share of rows that simultaneous limits leave
 _RATE_ERRORS = 3.0  # the same, for a rate
 # skewness over the square root of the rows from which on exact limits are narrower than bets
@@ -154,28 +152,47 @@ class PlainRows:
         """Limits by bets, or exact limits; see `CurveRows.prove`."""
         n_regions = self.knots.regions.n_regions
         budget = Budget.of(alpha, shares, self.knots.n_knots - n_regions)
-        some = np.array_split(np.arange(n_regions), range(_AT_ONCE, n_regions, _AT_ONCE))
-        if len(some) == 1:
-            labels, curves = self._bets(evidence, some[0], budget)
-        else:
-            limits = in_threads(lambda regions: self._bets(evidence, regions, budget), some)
-            labels, curves = np.concatenate(limits, axis=2)
         exact = self.is_exact(evidence.guess, evidence.first)
-        if exact.any():
-            known = self.positives[exact], self.labelled[exact], budget.of_rates[exact]
-            labels[0, exact] = lower_limit(*known)
-            labels[1, exact] = upper_limit(*known)
+        labels, *halves = self._bets(evidence, budget, ~exact)
+        known = self.positives[exact], self.labelled[exact], budget.of_rates[exact]
+        labels.lower[exact] = lower_limit(*known)
+        labels.upper[exact] = upper_limit(*known)
+        curves = Interval(
+            np.mean([half.lower for half in halves], axis=0),
+            np.mean([half.upper for half in halves], axis=0),
+        )
         first = self._first_limits(evidence, budget.of_first)
         gaps = self._gaps(budget.of_steps)
-        return CurveLimits(Interval(*labels), Interval(*curves), first, gaps, exact)
+        return CurveLimits(labels, curves, first, gaps, exact)
 
-    def _bets(self, evidence: CurveEvidence, some: IndexArray, budget: Budget) -> FloatArray:
-        """Limits for some regions, by bets in an order of their own."""
-        first = int(some[0])
-        purpose = f"order of bets from region {first}" if first else "order of bets"
-        generator = self.source.for_purpose(purpose).generator()
-        with np.errstate(all="ignore"):  # which a thread does not inherit
-            return _bets(self, evidence, some, budget, generator)
+    def _bets(self, evidence: CurveEvidence, budget: Budget, used: BoolArray) -> list[Interval]:
+        """Limits on (A), (C_1) and (C_2) in the `used` regions; all are columns of one walk.
+
+        Unlabelled scores are additional draws for both halves: they are independent of what g_1 and
+        g_2 were fitted to, and the union bound allows both limits to use them.
+        """
+        values = [-evidence.first, 1.0 - evidence.first]
+        numbers = [*self.counts.sum(axis=1).T]
+        pilot = [*self.of_pilot.T]
+        for half, curve, fitted_to in zip((0, 1), evidence.halves, evidence.fitted_to, strict=True):
+            values.append(curve - evidence.first)
+            numbers.append(self.counts[:, half].sum(axis=1) + self.unlabelled)
+            pilot.append(fitted_to.sum(axis=1))
+        n_regions = used.size
+        question = np.repeat([0, 0, 1, 2], self.knots.n_knots)
+        region = np.tile(self.knots.region, 4)
+        value = np.concatenate(values)
+        draws = Draws(question * n_regions + region, value, None, np.concatenate(numbers))
+        seen = draws._replace(number=np.concatenate(pilot))
+        ends = [(-high, 1.0 - low) for low, high in [evidence.ends(evidence.first)]]
+        ends += [evidence.ends(apart) for apart in values[2:]]
+        low, high = (np.concatenate(end) for end in zip(*ends, strict=True))
+        generator = self.source.for_purpose("order of bets").generator()
+        units = BetUnits.of(draws.take(used[region]), low, high, generator, seen)
+        tails = [budget.of_labels, budget.of_curves, budget.of_curves]
+        found = bet_limits(units, np.concatenate(tails))
+        lower, upper = (limit.reshape(3, -1) for limit in (found.lower, found.upper))
+        return [Interval(*limits) for limits in zip(lower, upper, strict=True)]
 
     def is_exact(self, guess: Guess, first: FloatArray) -> BoolArray:
         """Where exact limits on the rate replace bets, by pilot rows and the number of rows.
@@ -226,126 +243,6 @@ class PlainRows:
         return found
 
 
-def _bets(
-    rows: PlainRows,
-    evidence: CurveEvidence,
-    some: IndexArray,
-    budget: Budget,
-    generator: np.random.Generator,
-) -> FloatArray:
-    """Limits on (A), and on the mean of (C) for both halves, in some regions."""
-    place, inside = _knots_of(evidence.knots, some)
-    counts = np.where(inside[:, :, None, None], rows.counts[place], 0)
-    n_regions, n_knots = place.shape
-    dealt = DealtBlocks.of(counts.reshape(n_regions, -1), generator)
-    knot, half, label = np.unravel_index(np.maximum(dealt.late, 0), (n_knots, 2, 2))
-    is_row = dealt.late >= 0
-    first = evidence.first[place]
-    of_labels = np.stack([-first, 1.0 - first], axis=-1)
-    of_rows = np.repeat(of_labels[:, :, None], 2, axis=2)  # the same in both halves
-    low, high = _ends(first, inside)
-    labels = BlockSamples(
-        of_rows.reshape(n_regions, -1),
-        dealt.blocks,
-        np.where(
-            is_row,
-            np.take_along_axis(of_labels.reshape(n_regions, -1), 2 * knot + label, axis=1),
-            np.nan,
-        ),
-        dealt.sizes,
-        -high,
-        1.0 - low,
-        evidence.guess.of_errors[some],
-    )
-    lower, upper = block_limits(labels, budget.of_labels[some])
-    if rows.unlabelled.any():
-        curves = _curve_limits_with(rows, evidence, some, counts, budget, generator)
-    else:
-        by_knot = dealt.blocks.reshape(n_regions, -1, n_knots, 2, 2)
-        late = _LateRows(np.where(is_row, half, -1), knot, dealt.sizes)
-        curves = _curve_limits(evidence, some, by_knot, late, budget)
-    return np.stack([np.stack([lower, upper]), np.stack(curves)])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _LateRows:
-    """Half and knot of late rows (half -1 for none), and the sizes of their blocks."""
-
-    half: IndexArray
-    knot: IndexArray
-    sizes: tuple[int, ...]
-
-
-def _curve_limits_with(
-    rows: PlainRows,
-    evidence: CurveEvidence,
-    some: IndexArray,
-    counts: IntArray,
-    budget: Budget,
-    generator: np.random.Generator,
-) -> tuple[FloatArray, FloatArray]:
-    """Limits as in `_curve_limits`, with unlabelled scores as additional draws for both halves.
-
-    They are independent of what g_1 and g_2 were fitted to. The union bound allows both limits to
-    use them.
-    """
-    place, inside = _knots_of(evidence.knots, some)
-    first = evidence.first[place]
-    more = np.where(inside, rows.unlabelled[place], 0)
-    limits = []
-    for number in range(2):
-        apart = evidence.halves[number][place] - first
-        dealt = DealtBlocks.of(counts[:, :, number].sum(axis=2) + more, generator)
-        knot = np.maximum(dealt.late, 0)
-        late = np.where(dealt.late >= 0, np.take_along_axis(apart, knot, axis=1), np.nan)
-        samples = BlockSamples(
-            apart,
-            dealt.blocks,
-            late,
-            dealt.sizes,
-            *_ends(apart, inside),
-            evidence.spreads[number][some],
-        )
-        limits.append(block_limits(samples, budget.of_curves[some], FEW_STEPS))
-    lower, upper = np.mean(limits, axis=0)
-    return lower, upper
-
-
-def _curve_limits(
-    evidence: CurveEvidence,
-    some: IndexArray,
-    blocks: FloatArray,
-    late: "_LateRows",
-    budget: Budget,
-) -> tuple[FloatArray, FloatArray]:
-    """Limits on the average of h minus the first curve in some regions: the mean of (C_1) and
-    (C_2).
-
-    Both halves are one walk: the samples of half 1, then those of half 2.
-    """
-    place, inside = _knots_of(evidence.knots, some)
-    apart = evidence.halves[:, place] - evidence.first[place]
-    of_half = [
-        np.where(late.half == number, np.take_along_axis(apart[number], late.knot, axis=1), np.nan)
-        for number in range(2)
-    ]
-    values = np.concatenate(apart)
-    low, high = _ends(values, np.concatenate([inside, inside]))
-    both = BlockSamples(
-        values,
-        np.concatenate([blocks[..., half, 0] + blocks[..., half, 1] for half in range(2)]),
-        np.concatenate(of_half),
-        late.sizes,
-        low,
-        high,
-        np.concatenate(list(evidence.spreads[:, some])),
-    )
-    lower, upper = block_limits(both, np.tile(budget.of_curves[some], 2), FEW_STEPS)
-    return np.asarray(lower.reshape(2, -1).mean(axis=0)), np.asarray(
-        upper.reshape(2, -1).mean(axis=0)
-    )
-
-
 def lower_averages(
     values: FloatArray,
     counts: IntArray,
@@ -385,19 +282,3 @@ def lower_averages(
         ruled_out = np.where(is_out, mean, ruled_out)
         kept = np.where(is_out, kept, mean)
     return ruled_out
-
-
-def _knots_of(knots: Knots, some: IndexArray) -> tuple[IndexArray, BoolArray]:
-    """The knots of each of these regions, in rows of equal length, and which of them are its own."""
-    begin = knots.starts[some]
-    size = knots.starts[some + 1] - begin
-    number = np.arange(size.max())
-    inside = number < size[:, None]
-    return begin[:, None] + np.minimum(number, size[:, None] - 1), inside
-
-
-def _ends(values: FloatArray, inside: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """The smallest and the largest value in each region."""
-    low = np.where(inside, values, np.inf).min(axis=1)
-    high = np.where(inside, values, -np.inf).max(axis=1)
-    return low, high

@@ -17,7 +17,8 @@ from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray, IntA
 from calibrant.calibrators.anchored.pilot_rows import RegionUnits
 from calibrant.calibrators.regions.weighted_rows import weights_of
 from calibrant.cells.knots import Knots
-from calibrant.cells.units import Counting, sorted_by, turns
+from calibrant.cells.units import Counting, sorted_by
+from calibrant.limits.bet_units import Draws
 from calibrant.params.random import RandomSource
 from calibrant.sample.row_keys import position_keys
 from calibrant.sample.sources.memory import MemoryRows
@@ -102,19 +103,18 @@ class UnitRows:
         found = np.bincount(self.region, of_entry, minlength=n_regions)
         return np.asarray(found, dtype=np.float64)
 
-    def ordered(self, order: IndexArray, n_regions: int) -> list[IndexArray]:
-        """The entries of each region, in an order of units."""
-        place = self.region * self.n_units + turns(order)[self.unit]
-        by_turn = sorted_by(place)
-        ends = np.cumsum(np.bincount(self.region, minlength=n_regions))[:-1]
-        return np.split(by_turn, ends)
+    def draws(self, values: FloatArray, chosen: BoolArray) -> Draws:
+        """The chosen entries, with their means of a number per row."""
+        return Draws(self.region[chosen], self.means(values)[chosen], self.weight[chosen])
 
     def guessed(self, first: FloatArray, n_regions: int) -> list[RegionUnits]:
         """The entries of each region, as pilot rows: labels minus the first curve, and the curve."""
         values = self.at_rows(first)
         errors = self.means(self.codes - values)
         scores = self.means(values)
-        every = self.ordered(np.arange(self.n_units), n_regions)
+        by_region = sorted_by(self.region)
+        ends = np.cumsum(np.bincount(self.region, minlength=n_regions))[:-1]
+        every = np.split(by_region, ends)
         return [RegionUnits(errors[of], scores[of], self.weight[of]) for of in every]
 
 

@@ -21,6 +21,7 @@ four sums per knot are enough.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
@@ -40,8 +41,8 @@ from calibrant.calibrators.anchored.unit_rows import UnitRows, rounded_counts
 from calibrant.calibrators.regions.binned_rows import Binned
 from calibrant.cells.knots import Knots
 from calibrant.cells.units import Counting, sorted_by
-from calibrant.limits.bet_walk import FEW_STEPS
-from calibrant.limits.goal_bets import BetUnits, unit_limits
+from calibrant.limits.bet_limits import bet_limits
+from calibrant.limits.bet_units import BetUnits, Draws
 from calibrant.limits.interval import Interval
 from calibrant.params.random import RandomSource
 from calibrant.sample.row_keys import position_keys
@@ -163,12 +164,8 @@ class CurveUnits:
         of_curves = CURVE_SHARE * (alpha - of_moves)
         of_labels = alpha - of_moves - of_curves
         of_first = FIRST_SHARE * of_moves
-        order = self.source.for_purpose("order of bets").order(self.units.n_units)
-        entries = self.units.ordered(order, n_regions)
-        labels = self._bets(entries, evidence, of_labels * shares / 2.0)
-        of_half = of_curves * shares / 4.0
-        curves = [self._curve_bets(entries, evidence, number, of_half) for number in range(2)]
-        first = self._first_bets(entries, evidence, of_first * shares / 2.0)
+        tails = (of_labels / 2.0, of_curves / 4.0, of_curves / 4.0, of_first / 2.0)
+        labels, *curves, first = self._bets(evidence, [tail * shares for tail in tails])
         n_steps = max(self.knots.n_knots - n_regions, 1)
         gaps = self._gaps((of_moves - of_first) / (2.0 * n_steps))
         nothing = np.isin(np.arange(n_regions), self.unproved)
@@ -182,56 +179,48 @@ class CurveUnits:
             np.zeros(n_regions, dtype=bool),
         )
 
-    def _bets(
-        self, entries: list[IndexArray], evidence: CurveEvidence, tail: FloatArray
-    ) -> Interval:
-        """(A): limits on the rate minus the average of the first curve, in each region."""
-        low, high = evidence.ends(evidence.first)
-        errors = self.units.means(self.units.codes - self.units.at_rows(evidence.first))
-        guess = evidence.guess
-        samples = []
-        for b, of in enumerate(entries):
-            spread = guess.of_errors[b]
-            weight = self.units.weight[of]
-            typical = guess.weight[b]
-            samples.append(BetUnits(errors[of], -high[b], 1.0 - low[b], spread, weight, typical))
-        return Interval(*unit_limits(samples, tail))
+    def _bets(self, evidence: CurveEvidence, tails: list[FloatArray]) -> list[Interval]:
+        """Limits on (A), on (C_1) and (C_2), and on the average of the first curve.
 
-    def _curve_bets(
-        self, entries: list[IndexArray], evidence: CurveEvidence, number: int, tail: FloatArray
-    ) -> Interval:
-        """(C_k): limits on the average of the curve of a half minus the first one."""
-        apart = evidence.halves[number] - evidence.first
-        low, high = evidence.ends(apart)
-        values = self.units.means(self.units.at_rows(apart))
-        guess = evidence.guess
-        spread = evidence.spreads[number] * guess.weight**2
-        samples = []
-        for b, every in enumerate(entries):
-            of = every[self._half_of_entry[every] == number]
-            weight = self.units.weight[of]
-            typical = guess.weight[b]
-            samples.append(BetUnits(values[of], low[b], high[b], spread[b], weight, typical))
-        return Interval(*unit_limits(samples, tail, FEW_STEPS))
+        All are columns of one walk. The other half and pilot units, which a limit does not bet on,
+        sharpen its bets.
+        """
+        first = evidence.first
+        low, high = evidence.ends(first)
+        n_regions = low.size
+        half = self.half[self.units.unit]
+        every = np.ones(half.size, dtype=bool)
+        errors = self.units.codes - self.units.at_rows(first)
+        bets = [self.units.draws(errors, every)]
+        ends = [(-high, 1.0 - low)]
+        seen = [self._pilot_draws(lambda rows: rows.codes - rows.at_rows(first))]
+        for number, curve in enumerate(evidence.halves):
+            apart = self.units.at_rows(curve - first)
+            bets.append(self.units.draws(apart, half == number))
+            ends.append(evidence.ends(curve - first))
+            seen.append(self.units.draws(apart, half != number))
+        bets.append(self.units.draws(self.units.at_rows(first), every))
+        ends.append((low, high))
+        seen.append(self._pilot_draws(lambda rows: rows.at_rows(first)))
+        generator = self.source.for_purpose("order of bets").generator()
+        units = BetUnits.of(
+            Draws.joined(bets, n_regions),
+            np.concatenate([end[0] for end in ends]),
+            np.concatenate([end[1] for end in ends]),
+            generator,
+            Draws.joined(seen, n_regions),
+        )
+        found = bet_limits(units, np.concatenate(tails))
+        limits = zip(np.split(found.lower, 4), np.split(found.upper, 4), strict=True)
+        return [Interval(*of_question) for of_question in limits]
 
-    @cached_property
-    def _half_of_entry(self) -> CodeArray:
-        """The half of the unit of each entry."""
-        return self.half[self.units.unit].astype(np.uint8)
-
-    def _first_bets(
-        self, entries: list[IndexArray], evidence: CurveEvidence, tail: FloatArray
-    ) -> Interval:
-        """Limits on the average of the first curve, in each region."""
-        low, high = evidence.ends(evidence.first)
-        values = self.units.means(self.units.at_rows(evidence.first))
-        guess = evidence.guess
-        samples = []
-        for b, of in enumerate(entries):
-            spread = guess.of_scores[b]
-            weight = self.units.weight[of]
-            samples.append(BetUnits(values[of], low[b], high[b], spread, weight, guess.weight[b]))
-        return Interval(*unit_limits(samples, tail, FEW_STEPS))
+    def _pilot_draws(self, values: Callable[[UnitRows], FloatArray]) -> Draws:
+        """The means of a number per row over pilot units; none without a pilot."""
+        if self.pilot is None:
+            nothing = np.empty(0)
+            return Draws(np.empty(0, dtype=np.intp), nothing, nothing)
+        every = np.ones(self.pilot.region.size, dtype=bool)
+        return self.pilot.draws(values(self.pilot), every)
 
     def _gaps(self, tail: float) -> FloatArray:
         """The largest distance between the share of rows at knots up to each one and that of the

@@ -26,7 +26,7 @@ from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.errors import InvalidValueError
 from calibrant.limits.group_design import GroupDesign
-from calibrant.params.random import Draw, seed_number
+from calibrant.params.random import Draw, RandomSource, seed_number
 from calibrant.sample.facts import Reach, RowFacts
 from calibrant.sample.groups import PILOT_SHARE, fewest_pilot_groups
 from calibrant.sample.reader import in_memory
@@ -103,15 +103,14 @@ def cut_and_count_groups(data: Rows, settings: CutParameters, stated: Stated) ->
     draw = data.draw(aside, seed) if aside else None
     parts = Split({}, sizes, data) if draw is None else data.split_by(draw)
     partition = _partition(settings, stated, sizes, n_groups, parts.drawn)
-    blocks = data.block_source(seed)
-    tally, classes, reach = parts.others.tally_and_reach(partition, blocks=blocks)
+    tally, classes, reach = parts.others.tally_and_reach(partition)
     reach = sum(map(Reach.of, parts.drawn.values()), reach)
     table = tally.groups
     if table is None or not table.n_groups:
         raise too_few_groups(n_groups)
     largest = stated.max_group_size
     if largest is None:
-        seen = data.group_counts(partition, classes.positive, blocks, draw=draw, aside=True)
+        seen = data.group_counts(partition, classes.positive, draw=draw, aside=True)
         largest = max(1, int(seen.rows.max(initial=1)))
     if weighted:
         tally, _ = parts.others.without_groups().tally(partition, weighted=True)
@@ -120,7 +119,15 @@ def cut_and_count_groups(data: Rows, settings: CutParameters, stated: Stated) ->
     unseen = {name for name in sizes if not len(parts.drawn.get(name, ()))}
     unproved = () if known else _regions_without(partition, unseen)
     aside = n_groups - table.n_groups
-    design = GroupDesign(largest, stated.group_target, aside, unproved, fixed=is_given)
+    order = RandomSource.of(seed, "order of bets", rows=data.fingerprint()).key
+    design = GroupDesign(
+        largest,
+        stated.group_target,
+        aside,
+        unproved,
+        fixed=is_given,
+        order=order >> 11,  # a whole number that every JSON reader keeps
+    )
     if in_memory(data) and weighted:
         design = replace(design, max_weight=_most_weight(data, draw, partition, design, stated))
     few = data.row_sums().has_few_values

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from calibrant._typing import FloatArray, IntArray, Seed
+from calibrant._typing import FloatArray, IntArray
 from calibrant.calibrators.regions.binned_rows import Binned
 from calibrant.calibrators.regions.parameters import CutParameters, Stated
 from calibrant.calibrators.regions.weighted_rows import (
@@ -85,11 +85,10 @@ class CountedGroups:
     facts: GroupFacts
 
     @classmethod
-    def of(cls, binned: Binned, design: GroupDesign, random_state: Seed, alpha: float) -> Self:
+    def of(cls, binned: Binned, design: GroupDesign, alpha: float) -> Self:
         """Bet on the weight sums of the counted groups."""
         rows = binned.rows.collect()
-        blocks = binned.whole.block_source(random_state)
-        sums = weighted_sums(rows, binned.partition, design, blocks)
+        sums = weighted_sums(rows, binned.partition, design)
         limits = shared_limits(sums, design, alpha)
         facts = _facts(design, rows.n_groups(), sums, limits)
         effect = float(np.nan_to_num(facts.design_effect, nan=1.0))
@@ -135,7 +134,7 @@ class WeightedLimits(Saved):
             evidence = Evidence(binned.tally, largest, rows=shuffled(binned, settings.random_state))
             return cls(get_shift_method("betting")(evidence, alpha), largest, bound is not None)
         largest = checked_bound(weights_of(binned.rows.collect()), bound)
-        found = CountedGroups.of(binned, design, settings.random_state, alpha)
+        found = CountedGroups.of(binned, design, alpha)
         return cls(found.limits, largest, bounded=True, groups=found.facts, rows=found.sums.telling)
 
     def said(self, statement: Statement) -> Statement:

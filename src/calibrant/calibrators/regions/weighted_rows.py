@@ -6,7 +6,6 @@ import numpy as np
 
 from calibrant._typing import FloatArray, IndexArray, Seed
 from calibrant.calibrators.regions.binned_rows import Binned
-from calibrant.cells.group_counts import block_of
 from calibrant.cells.partition import Partition
 from calibrant.cells.unit_sums import UnitSums
 from calibrant.cells.units import UnitCells
@@ -102,15 +101,12 @@ def rounded_rows(rows: MemoryRows, random_state: Seed) -> MemoryRows:
     return replace(rows, weights=None, repeats=times).without_empty()
 
 
-def weighted_sums(
-    rows: MemoryRows, partition: Partition, design: GroupDesign, blocks: RandomSource
-) -> UnitSums:
+def weighted_sums(rows: MemoryRows, partition: Partition, design: GroupDesign) -> UnitSums:
     """Sums of the weights of groups in regions."""
     if rows.groups is None:
         raise InvalidValueError("groups", "be given", got="None")
-    block = block_of(rows.groups.keys, blocks)
     cells = units_in_regions(rows, partition)
-    return UnitSums.of_cells(cells, rows.codes, block, partition.n_regions, design.counting)
+    return UnitSums.of_cells(cells, rows.codes, partition.n_regions, design.counting)
 
 
 def units_in_regions(rows: MemoryRows, partition: Partition) -> UnitCells:

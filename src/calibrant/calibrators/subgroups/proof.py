@@ -2,20 +2,20 @@
 minus prediction, for rows or whole groups.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from calibrant._typing import CodeArray, FloatArray, IndexArray
-from calibrant.cells.subgroup_family import SubgroupFamily
-from calibrant.limits.bounded_mean import betting_mean, weighted_means
+from calibrant.cells.subgroup_family import Crossing, SubgroupFamily
+from calibrant.cells.units import RowUnits
+from calibrant.limits.bet_limits import bet_limits
+from calibrant.limits.bet_units import BetUnits, Draws
 from calibrant.limits.error_budget import even_width_tails
-from calibrant.limits.goal_bets import BetUnits, goal_limits
 from calibrant.limits.interval import Interval
+from calibrant.params.random import RandomSource, fingerprint_of
 
-_MOST_GOAL_ROWS = 20_000  # with more rows, bets that aim at a goal take too long
 _LEAST_VARIANCE = 1e-4
 _LEAST_PREDICTION_VARIANCE = 1e-8
 _ROUNDING = 1e-9
@@ -56,23 +56,16 @@ class SubgroupRows:
         total = self.family.sums(counted)
         return np.asarray(self.family.sums(counted * values) / np.maximum(total, 1e-300))
 
-    def members(self) -> Iterator[IndexArray]:
-        """The rows of each subgroup, in order."""
-        for part in self.family.crossings:
-            order = np.argsort(part.cell, kind="stable")
-            ends = np.cumsum(np.bincount(part.cell, minlength=part.size + 1))[:-1]
-            yield from np.split(order, ends)[: part.size]
-
-    def units(self, values: FloatArray, rows: IndexArray) -> tuple[FloatArray, FloatArray | None]:
-        """The independent draws of a subgroup: the mean of each, and its weight if not 1."""
+    def draws(self, values: FloatArray, part: Crossing) -> Draws:
+        """The independent draws in disjoint subgroups: rows, or whole groups with their weights."""
+        inside = np.flatnonzero(part.cell < part.size)
+        cell = part.cell[inside].astype(np.intp)
         if self.unit is None or self.weights is None:
-            return values[rows], None
-        starts = np.flatnonzero(np.diff(self.unit[rows], prepend=-1))
-        if not starts.size:
-            return np.empty(0), np.empty(0)
-        weights = np.add.reduceat(self.weights[rows], starts)
-        sums = np.add.reduceat(self.weights[rows] * values[rows], starts)
-        return sums / weights, weights / (1.0 + 1e-12)
+            return Draws(cell, values[inside])
+        units = RowUnits(self.unit[inside], int(self.unit.max()) + 1, self.weights[inside])
+        cells = units.in_cells(cell, part.size)
+        mean = cells.sums(values[inside][cells.rows]) / cells.total
+        return Draws(cells.cell, mean, np.minimum(cells.total, 1.0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,32 +107,33 @@ class Guesses:
 
     @classmethod
     def _of_groups(cls, rows: SubgroupRows) -> Self:
-        variances = []
-        of_predictions = []
-        weights = []
-        n_draws = []
         averages = rows.averages(rows.predictions)
-        for number, own in enumerate(rows.members()):
-            means, counted = rows.units(rows.errors, own)
-            predicted, _ = rows.units(rows.predictions, own)
-            if counted is None or not counted.size:
-                variances.append(0.25)
-                of_predictions.append(0.25)
-                weights.append(1.0)
-                n_draws.append(1.0)
-                continue
-            variances.append(float(np.mean(np.square(counted * means))))
-            off = counted * (predicted - averages[number])
-            of_predictions.append(float(np.mean(np.square(off))))
-            weights.append(float(counted.mean()))
-            n_draws.append(float(counted.size))
-        typical = np.array(weights)
+        columns = []
+        first = 0
+        for part in rows.family.crossings:
+            errors = rows.draws(rows.errors, part)
+            cell = errors.region
+            weight = np.ones(cell.size) if errors.weight is None else errors.weight
+            predicted = rows.draws(rows.predictions, part).value
+            off = predicted - averages[first + cell]
+            of_part = [weight, np.square(weight * errors.value), np.square(weight * off)]
+            sums = [np.bincount(cell, values, minlength=part.size) for values in of_part]
+            columns.append(np.stack([np.bincount(cell, minlength=part.size), *sums]))
+            first += part.size
+        n, weights, variances, of_predictions = np.concatenate(columns, axis=1)
+        seen = n > 0
+        typical = np.where(seen, weights / np.maximum(n, 1.0), 1.0)
         least = np.square(typical)
         return cls(
-            np.maximum(np.array(variances), _LEAST_VARIANCE * least),
-            np.maximum(np.array(of_predictions), _LEAST_PREDICTION_VARIANCE * least),
+            np.maximum(
+                np.where(seen, variances / np.maximum(n, 1.0), 0.25), _LEAST_VARIANCE * least
+            ),
+            np.maximum(
+                np.where(seen, of_predictions / np.maximum(n, 1.0), 0.25),
+                _LEAST_PREDICTION_VARIANCE * least,
+            ),
             typical,
-            np.array(n_draws),
+            np.maximum(n, 1.0),
         )
 
 
@@ -155,7 +149,7 @@ def error_limits(rows: SubgroupRows, guesses: Guesses, alpha: float) -> Interval
     -----
     Other rows fix the subgroups and the tail of each. Take one of them. Given which rows belong to
     it, these are independent draws from its population, so bets on label minus prediction hold
-    (`calibrant.limits.goal_bets`), whatever their number. Subgroups overlap: alpha is shared by
+    (`calibrant.limits.bet_limits`), whatever their number. Subgroups overlap: alpha is shared by
     Bonferroni's rule, with most for those with the widest limits, by guesses at their variances and
     numbers of rows. Subgroups or tails chosen by the proof rows would break this: if an attribute
     depends on labels, or if large groups have other rates than small ones, the rows that make a
@@ -166,8 +160,7 @@ def error_limits(rows: SubgroupRows, guesses: Guesses, alpha: float) -> Interval
     the cap on groups.
     """
     tails = _tails(guesses, np.sqrt(guesses.variances) / guesses.weights, alpha)
-    values = rows.errors
-    return _all_limits(rows, values, (-1.0, 1.0), guesses.variances, guesses.weights, tails)
+    return _all_limits(rows, rows.errors, (-1.0, 1.0), tails)
 
 
 def prediction_limits(rows: SubgroupRows, guesses: Guesses, alpha: float) -> Interval:
@@ -176,8 +169,7 @@ def prediction_limits(rows: SubgroupRows, guesses: Guesses, alpha: float) -> Int
     """
     deviations = np.sqrt(guesses.prediction_variances) / guesses.weights
     tails = _tails(guesses, deviations, alpha)
-    variances = guesses.prediction_variances
-    return _all_limits(rows, rows.predictions, (0.0, 1.0), variances, guesses.weights, tails)
+    return _all_limits(rows, rows.predictions, (0.0, 1.0), tails)
 
 
 def _tails(guesses: Guesses, deviations: FloatArray, alpha: float) -> FloatArray:
@@ -186,36 +178,20 @@ def _tails(guesses: Guesses, deviations: FloatArray, alpha: float) -> FloatArray
 
 
 def _all_limits(
-    rows: SubgroupRows,
-    values: FloatArray,
-    ends: tuple[float, float],
-    variances: FloatArray,
-    typical: FloatArray,
-    tails: FloatArray,
+    rows: SubgroupRows, values: FloatArray, ends: tuple[float, float], tails: FloatArray
 ) -> Interval:
-    lower = []
-    upper = []
-    for number, own in enumerate(rows.members()):
-        means, weights = rows.units(values, own)
-        variance = float(variances[number])
-        units = BetUnits(np.clip(means, *ends), *ends, variance, weights, float(typical[number]))
-        low, high = _limits(units, float(tails[number]))
-        lower.append(max(low - _ROUNDING, ends[0]))
-        upper.append(min(high + _ROUNDING, ends[1]))
-    return Interval(np.array(lower), np.array(upper))
-
-
-def _limits(units: BetUnits, tail: float) -> tuple[float, float]:
-    """Limits for one subgroup. The kind of bets depends only on its number of draws."""
-    if units.values.size <= _MOST_GOAL_ROWS:
-        return goal_limits(units, tail)
-    width = units.high - units.low
-    shares = (units.values - units.low) / width
-    if units.weights is None:
-        low, high = betting_mean(shares, 2.0 * tail)
-    else:
-        nowhere = np.zeros(shares.size, dtype=np.intp)
-        found = weighted_means(nowhere, units.weights, shares, 1, 2.0 * tail)
-        low = float(found.lower[0])
-        high = float(found.upper[0])
-    return units.low + width * low, units.low + width * high
+    source = RandomSource.of(
+        0, "order of bets", rows=fingerprint_of(rows.predictions, labels=rows.codes)
+    )
+    generator = source.generator()
+    limits = []
+    first = 0
+    for part in rows.family.crossings:
+        draws = rows.draws(np.clip(values, *ends), part)
+        low, high = (np.full(part.size, end) for end in ends)
+        units = BetUnits.of(draws, low, high, generator)
+        limits.append(bet_limits(units, tails[first : first + part.size]))
+        first += part.size
+    lower = np.concatenate([of.lower for of in limits]) - _ROUNDING
+    upper = np.concatenate([of.upper for of in limits]) + _ROUNDING
+    return Interval(np.maximum(lower, ends[0]), np.minimum(upper, ends[1]))

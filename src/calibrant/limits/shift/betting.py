@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from calibrant.errors import InvalidTypeError
-from calibrant.limits.bounded_mean import weighted_means
+from calibrant.limits.bet_limits import bet_limits
+from calibrant.limits.bet_units import BetUnits, Draws
 from calibrant.limits.error_budget import sidak_level
 from calibrant.limits.interval import Interval
 from calibrant.limits.shift.evidence import Evidence
+from calibrant.params.random import RandomSource
 from calibrant.params.rules import OPEN_UNIT
 from calibrant.text.sentences import Setting
 
@@ -32,23 +34,12 @@ def betting(evidence: Evidence, alpha: float) -> Interval:
 
     Notes
     -----
-    A gambler who believes that the target rate exceeds q bets on Z_i(q) = w_i (y_i - q), which lies
-    in [-Uq, U(1-q)] and has mean zero if q is the target rate. The capital K+(q) = prod(1 +
-    min(lam_i, c/(Uq)) Z_i(q)) is then a nonnegative martingale, and by Ville's inequality ever
-    reaches 2/delta with probability at most delta/2; in the same way K-(q) = prod(1 - min(lam_i,
-    c/(U(1-q))) Z_i(q)). The rates that are kept are those for which both stay below 2/delta, where
-    delta is the Sidak level and c = 1/2. Each factor of K+ decreases in q and each factor of K-
-    increases, because the bets lam_i do not depend on q. So the rates that are kept form one
-    interval. Its ends are rates that were ruled out. In regions with more than 2^14 rows, all but
-    the first 2^13 are bet on in blocks, as in `calibrant.limits.bounded_mean.betting_mean`.
+    A gambler who believes that the target rate exceeds q bets on w_i (y_i - q), which has mean zero
+    if q is the target rate; `calibrant.limits.bet_limits` has the bets, on weights over U. Each
+    region gets the Sidak level, because rows of different regions are independent.
 
-    lam_i = sqrt(2 ln(2/delta) / (N s_{i-1}^2)), where s_{i-1}^2 is a running variance of w (y -
-    theta_hat) over the rows before i, started from the largest weight seen so far, so that only c/U
-    depends on the scale of U.
-
-    Any bets that use only earlier rows are valid; these are close to the ones that grow capital
-    fastest. The weights of later rows, or of row i itself, must not be used: given its weight, the
-    mean of Z_i is not zero.
+    The weights of later rows, or of row i itself, must not determine a bet: given its weight, the
+    mean of w_i (y_i - q) is not zero.
 
     References
     ----------
@@ -75,6 +66,9 @@ def betting(evidence: Evidence, alpha: float) -> Interval:
         advice = ("use ", Setting("interval", "empirical-bernstein"))
         raise InvalidTypeError("interval", rule, got="'betting'", advice=advice)
     weights = np.asarray(rows.weights, dtype=np.float64) / evidence.weight_bound
-    return weighted_means(
-        rows.regions, weights, rows.codes, rows.n_regions, sidak_level(alpha, rows.n_regions)
-    )
+    used = weights > 0.0
+    draws = Draws(rows.regions[used], rows.codes[used].astype(np.float64), weights[used])
+    source = RandomSource.of(0, "order of bets")  # of rows that are in random order already
+    zero = np.zeros(rows.n_regions)
+    units = BetUnits.of(draws, zero, zero + 1.0, source.generator())
+    return bet_limits(units, zero + sidak_level(alpha, rows.n_regions) / 2.0)

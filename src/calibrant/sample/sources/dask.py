@@ -96,8 +96,7 @@ def _tables(frame: Any, job: bytes) -> list[Any]:
     split = _task("_split", nout=buckets)
     table = _task("_table")
     parts = [split(leaf, buckets) for leaf in leaves]
-    blocks = _needed("dask").delayed(job)
-    return [table(add([part[bucket] for part in parts]), blocks) for bucket in range(buckets)]
+    return [table(add([part[bucket] for part in parts])) for bucket in range(buckets)]
 
 
 def _sums(frame: Any, job: bytes) -> list[Any]:
@@ -199,8 +198,8 @@ def _split(counted: tuple[int, Any], buckets: int) -> list[tuple[int, Any]]:
     return [(0 if bucket else rows, part) for bucket, part in enumerate(groups.split(buckets))]
 
 
-def _table(counted: tuple[int, Any], job: bytes) -> tuple[int, Any]:
-    return counted[0], counted[1].table(pickle.loads(job).blocks)
+def _table(counted: tuple[int, Any]) -> tuple[int, Any]:
+    return counted[0], counted[1].table()
 
 
 def _with_columns(frame: Any, job: bytes) -> Any:

@@ -357,7 +357,6 @@ class MemoryRows(Rows):
         self,
         partition: Partition,
         positive: Any,
-        blocks: RandomSource,
         *,
         draw: Draw | None = None,
         aside: bool = False,
@@ -366,13 +365,9 @@ class MemoryRows(Rows):
         drawn groups.
         """
         rows = self if draw is None else self.take(self.chosen(draw) == aside)
-        groups, keys = (
-            (np.arange(len(rows)), None)
-            if rows.groups is None
-            else (rows.groups.codes, rows.groups.keys)
-        )
+        groups = np.arange(len(rows)) if rows.groups is None else rows.groups.codes
         regions = partition.membership(rows.prepared, threads=self.threads)
-        return GroupCounts.of(regions, rows.codes, groups, keys, blocks)
+        return GroupCounts.of(regions, rows.codes, groups)
 
     def _by_segment(
         self, values: NDArray[Any], segment: IndexArray | None
@@ -389,7 +384,7 @@ class MemoryRows(Rows):
         return self.scores if self.segment is None else SegmentedScores(self.scores, self.segment)
 
     def tally_and_reach(
-        self, partition: Partition, *, weighted: bool = False, blocks: RandomSource | None = None
+        self, partition: Partition, *, weighted: bool = False
     ) -> tuple[Tally, Classes, Reach]:
         """Return the tally over a partition, the classes and the range of the scores."""
         reach = (self.reach or Reach.of(self.scores)) if partition.bins_by_segment else Reach()
@@ -397,20 +392,13 @@ class MemoryRows(Rows):
             for low, high in {(part.low, part.high) for part in partition.bins_by_segment.values()}:
                 if reach.low < low or reach.high > high:
                     check_in_range(self.scores, low, high)
-        groups = None
-        if self.groups is not None:
-            groups = (
-                self.groups.codes,
-                self.groups.keys,
-                self.block_source() if blocks is None else blocks,
-            )
         tally = Tally.of_codes(
             partition,
             self.prepared,
             self.codes,
             weights=self.weights if weighted else None,
             repeats=self.repeats,
-            groups=groups,
+            groups=None if self.groups is None else self.groups.codes,
             threads=self.threads,
         )
         return tally, self.known, reach

@@ -69,7 +69,7 @@ class SparkData(Rows):
         """
         parts = self._outcomes(work)
         if work.is_large:  # megabytes from each partition, which would not all fit in this process
-            parts = parts.repartition(8).mapInArrow(_there("_added", None), _OUTCOME)
+            parts = parts.repartition(8).mapInArrow(_there("_added", b""), _OUTCOME)
         return sum(self._results(parts), work.nothing())
 
     def exchange(self, work: CountGroups) -> GroupCounts:
@@ -78,9 +78,9 @@ class SparkData(Rows):
         """
         buckets = int(self._source.sparkSession.conf.get("spark.sql.shuffle.partitions"))
         parts = self._outcomes(work, buckets).repartition(buckets, "bucket")
-        parts = parts.mapInArrow(_there("_added", pickle.dumps(work.blocks)), _OUTCOME)
+        parts = parts.mapInArrow(_there("_table", b""), _OUTCOME)
         tables = list(self._results(parts))
-        return sum(tables[1:], tables[0]) if tables else work.nothing().table(work.blocks)
+        return sum(tables[1:], tables[0]) if tables else work.nothing().table()
 
     def _outcomes(self, work: Work[Any], buckets: int = 0) -> Any:
         """The frame of results of `work` for each partition; with buckets, one row per bucket."""
@@ -308,8 +308,8 @@ def _large(batches: Iterator[Any]) -> Iterator[Any]:
         yield from pa.Table.from_batches(held).combine_chunks().to_batches()
 
 
-def _added(batches: Iterator[Any], blocks: bytes | None) -> Iterator[Any]:
-    """The sum of outcomes; with `blocks`, the source of their blocks, as a table of groups."""
+def _added(batches: Iterator[Any], job: bytes, *, as_table: bool = False) -> Iterator[Any]:
+    """The sum of outcomes, or their table of groups."""
     total = None
     rows = 0
     for part in (part for batch in batches for part in batch.to_pylist()):
@@ -320,7 +320,12 @@ def _added(batches: Iterator[Any], blocks: bytes | None) -> Iterator[Any]:
         total = result if total is None else total + result
         rows = rows + part["rows"]
     if total is not None:
-        yield _outcome(rows, total if blocks is None else total.table(pickle.loads(blocks)))
+        yield _outcome(rows, total.table() if as_table else total)
+
+
+def _table(batches: Iterator[Any], job: bytes) -> Iterator[Any]:
+    """The table of groups from the sum of outcomes."""
+    return _added(batches, job, as_table=True)
 
 
 def _applied(batches: Iterator[Any], job: bytes) -> Iterator[Any]:

@@ -1,0 +1,266 @@
+"""Independent units in the form that bets need: sums over blocks, and the last units singly.
+
+A unit has a weight w in [0, 1] and a value z in [0, 1]. Units are bet on one after another, in an
+order that is drawn at random, independently of them. The last 64 units of a region have stakes of
+their own; before them, blocks of a 32nd of the units left after them share one. A block is
+described by sums of w^p z^k, over its units with z < 1/2 and over the others.
+
+*Rows given as counts*: how many rows have each of the values that are possible in a region. Given
+the counts of independent rows, all orders are equally likely. So an order that is drawn after
+counting has the same distribution as the order in which the rows came, and bets may follow it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import accumulate
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
+from calibrant.errors import InvalidValueError
+
+MOMENTS = tuple((p, k) for p in range(5) for k in range(p + 1))
+"""Pairs (p, k) of the sums of w^p z^k, in the order in which they are kept."""
+PLACE = {pair: number for number, pair in enumerate(MOMENTS)}
+"""The place of each pair."""
+_SINGLE = 64  # last units that have stakes of their own
+_PART = 32  # a block holds one over this of the units left after it
+_EXACT = 512  # about so many last units are kept singly
+_MOST_SHUFFLED = 1 << 14  # equal units of a region that are put in order one by one
+_MOST_LEFT = 1 << 12  # of a region with more, only so many of the last ones
+_EARLY_PART = 16  # the others are in blocks of one over this of the units left: fast, little wider
+_ROUNDING = 1e-9  # by which a value may leave its range, over the range
+
+
+class Draws(NamedTuple):
+    """Units of several regions: the region and the value of each, and its weight in [0, 1].
+
+    Without weights, all are 1. A unit with rows in several regions is several entries. Equal units
+    may be one entry, with their number.
+    """
+
+    region: IndexArray
+    value: FloatArray
+    weight: FloatArray | None = None
+    number: IntArray | None = None
+
+    def take(self, entries: IndexArray | BoolArray) -> "Draws":
+        """Some of the entries."""
+        return Draws(
+            self.region[entries],
+            self.value[entries],
+            None if self.weight is None else self.weight[entries],
+            None if self.number is None else self.number[entries],
+        )
+
+    @classmethod
+    def joined(cls, questions: "Sequence[Draws]", n_regions: int) -> "Draws":
+        """The units of several questions, each with `n_regions` regions of its own."""
+        region, value, weight, _ = zip(*questions, strict=True)
+        moved = [part + number * n_regions for number, part in enumerate(region)]
+        is_plain = any(part is None for part in weight)
+        weights = None if is_plain else np.concatenate(weight)
+        return cls(np.concatenate(moved), np.concatenate(value), weights)
+
+    def in_range(self, low: FloatArray, high: FloatArray) -> "Draws":
+        """The units, with values from 0 to 1: where they lie in the range of their region."""
+        width = np.where(high > low, high - low, 1.0)
+        return self._replace(value=(self.value - low[self.region]) / width[self.region])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BetUnits:
+    """Units of several regions, in the order of the bets; block 0 is bet on last.
+
+    Attributes
+    ----------
+    moments : float array of shape (15, 2, n_blocks, n_regions)
+        Sums of w^p z^k, for the pairs of `MOMENTS`, over the units of each block with z < 1/2, and
+        over the others.
+    heaviest : float array of shape (2, n_blocks, n_regions)
+        Upper bounds on their weights.
+    z, w : float arrays of shape (n_late, n_regions)
+        The last units, by the number of units left after each; w is 0 where there is none.
+    ends : int array of shape (n_late_blocks + 1,)
+        Late block b holds the late units from ends[b] to ends[b + 1] - 1.
+    low, high : float arrays of shape (n_regions,)
+        The range of the values: z is 0 at `low` and 1 at `high`. Fixed without looking at the units.
+    pilot : float array of shape (15, n_regions)
+        Sums of w^p z^k over other units, which are not bet on. They sharpen stakes; bad ones never
+        invalidate a limit.
+    """
+
+    moments: FloatArray
+    heaviest: FloatArray
+    z: FloatArray
+    w: FloatArray
+    ends: IndexArray
+    low: FloatArray
+    high: FloatArray
+    pilot: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        draws: Draws,
+        low: FloatArray,
+        high: FloatArray,
+        generator: np.random.Generator,
+        pilot: Draws | None = None,
+    ) -> Self:
+        """Put units in a random order, drawn by a generator that is independent of them.
+
+        A unit that left its range or had a weight above 1 would invalidate the limits, so that is
+        an error; units of the pilot are moved into the range.
+        """
+        draws = _checked(draws.in_range(low, high))
+        of_pilot = np.zeros((len(MOMENTS), low.size))
+        if pilot is not None:
+            inside = pilot.in_range(low, high)
+            inside = inside._replace(value=np.clip(inside.value, 0.0, 1.0))
+            of_pilot = _sums_by(inside.region, inside, low.size)
+        early, draws = _dealt(draws, low.size, generator)
+        moments, heaviest, late, ends = _ordered(draws, low.size, generator)
+        of_early = np.stack(early, axis=2) if early else moments[:, :, :0]
+        return cls(
+            np.concatenate([moments, of_early], axis=2),
+            np.concatenate([heaviest, np.ones(of_early.shape[1:])], axis=1),
+            late[0],
+            late[1],
+            ends,
+            low,
+            high,
+            of_pilot,
+        )
+
+    def part(self, some: slice) -> "BetUnits":
+        """Some of the regions."""
+        return replace(
+            self,
+            moments=self.moments[..., some],
+            heaviest=self.heaviest[..., some],
+            z=self.z[:, some],
+            w=self.w[:, some],
+            low=self.low[some],
+            high=self.high[some],
+            pilot=self.pilot[:, some],
+        )
+
+
+def _checked(draws: Draws) -> Draws:
+    """Units whose values and weights are from 0 to 1, but for rounding."""
+    z = draws.value
+    if z.size and not (z.min() >= -_ROUNDING and z.max() <= 1.0 + _ROUNDING):
+        raise InvalidValueError("values", "lie in their range", got="some outside, or NaN")
+    w = draws.weight
+    if w is not None and w.size and not (w.min() >= 0.0 and w.max() <= 1.0):
+        raise InvalidValueError("weights", "be from 0 to 1", got="others, or NaN")
+    return draws._replace(value=np.clip(z, 0.0, 1.0))
+
+
+def _ordered(
+    draws: Draws, n_regions: int, generator: np.random.Generator
+) -> tuple[FloatArray, FloatArray, FloatArray, IndexArray]:
+    """Single units in a random order: moments and heaviest weights of blocks, late units, and ends
+    of late blocks.
+    """
+    order = generator.permutation(draws.region.size)
+    if n_regions > 1:
+        small = draws.region[order].astype(np.min_scalar_type(n_regions))
+        order = order[np.argsort(small, kind="stable")]
+    region, z, weight, _ = draws.take(order)
+    w = np.ones(z.size) if weight is None else weight
+    n_units = np.bincount(region, minlength=n_regions)
+    left = np.repeat(np.cumsum(n_units), n_units) - np.arange(1, region.size + 1)
+    ends = block_ends(int(n_units.max(initial=1)))
+    late_ends = ends[: np.searchsorted(ends, _EXACT) + 1]
+    late = np.zeros((2, late_ends[-1], n_regions))
+    is_late = left < late_ends[-1]
+    late[:, left[is_late], region[is_late]] = z[is_late], w[is_late]
+    block = np.searchsorted(ends, left, side="right") - 1
+    moments = np.zeros((len(MOMENTS), 2, ends.size - 1, n_regions))
+    heaviest = np.zeros(moments.shape[1:])
+    starts = np.flatnonzero(np.diff(region * ends.size + block, prepend=-1))
+
+    def added(term: FloatArray) -> FloatArray:
+        return np.add.reduceat(term, starts)  # pairwise, so that sums of 10^7 terms are precise
+
+    if starts.size:
+        at = block[starts], region[starts]
+        for kind, chosen in enumerate((z < 0.5, z >= 0.5)):
+            moments[:, kind, *at] = _moments(z, weight, chosen.astype(np.float64), added)
+            heaviest[kind, *at] = np.maximum.reduceat(w * chosen, starts)
+    return moments, heaviest, late, late_ends
+
+
+def _moments(
+    z: FloatArray,
+    weight: FloatArray | None,
+    number: FloatArray,
+    added: Callable[[FloatArray], FloatArray],
+) -> FloatArray:
+    """Sums of number w^p z^k for the pairs of `MOMENTS`; `added` adds up the terms of each cell."""
+    if weight is None:
+        terms = accumulate(range(4), lambda term, _: term * z, initial=number)
+        sums = [added(term) for term in terms]
+        return np.stack([sums[k] for _, k in MOMENTS])
+    found = []
+    for p in range(5):
+        terms = accumulate(range(p), lambda term, _: term * z, initial=number)
+        found += [added(term) for term in terms]
+        number = number * weight
+    return np.stack(found)
+
+
+def _sums_by(cell: IndexArray, draws: Draws, n_cells: int) -> FloatArray:
+    """Sums of w^p z^k over the units of each cell, an array of shape (15, n_cells)."""
+    number = np.ones(cell.size) if draws.number is None else draws.number.astype(np.float64)
+
+    def added(term: FloatArray) -> FloatArray:
+        return np.bincount(cell, term, minlength=n_cells).astype(np.float64, copy=False)
+
+    return _moments(draws.value, draws.weight, number, added)
+
+
+def _dealt(
+    draws: Draws, n_regions: int, generator: np.random.Generator
+) -> tuple[list[FloatArray], Draws]:
+    """Early blocks of regions with very many equal units, and the other units, one by one.
+
+    Think of a uniform random time for each unit: a block holds the units whose times are in the
+    next sixteenth of the time left. So the order is uniform, and the sizes of blocks are random but
+    independent of the kinds of units: stakes may depend on them.
+    """
+    if draws.number is None:
+        return [], draws
+    left = draws.number
+    n_units = np.bincount(draws.region, left, minlength=n_regions)
+    is_large = n_units > _MOST_SHUFFLED
+    cell = draws.region + n_regions * (draws.value >= 0.5)
+    blocks = []
+    while (more := is_large & (n_units > _MOST_LEFT)).any():
+        chosen = np.flatnonzero(more[draws.region])
+        block = generator.binomial(left[chosen], 1.0 / _EARLY_PART)
+        dealt = draws.take(chosen)._replace(number=block)
+        sums = _sums_by(cell[chosen], dealt, 2 * n_regions)
+        blocks.append(sums.reshape(-1, 2, n_regions))
+        left = left.copy()
+        left[chosen] -= block
+        n_units = np.bincount(draws.region, left, minlength=n_regions)
+    rest = np.repeat(np.arange(left.size), left)
+    return blocks[::-1], draws._replace(number=None).take(rest)
+
+
+@lru_cache(maxsize=64)
+def block_ends(most: int) -> IndexArray:
+    """Units left after the last unit of each block: 0, 1, ..., 64, then a 32nd more each.
+
+    >>> block_ends(70)[[0, 1, 63, 64, 65, 66]]
+    array([ 0,  1, 63, 64, 66, 68])
+    """
+    ends = list(range(min(most, _SINGLE) + 1))
+    while ends[-1] < most:
+        ends.append(ends[-1] + max(1, ends[-1] // _PART))
+    return np.array(ends)
