@@ -10,6 +10,7 @@ import pytest
 from calibrant import (
     AnchoredCalibrator,
     BetaCalibrator,
+    BlendCalibrator,
     BinningCalibrator,
     IsotonicCalibrator,
     Partition,
@@ -252,6 +253,7 @@ ODD = (
         (AnchoredCalibrator(), 0.0),
         (AnchoredCalibrator("isotonic"), 0.0),
         (IsotonicCalibrator(), 0.0),
+        (BlendCalibrator(), 0.0),
         (VennAbersCalibrator(), 0.0),
         (ScalingBinningCalibrator(VennAbersCalibrator(), partition="uniform"), 0.0),
         (PlattCalibrator(), 1e-12),

@@ -11,12 +11,13 @@ from scipy.special import expit, logit
 from calibrant._typing import FloatArray
 from calibrant.calibrators.anchored.curve_choice import is_falling
 from calibrant.calibrators.anchored.pieces import simplified
-from calibrant.calibrators.blend_curve import fit_blend, kish_scaled
+from calibrant.calibrators.blend_curve import BlendCurve, fit_blend, kish_scaled
 from calibrant.calibrators.corners import CornerCalibrator
 from calibrant.calibrators.curve_calibrator import inner
 from calibrant.cells.score_counts import ScoreCounts
 
-_POINTS = 512  # at which the curve is computed, both evenly spaced and by rank
+_POINTS = 256  # at which the curve is computed, both evenly spaced and by rank
+_STEEP = 0.05  # the rise of logits between points from which on there are points between them
 _HALVINGS = 2.0 ** -np.array([1, 2, 4, 8, 16, 32, 64])  # of the distance from the rows to 0 or 1
 _DOUBLINGS = 2.0 ** np.arange(-2, 11)  # of the range of the rows, if scores have no ends
 
@@ -65,7 +66,7 @@ class BlendCalibrator(CornerCalibrator):
     scaled to add up to the number of rows that they are worth, (sum of w)^2 / (sum of w^2).
 
     The curve is continuous. It is saved as straight pieces that are within 0.002 of it on the logit
-    scale; from 4,096 different scores on, it is fitted to cells of neighbouring scores.
+    scale; beyond 2,048 different scores, it is fitted to cells of neighbouring scores.
 
     Examples
     --------
@@ -91,7 +92,7 @@ class BlendCalibrator(CornerCalibrator):
         if falls:
             rows = ScoreCounts(rows.scores, rows.counts, rows.counts - rows.positives)
         curve = fit_blend(rows, are_probabilities=are_probabilities)
-        points = _points(rows, are_probabilities)
+        points = _refined(_points(rows, are_probabilities), curve)
         # rounding may make a flat stretch fall by a few units in the last place
         values = np.maximum.accumulate(curve(points))
         thresholds, values = simplified(points, values)
@@ -112,3 +113,10 @@ def _points(rows: ScoreCounts, are_probabilities: bool) -> FloatArray:
         beyond = [first - width * _DOUBLINGS, last + width * _DOUBLINGS]
     points = np.unique(np.concatenate([rows.thinned(_POINTS).scores, between, *beyond]))
     return points[np.isfinite(points)] + 0.0
+
+
+def _refined(points: FloatArray, curve: BlendCurve) -> FloatArray:
+    """More points where the curve is steep."""
+    steep = np.flatnonzero(np.diff(curve.logits(points)) > _STEEP)
+    share = np.linspace(0.0, 1.0, 10)[:, None]
+    return np.unique(np.append(points, points[steep] * (1.0 - share) + points[steep + 1] * share))

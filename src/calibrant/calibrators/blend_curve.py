@@ -23,7 +23,7 @@ Scale: TypeAlias = Callable[[FloatArray], FloatArray]
 Features: TypeAlias = Callable[[FloatArray], FloatArray]
 """A function from n numbers to a matrix of n rows, whose first column is 1."""
 
-_MOST_CELLS = 4_096
+_MOST_CELLS = 2_048
 _NODES = 8  # of the curves by rank
 _MANY_NODES = 16  # the same from _MANY_ROWS on, and always of the curve by place
 _MANY_ROWS = 3_000
@@ -184,9 +184,11 @@ def _logits(scores: FloatArray) -> Scale:
 
 def _standard_scores(rows: ScoreCounts) -> Scale:
     """The distance from the median, in halves of the distance between the quartiles."""
-    quarter, median, three = np.interp([0.25, 0.5, 0.75], _mid_ranks(rows), rows.scores)
-    unit = (three / 2.0 - quarter / 2.0) or (rows.scores[-1] / 2.0 - rows.scores[0] / 2.0) or 1.0
-    return lambda scores: scores / unit - median / unit
+    size = 8.0 * float(np.abs(rows.scores).max()) or 1.0  # differences of scores may overflow
+    small = rows.scores / size
+    quarter, median, three = np.interp([0.25, 0.5, 0.75], _mid_ranks(rows), small)
+    unit = (three - quarter) / 2.0 or (small[-1] - small[0]) / 2.0 or 1.0
+    return lambda scores: (scores / size - median) / unit
 
 
 def _compressed(z: FloatArray, n_rows: float) -> FloatArray:
