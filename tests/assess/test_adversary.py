@@ -10,8 +10,8 @@ from scipy import stats
 
 from calibrant import (
     BetaCalibrator,
-    BlendCalibrator,
     BinningCalibrator,
+    BlendCalibrator,
     IsotonicCalibrator,
     PlattCalibrator,
     TemperatureCalibrator,

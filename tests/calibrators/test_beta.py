@@ -145,7 +145,7 @@ def test_an_end_without_rows_stays_where_it_is():
 def test_ends_that_are_saved_must_be_in_order():
     state = BetaCalibrator().fit(*data("ties")).to_dict()
     state["state"]["low"] = 0.99
-    with pytest.raises(ValueError, match="low must be at most high, 0.95"):
+    with pytest.raises(ValueError, match=r"low must be at most high, 0\.95"):
         BetaCalibrator.from_dict(state)
 
 

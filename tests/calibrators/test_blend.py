@@ -1,6 +1,7 @@
 """The blend of curves: its invariants, its edges, and losses that others reach."""
 
 import json
+from functools import partial
 from time import perf_counter
 
 import numpy as np
@@ -345,30 +346,42 @@ def test_the_loss_of_rows_left_out_is_nearly_that_of_as_many_fits():
 
 # Losses
 
+DRAFT = {
+    ("overconfident", 100): 0.020486,
+    ("overconfident", 1000): 0.001651,
+    ("bent", 100): 0.018993,
+    ("bent", 1000): 0.002718,
+    ("rare", 100): 0.010674,
+    ("rare", 1000): 0.001246,
+    ("at the ends", 100): 0.033942,
+    ("at the ends", 1000): 0.016888,
+    ("log odds", 100): 0.016887,
+    ("log odds", 1000): 0.001935,
+}
+"""The log loss above that of the true rates, on average over 8 seeds, of the draft of this method
+that was tried on 44 real tables before it was written anew."""
 
-@pytest.mark.parametrize("name", WORLDS)
-@pytest.mark.parametrize("n", [100, 1_000])
-def test_the_loss_is_near_that_of_the_best_of_three_curves(name, n):
-    """Whichever is best in each world: Platt, beta or isotonic."""
+
+@pytest.mark.parametrize(("name", "n"), DRAFT)
+def test_the_loss_is_that_of_the_draft_and_near_that_of_the_best_of_three_curves(name, n):
     others = [PlattCalibrator(), IsotonicCalibrator()]
     if name != "log odds":
         others.append(BetaCalibrator())
-    losses = {"blend": 0.0, **{type(other).__name__: 0.0 for other in others}}
+    blend = BlendCalibrator()
+    losses = {type(curve).__name__: 0.0 for curve in (blend, *others)}
     for seed in range(8):
         scores, y = drawn(WORLDS[name], n, seed)
-        found = BlendCalibrator().fit(scores, y)
-        losses["blend"] += excess(WORLDS[name], lambda new, found=found: _quietly(found, new)) / 8
-        for other in others:
-            other.fit(scores, y)
-            losses[type(other).__name__] += (
-                excess(
-                    WORLDS[name],
-                    lambda new, other=other: np.clip(_quietly(other, new), 1e-4, 1 - 1e-4),
-                )
-                / 8
-            )
-    best = min(loss for curve, loss in losses.items() if curve != "blend")
-    assert losses["blend"] < 1.1 * best + 1e-3, losses
+        for curve in (blend, *others):
+            curve.fit(scores, y)
+            losses[type(curve).__name__] += excess(WORLDS[name], partial(_inside, curve)) / 8
+    own = losses.pop("BlendCalibrator")
+    assert own < 1.02 * DRAFT[name, n]
+    assert own < 1.1 * min(losses.values()) + 1e-3
+
+
+def _inside(calibrator, scores):
+    """Predictions, which isotonic regression needs to be kept away from 0 and 1."""
+    return np.clip(_quietly(calibrator, scores), 1e-4, 1 - 1e-4)
 
 
 def _quietly(calibrator, scores):

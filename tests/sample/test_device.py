@@ -13,8 +13,8 @@ import calibrant
 from calibrant import (
     AnchoredCalibrator,
     BetaCalibrator,
-    BlendCalibrator,
     BinningCalibrator,
+    BlendCalibrator,
     ClassWiseCalibrator,
     IsotonicCalibrator,
     OnlineCalibrator,

@@ -10,8 +10,8 @@ import pytest
 from calibrant import (
     AnchoredCalibrator,
     BetaCalibrator,
-    BlendCalibrator,
     BinningCalibrator,
+    BlendCalibrator,
     IsotonicCalibrator,
     Partition,
     PlattCalibrator,

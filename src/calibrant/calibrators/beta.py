@@ -65,9 +65,10 @@ class BetaCalibrator(CurveCalibrator):
     -----
     This is logistic regression on ln p and -ln(1 - p). If rows have scores of exactly 0 or 1, whose
     logarithms are infinite, these count as half-way to the nearest other score, in `fit` and in
-    `predict`. Scores outside [0, 1] raise an error. If the best a or b is negative, the curve would decrease somewhere, so the best curve with a = 0 or
-    b = 0 is used instead. Scores that rank rows in the wrong order give a = b = 0, the base rate
-    for all. Separable labels get a finite curve, as in `PlattCalibrator`.
+    `predict`. Scores outside [0, 1] raise an error. If the best a or b is negative, the curve would
+    decrease somewhere, so the best curve with a = 0 or b = 0 is used instead. Scores that rank rows
+    in the wrong order give a = b = 0, the base rate for all. Separable labels get a finite curve,
+    as in `PlattCalibrator`.
 
     References
     ----------
@@ -131,9 +132,7 @@ class BetaCalibrator(CurveCalibrator):
 
     def _own_table(self, coverage: float) -> Table:
         zero = np.zeros(1)
-        line = Lines(
-            zero, zero, logit=True, beta=(self.a_, self.b_), ends=(self.low_, self.high_)
-        )
+        line = Lines(zero, zero, logit=True, beta=(self.a_, self.b_), ends=(self.low_, self.high_))
         return self._curve_table(np.array([self.c_]), line, coverage, steps_of_probabilities())
 
 

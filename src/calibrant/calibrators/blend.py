@@ -103,16 +103,18 @@ class BlendCalibrator(CornerCalibrator):
 
 def _points(rows: ScoreCounts, are_probabilities: bool) -> FloatArray:
     """Scores at which the curve is computed: among the rows, and increasingly sparse beyond them."""
-    first, last = float(rows.scores[0]), float(rows.scores[-1])
+    first, last = rows.scores[[0, -1]].tolist()
+    even = np.linspace(0.0, 1.0, _POINTS)
     if are_probabilities:
-        between = expit(np.linspace(*logit(inner(np.array([first, last]))), _POINTS))
-        beyond = [first * _HALVINGS, 1.0 - (1.0 - last) * _HALVINGS, [0.0, 1.0]]
+        low, high = logit(inner(rows.scores[[0, -1]]))
+        between = expit(low + (high - low) * even)
+        beyond = [first * _HALVINGS, 1.0 - (1.0 - last) * _HALVINGS, np.array([0.0, 1.0])]
     else:
-        between = np.linspace(first, last, _POINTS)
+        between = first * (1.0 - even) + last * even
         width = (last - first) or 1.0
         beyond = [first - width * _DOUBLINGS, last + width * _DOUBLINGS]
     points = np.unique(np.concatenate([rows.thinned(_POINTS).scores, between, *beyond]))
-    return points[np.isfinite(points)] + 0.0
+    return np.asarray(points[np.isfinite(points)])
 
 
 def _refined(points: FloatArray, curve: BlendCurve) -> FloatArray:

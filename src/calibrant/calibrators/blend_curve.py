@@ -142,7 +142,7 @@ def kish_scaled(weights: FloatArray) -> FloatArray:
     (array([1., 1., 1.]), np.float64(1.6))
     """
     shares = weights / weights.max()
-    return shares * (shares.sum() / np.square(shares).sum())
+    return np.asarray(shares * (shares.sum() / np.square(shares).sum()))
 
 
 def _member(
@@ -165,20 +165,21 @@ def _loss(z: FloatArray, rows: ScoreCounts) -> float:
 
 def _logits(scores: FloatArray) -> Scale:
     """The logit of a probability; an end that rows lie on is half-way to the nearest other score."""
-    inner = scores[(scores > 0.0) & (scores < 1.0)]
-    first, last = (inner[0], inner[-1]) if inner.size else (0.5, 0.5)
-    at_0 = logit([max(first / 2.0, _SMALLEST), first])
-    at_1 = logit([last, min((1.0 + last) / 2.0, _LARGEST)])
+    inside = scores[(scores > 0.0) & (scores < 1.0)]
+    first, last = inside[[0, -1]] if inside.size else (0.5, 0.5)
+    has_0 = scores[0] == 0.0
+    has_1 = scores[-1] == 1.0
+    to_first = logit([max(first / 2.0, _SMALLEST), first])
+    from_last = logit([last, min((1.0 + last) / 2.0, _LARGEST)])
 
     def scale(scores: FloatArray) -> FloatArray:
         found = logit(np.clip(scores, _SMALLEST, _LARGEST))
-        if low == 0.0:
-            found = np.where(scores < first, np.interp(scores, [0.0, first], at_0), found)
-        if high == 1.0:
-            found = np.where(scores > last, np.interp(scores, [last, 1.0], at_1), found)
+        if has_0:
+            found = np.where(scores < first, np.interp(scores, [0.0, first], to_first), found)
+        if has_1:
+            found = np.where(scores > last, np.interp(scores, [last, 1.0], from_last), found)
         return np.asarray(found)
 
-    low, high = scores[0], scores[-1]
     return scale
 
 
@@ -238,9 +239,10 @@ def _splines(z: FloatArray, rows: ScoreCounts, line: Member) -> list[Member]:
     level = logit((rows.n_positive + 0.5) / (rows.n_rows + 1.0))
     straight = fit_rising(_line(x), rows, np.array([level, 0.5]), np.diag([0.1, 0.1]))
     straight.coefficients[1] = max(straight.coefficients[1], 0.05)
-    for spread in (0.5, 2.0):
-        found.append(_spline(ranks, nodes, z, rows, straight.coefficients, spread, 0.1))
-    return found
+    stiff, flexible = (
+        _spline(ranks, nodes, z, rows, straight.coefficients, spread, 0.1) for spread in (0.5, 2.0)
+    )
+    return [*found, stiff, flexible]
 
 
 def _spline(
@@ -299,7 +301,7 @@ def _logits_of_ranks(z: FloatArray, rows: ScoreCounts) -> Scale | None:
         return None
     rank = np.bincount(which, share) / np.bincount(which)
     cubic = PchipInterpolator(at, logit(rank))
-    low, high = at[0], at[-1]
+    low, high = at[[0, -1]]
 
     def scale(z: FloatArray) -> FloatArray:
         inside = np.clip(z, low, high)

@@ -52,7 +52,9 @@ def fit_rising(
         The prior of theta. It decides where the rows say nothing, so separable rows, one class and
         one score all have a finite fit.
     """
-    model = _Model(features, rows.counts, rows.positives, mean, precision)
+    counts = rows.counts.astype(np.float64)
+    positives = rows.positives.astype(np.float64)
+    model = _Model(features, counts, positives, mean, precision)
     free = np.ones(mean.size, dtype=bool)
     theta = mean
     while True:

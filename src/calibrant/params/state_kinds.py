@@ -94,7 +94,8 @@ class Numbers(Kind):
         """Return an array of doubles."""
         size = size_of(self.size, known)
         numbers = read_numbers(value, name, size=size, low=self.low, high=self.high)
-        before, after = numbers[:-1], numbers[1:]
+        before = numbers[:-1]
+        after = numbers[1:]
         if self.increasing and (after <= before).any():
             raise InvalidValueError(name, "be strictly increasing", got=shown(numbers.tolist()))
         if self.rising and (after < before).any():
