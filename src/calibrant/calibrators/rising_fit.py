@@ -15,6 +15,7 @@ from calibrant.cells.score_counts import ScoreCounts
 _STEPS = 50
 _HALVINGS = 30
 _DECREASE = 1e-9  # of the loss over all rows: Newton's steps end when none larger is in sight
+_RIDGE = 1e-9  # keeps steps finite where neither rows nor prior determine a coefficient
 _MOST_LEVERAGE = 0.9  # of one row, so that leaving it out stays a finite step
 
 
@@ -84,7 +85,7 @@ class _Model:
         """Of the free coefficients; `curvature` is p (1 - p), times the rows, in each cell."""
         used = self.features[:, free]
         found: FloatArray = (used * curvature[:, None]).T @ used
-        return found + self.precision[np.ix_(free, free)]
+        return found + self.precision[np.ix_(free, free)] + _RIDGE * np.eye(len(found))
 
 
 def _newton(model: _Model, theta: FloatArray, free: BoolArray) -> FloatArray:
