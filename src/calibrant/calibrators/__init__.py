@@ -6,6 +6,7 @@ They combine partition, tally, interval and guarantee.
 from calibrant.calibrators.anchored.estimator import AnchoredCalibrator
 from calibrant.calibrators.beta import BetaCalibrator
 from calibrant.calibrators.binning import BinningCalibrator
+from calibrant.calibrators.blend import BlendCalibrator
 from calibrant.calibrators.isotonic import IsotonicCalibrator
 from calibrant.calibrators.platt import PlattCalibrator
 from calibrant.calibrators.scaling_binning import ScalingBinningCalibrator
@@ -17,6 +18,7 @@ __all__ = [
     "AnchoredCalibrator",
     "BetaCalibrator",
     "BinningCalibrator",
+    "BlendCalibrator",
     "IsotonicCalibrator",
     "PlattCalibrator",
     "ScalingBinningCalibrator",
