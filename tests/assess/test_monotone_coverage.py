@@ -325,7 +325,7 @@ def test_a_band_of_groups_does_not_depend_on_the_order_of_rows_and_survives_savi
 
 
 def test_pilot_groups_only_cut_the_runs() -> None:
-    """Their labels change the guess of a variance alone: bets are on the other groups."""
+    """Their labels sharpen the bets, which are on the other groups."""
     rng = np.random.default_rng(5)
     rows = read_rows(
         rng.uniform(size=300), rng.uniform(size=300) < 0.4, groups=np.repeat(np.arange(60), 5)
@@ -334,7 +334,7 @@ def test_pilot_groups_only_cut_the_runs() -> None:
     assert (pilot.n_groups, counted.n_groups) == (6, 54)
     assert not np.intersect1d(pilot.units.unit, counted.units.unit).size
     np.testing.assert_allclose(counted.units.totals.max(), 1.0)
-    steps = BandSteps.of_groups(pilot, counted, "auto", 0.1)
+    steps = BandSteps.of_groups(pilot, counted, "auto", 0.1, rng)
     assert steps.n_rows == 270
     assert np.isin(steps.lower_knots, pilot.scores).all()
     assert np.isin(steps.upper_knots, pilot.scores).all()

@@ -215,7 +215,7 @@ def test_groups_are_counted_at_each_threshold_as_one_by_one(falling):
     codes = (rng.uniform(size=300) < scores).astype(np.uint8)
     groups = rng.integers(0, 80, size=300)
     units = RowUnits(groups, 80, np.ones(300))
-    rows = GroupedRows(scores, codes, units, rng.integers(0, 48, size=80), Counting(2.0))
+    rows = GroupedRows(scores, codes, units, Counting(2.0), order=0)
     cuts = np.sort(np.append(rng.permutation(scores)[:5], [-1.0, 3.0]))  # everything, and nothing
     cuts = np.unique(cuts)[::-1] if falling else np.unique(cuts)
     above = scores >= cuts[:, None]

@@ -25,7 +25,6 @@ from calibrant.cells.score_counts import ScoreCounts
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.errors import InvalidValueError, PooledSegmentsWarning
 from calibrant.limits.kolmogorov import kolmogorov_distance
-from calibrant.params.random import RandomSource
 from calibrant.sample.reader import read_rows
 from calibrant.text.numbers import upper
 
@@ -455,21 +454,6 @@ def test_the_number_of_threads_does_not_change_a_curve_with_many_regions(monkeyp
         monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
         found.append(AnchoredCalibrator(n_bins=150).fit(scores, y).to_dict())
     assert found[0] == found[1]
-
-
-def test_every_sixty_four_regions_bet_in_an_order_of_their_own(monkeypatch):
-    seen = []
-    original = RandomSource.for_purpose
-
-    def recorded(source, purpose):
-        seen.append(purpose)
-        return original(source, purpose)
-
-    monkeypatch.setattr(RandomSource, "for_purpose", recorded)
-    AnchoredCalibrator(n_bins=150).fit(*draw(20_000))
-    orders = {purpose for purpose in seen if purpose.startswith("order of bets")}
-    other = {f"order of bets from region {first}" for first in (64, 128)}
-    assert orders == {"order of bets"} | other
 
 
 def test_of_very_many_pilot_rows_some_at_equal_steps_choose_the_knots(monkeypatch, tmp_path):

@@ -19,6 +19,7 @@ from calibrant.calibrators.regions.grouped_rows import _aside, groups_set_aside,
 from calibrant.calibrators.regions.parameters import Stated
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
 from calibrant.intervals import MonotoneBand
+from calibrant.limits.bet_limits import bet_limits
 from calibrant.sample.reader import read_rows
 from read_marks import unmarked
 from worlds.errors import about
@@ -347,7 +348,14 @@ def test_a_tenth_of_the_groups_fixes_the_cap_whatever_is_asked_for():
         assert aside(100, pilot=0.03, **no_cap_is_learned) == 0.03
 
 
-def test_bins_within_segments_that_are_given_need_no_size_of_groups():
+def test_bins_within_segments_that_are_given_need_no_size_of_groups(monkeypatch):
+    tails = []
+
+    def noted(units, tail):
+        tails.append(tail[:2].tolist())
+        return bet_limits(units, tail)
+
+    monkeypatch.setattr("calibrant.limits.group_limits.bet_limits", noted)
     rng = np.random.default_rng(12)
     scores = rng.uniform(size=400)
     groups = np.repeat(np.arange(100), 4)
@@ -369,7 +377,9 @@ def test_bins_within_segments_that_are_given_need_no_size_of_groups():
             == other.guarantee_.statement.groups.max_size
             == 2
         )
-        np.testing.assert_allclose(one.guarantee_.lower[:2], other.guarantee_.lower[:2], rtol=1e-12)
+        np.testing.assert_allclose(one.guarantee_.value[:2], other.guarantee_.value[:2], rtol=1e-12)
+        np.testing.assert_allclose(tails, 0.0125, rtol=1e-12)
+    assert len(tails) == 4
 
 
 def test_at_least_one_group_is_left_to_be_counted() -> None:

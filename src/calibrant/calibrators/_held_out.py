@@ -24,6 +24,7 @@ from calibrant.limits.bet_limits import bet_limits
 from calibrant.limits.bet_units import BetUnits, Draws
 from calibrant.limits.binomial import lower_limit, upper_limit
 from calibrant.limits.interval import Interval
+from calibrant.params.random import RandomSource
 
 AVERAGE_SHARE = 0.02
 """Share of the error budget for limits on the average prediction of each region."""
@@ -190,7 +191,7 @@ def held_out_limits(
     if rows.groups is None:
         expected = [seen.typical(n) for seen, n in zip(pilot.units, n_units.tolist(), strict=True)]
         # one fixed order, so that the choice does not depend on a draw
-        of_expected = bets.limits(expected, np.random.default_rng(0))
+        of_expected = bets.limits(expected, RandomSource(0).generator())
         limits = limits.counted(units, tails, is_counted=of_expected.are_wide(expected, tails))
     middle = bounds.mean(axis=1)
     value = np.array([unit.average for unit in units])

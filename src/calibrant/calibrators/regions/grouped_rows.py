@@ -119,15 +119,8 @@ def cut_and_count_groups(data: Rows, settings: CutParameters, stated: Stated) ->
     unseen = {name for name in sizes if not len(parts.drawn.get(name, ()))}
     unproved = () if known else _regions_without(partition, unseen)
     aside = n_groups - table.n_groups
-    order = RandomSource.of(seed, "order of bets", rows=data.fingerprint()).key
-    design = GroupDesign(
-        largest,
-        stated.group_target,
-        aside,
-        unproved,
-        fixed=is_given,
-        order=order >> 11,  # a whole number that every JSON reader keeps
-    )
+    order = _order_of_bets(data, seed)
+    design = GroupDesign(largest, stated.group_target, aside, unproved, fixed=is_given, order=order)
     if in_memory(data) and weighted:
         design = replace(design, max_weight=_most_weight(data, draw, partition, design, stated))
     few = data.row_sums().has_few_values
@@ -144,6 +137,11 @@ def cut_and_count_groups(data: Rows, settings: CutParameters, stated: Stated) ->
         design=design,
         stated=stated,
     )
+
+
+def _order_of_bets(data: Rows, seed: int) -> int:
+    """The seed of the order of bets on these groups: a whole number that every JSON reader keeps."""
+    return RandomSource.of(seed, "order of bets", rows=data.fingerprint()).key >> 11
 
 
 def _most_weight(
