@@ -160,8 +160,8 @@ class _Blocks:
         self.count = moments[0]
         self.heaviest = heaviest
         n = np.maximum(self.count, 1.0)
-        b, a = moments[PLACE[1, 0]] / n, moments[PLACE[1, 1]] / n
-        self.weight, self.product = b, a
+        b = self.weight = moments[PLACE[1, 0]] / n
+        a = self.product = moments[PLACE[1, 1]] / n
         is_plain = bool((moments[PLACE[2, 0]] == self.count).all())
         pairs = [(p, p) for p in (2, 3, 4)] if is_plain else MOMENTS[3:]
         self.central = np.zeros((len(pairs) + (0 if is_plain else 3), *n.shape))
@@ -321,7 +321,9 @@ class _Walk:
             active = np.flatnonzero((lacks > 0.0) & (lacks < hopeless))
             if not active.size:
                 break
-            of, against, short = column[active], mean[active], lacks[active]
+            of = column[active]
+            against = mean[active]
+            short = lacks[active]
             pace = paces[blocks, active // shared]
             skew = skews[blocks, active // shared]
             most = _MOST_LOST / against
@@ -342,8 +344,8 @@ class _Walk:
                 if is_early:
                     short = short - gains.of(stake, number)
                 else:
-                    begin, end = self.ends[block] - first, self.ends[block + 1] - first
-                    short = short - np.log1p(won[begin:end] * stake).sum(axis=0)
+                    units = slice(self.ends[block] - first, self.ends[block + 1] - first)
+                    short = short - np.log1p(won[units] * stake).sum(axis=0)
             lacks[active] = short
         return lacks, stakes
 
