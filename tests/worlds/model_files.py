@@ -108,12 +108,8 @@ def examples(n_rows: int = 60) -> dict[str, tuple[Any, dict[str, Any]]]:
             {"attributes": {"region": SEGMENTS, "score": PROBE}},
         ),
         "online": (OnlineCalibrator(fixed).fit(scores, y), {}),
-        "online-stitched": (
-            OnlineCalibrator(fixed, sequence="stitched", running=True).fit(scores, y),
-            {},
-        ),
-        "online-betting": (
-            OnlineCalibrator(Partition.from_edges([0.5]), sequence="betting").fit(scores, y),
+        "online-paper": (
+            OnlineCalibrator(fixed, sequence="paper", running=True).fit(scores, y),
             {},
         ),
         "online-warming-up": (OnlineCalibrator(n_bins=2, warmup=100).fit(scores, y), {}),

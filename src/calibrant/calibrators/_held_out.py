@@ -267,9 +267,8 @@ class _Bets:
         )
         tails = np.concatenate([self.tails, np.full(n_regions, self.tail_of_averages)])
         found = bet_limits(bets, tails)
-        lower, upper = found.lower.reshape(2, -1), found.upper.reshape(2, -1)
-        errors = Interval(lower[0], upper[0])
-        averages = Interval(lower[1], upper[1])
+        errors = Interval(found.lower[:n_regions], found.upper[:n_regions])
+        averages = Interval(found.lower[n_regions:], found.upper[n_regions:])
         rates = Interval(errors.lower + averages.lower, errors.upper + averages.upper)
         return _Limits(errors, averages, rates)
 

@@ -79,9 +79,9 @@ def run_limits(
     limits = []
     for first in range(0, len(runs), _AT_ONCE):
         some = slice(first, first + _AT_ONCE)
-        counted, seen = _draws(runs[some]), _draws(pilot[some])
         zero = np.zeros(len(runs[some]))
-        units = BetUnits.of(counted, zero, zero + 1.0, generator, seen)
+        seen = _draws(pilot[some])
+        units = BetUnits.of(_draws(runs[some]), zero, zero + 1.0, generator, seen)
         limits.append(bet_limits(units, zero + tail))
     return Interval(
         np.concatenate([found.lower for found in limits]),
