@@ -78,6 +78,7 @@ class ClassWiseHoldOut:
         order: IndexArray,
         groups: ArrayLike | None = None,
         over_seed: bool = False,
+        n_bins: int | str = "auto",
     ) -> Self:
         """Bet on the label of each class minus its probability.
 
@@ -87,7 +88,7 @@ class ClassWiseHoldOut:
         level = 1.0 - error_budget(confidence_level) / classes.size
         fitted = []
         for column, label in enumerate(classes.tolist()):
-            calibrator = HoldOutCalibrator(confidence_level=level, moves=False)
+            calibrator = HoldOutCalibrator(n_bins, confidence_level=level, moves=False)
             with reported_by_caller():
                 calibrator.fit(
                     probabilities[:, column],

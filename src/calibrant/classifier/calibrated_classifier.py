@@ -30,6 +30,7 @@ from calibrant.classifier.missing_scores import (
     without_score,
 )
 from calibrant.classifier.parameters import ClassifierParameters
+from calibrant.classifier.refit import fit_refit, is_refitted, refitted
 from calibrant.classifier.responses import response_of
 from calibrant.classifier.routes import by_name, router_of, without_lost_weight
 from calibrant.classifier.several_classes import class_probabilities, fit_classes
@@ -49,7 +50,7 @@ _SORTED = (
 
 
 _LEAVE_OUT = 'use "auto", the default'
-_PARTS = ("estimator_", "estimators_", "curve_", "calibrator_")
+_PARTS = ("estimator_", "estimators_", "curve_", "calibrator_", "first_opinion_")
 _SHARE_OF_ONE_MODEL = 0.25  # share of rows held out to calibrate and prove
 
 
@@ -290,6 +291,16 @@ class CalibratedClassifier(
 
     def _learned(self, fitting: Fitting, X_target: FeatureRows | None) -> dict[str, Any]:
         """The attributes that `fit` learns, by name."""
+        if self._bags() and is_refitted(fitting.task, self.calibration_size):
+            first, refit, clipped = fit_refit(
+                fitting, self.cv, self.confidence_level, self.n_jobs
+            )
+            return {
+                "estimators_": refit.members,
+                "curve_": refit.curves if len(refit.curves) > 1 else refit.curves[0],
+                "calibrator_": clipped,
+                "first_opinion_": first,
+            }
         if fitting.task.classes.size > 2:
             return self._learned_of_classes(fitting)
         self._check_size_is_used()
@@ -395,12 +406,19 @@ class CalibratedClassifier(
     def _scores(self, X: FeatureRows) -> FloatArray:
         """The score of each row, as the calibrator takes it.
 
-        With more than two classes, one column per class.
+        With more than two classes, one column per class. The columns of a first opinion come
+        before those of the models fitted to all rows.
         """
+        classes = self.classes_
+        if self.positive_class_ == classes[0]:
+            classes = classes[::-1]
+        if hasattr(self, "first_opinion_"):
+            refit = refitted(self.estimators_, self.curve_)
+            both = [one.of(X, classes, self.response_method) for one in (self.first_opinion_, refit)]
+            return np.hstack(both)
         if self.classes_.size > 2:
             members = getattr(self, "estimators_", None) or (self.estimator_,)
             return class_probabilities(members, self.curve_, X, self.classes_, self.response_method)
-        classes = self.classes_ if self.positive_class_ == self.classes_[1] else self.classes_[::-1]
         if hasattr(self, "estimators_"):
             return mean_probability(self.estimators_, self.curve_, X, classes, self.response_method)
         return response_of(self.estimator_, X, classes, self.response_method)

@@ -16,8 +16,9 @@ from calibrant._typing import FloatArray, IndexArray
 from calibrant.calibrators.class_wise_hold_out import ClassWiseHoldOut, PilotRows
 from calibrant.classifier.bag import MemberCurve, fit_members, logits_of
 from calibrant.classifier.fitted_parts import Fitting
-from calibrant.classifier.folds import divided, folds_within, held_out
+from calibrant.classifier.folds import divided, folds_within, held_out, order_of_bets
 from calibrant.classifier.responses import responses_of
+from calibrant.classifier.task import Task
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import as_scores
 from calibrant.params.some_rows import taken
@@ -71,22 +72,40 @@ def fit_classes(
     pilot = shares_of([_probabilities(curves, found.scores)])
     X = taken(task.X, found.proof)
     p = class_probabilities(found.members, curves, X, task.classes, fitting.response_method)
-    groups = task.to_calibrator.get("groups")
-    n_units = found.proof.size if task.groups is None else np.unique(task.groups[found.proof]).size
-    proof = ClassWiseHoldOut.proved(
-        p,
-        task.labels[found.proof],
-        task.classes,
-        PilotRows(
-            pilot, task.labels[found.rows], None if groups is None else taken(groups, found.rows)
-        ),
-        confidence_level=confidence_level,
-        order=task.source.for_purpose("order of bets").order(n_units),
-        groups=None if groups is None else taken(groups, found.proof),
-        over_seed=task.over_seed,
-    )
+    proof = proved_of_classes(task, found.proof, p, (found.rows, pilot), confidence_level)
     proof.warn_if_weak()
     return ClassFit(found.members, curves, proof)
+
+
+def proved_of_classes(
+    task: Task,
+    rows: IndexArray,
+    probabilities: FloatArray,
+    pilot: tuple[IndexArray, FloatArray],
+    confidence_level: float,
+    n_bins: int | str = "auto",
+) -> ClassWiseHoldOut:
+    """What some rows guarantee for the probabilities of all classes, which were fixed without them.
+
+    `pilot` holds other rows and their probabilities.
+    """
+    groups = task.to_calibrator.get("groups")
+    pilot_rows, pilot_probabilities = pilot
+    return ClassWiseHoldOut.proved(
+        probabilities,
+        task.labels[rows],
+        task.classes,
+        PilotRows(
+            pilot_probabilities,
+            task.labels[pilot_rows],
+            None if groups is None else taken(groups, pilot_rows),
+        ),
+        confidence_level=confidence_level,
+        order=order_of_bets(task, rows),
+        groups=None if groups is None else taken(groups, rows),
+        over_seed=task.over_seed,
+        n_bins=n_bins,
+    )
 
 
 def _of_folds(

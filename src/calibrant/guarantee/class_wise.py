@@ -9,6 +9,7 @@ from calibrant.guarantee.short import (
     assumption_of,
     confidence_of,
     counting_of,
+    opinion_of,
     prediction_of,
     rate_of,
 )
@@ -73,7 +74,8 @@ class ClassWiseGuarantee(Result):
         rate = rate_of(statement).removeprefix("the ") + counting_of(statement)
         return (
             f"{confidence_of(self.confidence_level, statement)}, {assumption_of(statement)}, then"
-            f" for each of {len(self.guarantees)} classes, in each bin, its {rate} is within"
+            f" for each of {len(self.guarantees)} classes, in each bin{opinion_of(statement)}, its"
+            f" {rate} is within"
             f" {upper(self.epsilon)} of the {prediction_of(worst)}."
         )
 

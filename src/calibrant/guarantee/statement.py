@@ -169,6 +169,9 @@ class Statement:
         releases.
     over_seed : bool
         Whether the probability is also over the seed, because rows take only a few values.
+    n_trained : int
+        How many rows trained the models that predict, if the calibration rows are among them; the
+        regions are then those of a first opinion, which is not from these models. Otherwise 0.
     """
 
     theorem: str = ""
@@ -194,6 +197,7 @@ class Statement:
     to_do: Text = ""
     drawn_by_seed: bool = False
     over_seed: bool = False
+    n_trained: int = 0
 
     @property
     def has_ties(self) -> bool:

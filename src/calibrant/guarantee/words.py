@@ -77,6 +77,12 @@ def _more(guarantee: "Guarantee") -> tuple[str, ...]:
     said = []
     if guarantee.statement.over_seed:
         said.append(_OVER_SEED)
+    if n_trained := guarantee.statement.n_trained:
+        said.append(
+            f"The first opinion is that of models that saw nothing of the {guarantee.n_rows:,}"
+            f" calibration rows, which give the limits; all {n_trained:,} rows trained the models"
+            " that predict."
+        )
     if event_of(guarantee) not in proved_sentence(guarantee):
         said.append(f"This is the rate{event_of(guarantee)}.")
     if made_of := _made_of(guarantee):
@@ -272,7 +278,10 @@ def supposition(statement: Statement) -> Text:
 def assumptions(statement: Statement) -> tuple[Text, ...]:
     """What must be true for the guarantee to hold."""
     stated: list[Text] = [*_on_population(statement)]
-    stated.append("the model behind the scores was not trained on the calibration rows")
+    if statement.n_trained:
+        stated.append("the models behind the first opinion saw nothing of the calibration rows")
+    else:
+        stated.append("the model behind the scores was not trained on the calibration rows")
     if statement.edges is Edges.FUNCTION:
         stated.append("the regions were fixed before the calibration labels were seen")
     elif statement.edges is Edges.OTHER_ROWS:
