@@ -2,8 +2,8 @@
 
 Both have their defaults and the same rows. Printed for each number of rows: the geometric mean of
 the log loss over that of scikit-learn's sigmoid and temperature, how often it is larger than
-sigmoid's, and the median epsilon. Sets come from `tools/realdata.py`, models from `study/sets.py`; a set,
-a number of rows and a split decide the rows, drawn at random. The other rows test, at most 2,000.
+sigmoid's, and the median epsilon. The tables are those of `tools/realdata.py`, the models those of
+`study/sets.py`. Rows are drawn at random, by set, number of rows and split. The others test, at most 2,000.
 """
 
 import argparse

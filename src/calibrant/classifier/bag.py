@@ -12,7 +12,6 @@ from typing import Any, Self
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from scipy.special import expit, logit
 
 from calibrant._typing import CodeArray, FloatArray, IndexArray
@@ -26,7 +25,6 @@ from calibrant.sample.progress import watched
 _LEAST = 1e-9  # distance of probabilities from 0 and 1, so that logits are finite
 _ACCURACY = 0.01  # of the curve between its knots, on the logit scale
 _MARGIN = 1e-3  # by which the range of probabilities exceeds that of the curve
-_SPREADS = np.array([0.3, 1.0, 0.1])  # of the shift, of the slope's logarithm, and of the bend
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,40 +58,6 @@ class MemberCurve:
             logits = (logits_of(best(rows.scores)) + logits_of(smooth(rows.scores))) / 2.0
         knots, values = simplified(rows.scores, expit(logits), _ACCURACY)
         return cls(name if name == smooth_name else f"{name} and {smooth_name}", knots, values)
-
-    @classmethod
-    def of_few_rows(cls, scores: FloatArray, codes: CodeArray) -> Self:
-        """Fit the curve to few scores and labels, possibly of one class: it stays near the score.
-
-        With z the logit of the score and z0 that of the base rate, logit p = z0 + b + a (z - z0) +
-        d (v - v0), where v = log s + log(1 - s) and v0 is its mean. The three numbers maximise the
-        posterior density for normal priors on b, log a and d, around the score itself. A score that
-        is no probability takes the place of s by Platt's curve.
-        """
-        rows = ScoreCounts.of(scores, codes)
-        known = rows.scores
-        if known[0] < 0.0 or known[-1] > 1.0:
-            known = fit_curve("platt", rows)[1](known)
-        z = compressed(logits_of(known), rows.n_rows)
-        bend = -np.abs(z) - 2.0 * np.log1p(np.exp(-np.abs(z)))
-        bend -= rows.counts @ bend / rows.n_rows
-        base = float(logit((rows.n_positive + 0.5) / (rows.n_rows + 1.0)))
-
-        def logits(numbers: FloatArray) -> FloatArray:
-            shift, log_slope, bent = numbers
-            return np.asarray(base + shift + np.exp(log_slope) * (z - base) + bent * bend)
-
-        def loss(numbers: FloatArray) -> tuple[float, FloatArray]:
-            eta = logits(numbers)
-            off = rows.counts * expit(eta) - rows.positives
-            prior = numbers / _SPREADS
-            total = rows.counts @ np.logaddexp(0.0, eta) - rows.positives @ eta
-            slopes = [off.sum(), off @ (z - base) * np.exp(numbers[1]), off @ bend]
-            return float(total + prior @ prior / 2.0), np.array(slopes) + prior / _SPREADS
-
-        found = minimize(loss, np.zeros(3), jac=True, method="BFGS").x
-        knots, values = simplified(rows.scores, expit(logits(found)), _ACCURACY)
-        return cls("few rows", knots, values)
 
     @property
     def falls(self) -> bool:
@@ -185,13 +149,6 @@ def mean_on_logits(curve: MemberCurve, scores: list[FloatArray]) -> FloatArray:
     """The mean over members of the probabilities for the same rows, on the logit scale."""
     logits = [logits_of(curve(column)) for column in scores]
     return np.asarray(expit(np.mean(logits, axis=0)))
-
-
-def compressed(logits: FloatArray, n_rows: float) -> FloatArray:
-    """Logits that grow slowly beyond what so many rows can verify."""
-    limit = 1.0 + np.log(n_rows)
-    beyond = np.maximum(np.abs(logits) - limit, 0.0)
-    return np.where(beyond > 0.0, np.sign(logits) * (limit + np.log1p(beyond)), logits)
 
 
 def logits_of(values: FloatArray) -> FloatArray:

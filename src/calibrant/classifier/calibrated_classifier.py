@@ -30,7 +30,7 @@ from calibrant.classifier.missing_scores import (
     without_score,
 )
 from calibrant.classifier.parameters import ClassifierParameters
-from calibrant.classifier.refit import fit_refit, is_refitted, refitted
+from calibrant.classifier.refit import Opinion, fit_refit, is_refitted
 from calibrant.classifier.responses import response_of
 from calibrant.classifier.routes import by_name, router_of, without_lost_weight
 from calibrant.classifier.several_classes import class_probabilities, fit_classes
@@ -292,9 +292,7 @@ class CalibratedClassifier(
     def _learned(self, fitting: Fitting, X_target: FeatureRows | None) -> dict[str, Any]:
         """The attributes that `fit` learns, by name."""
         if self._bags() and is_refitted(fitting.task, self.calibration_size):
-            first, refit, clipped = fit_refit(
-                fitting, self.cv, self.confidence_level, self.n_jobs
-            )
+            first, refit, clipped = fit_refit(fitting, self.cv, self.confidence_level, self.n_jobs)
             return {
                 "estimators_": refit.members,
                 "curve_": refit.curves if len(refit.curves) > 1 else refit.curves[0],
@@ -413,9 +411,9 @@ class CalibratedClassifier(
         if self.positive_class_ == classes[0]:
             classes = classes[::-1]
         if hasattr(self, "first_opinion_"):
-            refit = refitted(self.estimators_, self.curve_)
-            both = [one.of(X, classes, self.response_method) for one in (self.first_opinion_, refit)]
-            return np.hstack(both)
+            curves = self.curve_ if self.classes_.size > 2 else (self.curve_,)
+            both = (self.first_opinion_, Opinion(self.estimators_, curves))
+            return np.hstack([one.of(X, classes, self.response_method) for one in both])
         if self.classes_.size > 2:
             members = getattr(self, "estimators_", None) or (self.estimator_,)
             return class_probabilities(members, self.curve_, X, self.classes_, self.response_method)

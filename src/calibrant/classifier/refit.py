@@ -16,20 +16,18 @@ With several classes, p = pA + tau (pF - pA) with the largest tau in [0, 1] for 
 every class lies between the ends of its bin. pA and pF add up to 1, and so does p.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 from sklearn.utils.validation import _num_samples
 
-from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray
+from calibrant._typing import BoolArray, FloatArray, IndexArray
 from calibrant.calibrators.class_wise_hold_out import ClassWiseHoldOut
 from calibrant.calibrators.hold_out import HoldOutCalibrator
 from calibrant.calibrators.regions.weakness import reported_by_caller, warn_if_weak
-from calibrant.classifier.bag import MemberCurve, fit_members, logits_of
+from calibrant.classifier.bag import MemberCurve, fit_members
 from calibrant.classifier.bagged_fit import proved
 from calibrant.classifier.fitted_parts import Fitting
 from calibrant.classifier.folds import Fold, folds_within, held_out, order_of_bets, units_of
@@ -46,8 +44,7 @@ FEW_ROWS = 1_000
 _FIRST_MODELS = 4
 _ONE_IN = 3  # rows, or groups, of which the first opinion sees nothing
 _TWO_BINS = 67  # such rows, or groups, from which on there are two bins
-_LEAST = 1e-3  # distance of the first opinion from 0 and 1
-_LEAST_OF_REFIT = 1e-6
+_LEAST = 1e-3  # distance of opinions from 0 and 1
 _ROUNDING = 1e-12
 
 First: TypeAlias = HoldOutCalibrator | ClassWiseHoldOut
@@ -62,7 +59,6 @@ class Opinion(NamedTuple):
 
     members: tuple[Any, ...]
     curves: tuple[MemberCurve, ...]
-    least: float
 
     def of(self, X: Any, classes: NDArray[Any], response_method: str) -> FloatArray:
         """The mean of the models' probabilities, one column per curve."""
@@ -74,7 +70,7 @@ class Opinion(NamedTuple):
     def by_curves(self, scores: FloatArray) -> FloatArray:
         """The probabilities by one model's scores; those of several classes add up to 1."""
         found = [curve(column) for curve, column in zip(self.curves, scores.T, strict=True)]
-        kept = np.clip(np.column_stack(found), self.least, 1.0 - self.least)
+        kept = np.clip(np.column_stack(found), _LEAST, 1.0 - _LEAST)
         return kept if len(found) == 1 else kept / kept.sum(axis=1, keepdims=True)
 
 
@@ -110,9 +106,9 @@ class ClippedRefit:
         rooms = tuple(_room(one, epsilon) for one in known)
         pairs = zip(known, rooms, strict=True)
         of_each = [_widened(one, room, epsilon, n_rows) for one, room in pairs]
-        if isinstance(first, HoldOutCalibrator):
+        if not isinstance(first, ClassWiseHoldOut):
             return cls(first, rooms, epsilon, of_each[0])
-        named = dict(zip(first.guarantee_.guarantees, of_each, strict=True))
+        named = dict(zip(first.classes_.tolist(), of_each, strict=True))
         return cls(first, rooms, epsilon, replace(first.guarantee_, guarantees=named))
 
     @property
@@ -167,7 +163,8 @@ class ClippedRefit:
             room[:, place] = np.where(change[:, place] > 0.0, ends.upper[bins], ends.lower[bins])
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             share = np.where(change == 0.0, 1.0, room / change)
-        return first + np.minimum(share.min(axis=1, keepdims=True), 1.0) * change
+        taken_up = np.minimum(share.min(axis=1, keepdims=True), 1.0)
+        return np.asarray(first + taken_up * change)
 
 
 def is_refitted(task: Task, calibration_size: float | str) -> bool:
@@ -176,12 +173,6 @@ def is_refitted(task: Task, calibration_size: float | str) -> bool:
     """
     few = len(task.labels) < FEW_ROWS and set(task.to_calibrator) <= {"groups"}
     return few and isinstance(calibration_size, str)
-
-
-def refitted(members: tuple[Any, ...], curve: MemberCurve | tuple[MemberCurve, ...]) -> Opinion:
-    """The opinion of models that were fitted to all rows."""
-    curves = (curve,) if isinstance(curve, MemberCurve) else curve
-    return Opinion(members, curves, _LEAST_OF_REFIT)
 
 
 def fit_refit(
@@ -202,10 +193,11 @@ def fit_refit(
             known: First = proved_of_classes(task, rows, p, pilot, confidence_level, n_bins)
         else:
             proving = HoldOutCalibrator(n_bins, confidence_level=confidence_level, moves=False)
-            reach = (_LEAST, 1.0 - _LEAST)
-            known = proved(fitting, proving, rows, p[:, 0], (pilot[0], pilot[1][:, 0], reach))
+            pilot_rows, pilot_p = pilot
+            of_pilot = (pilot_rows, pilot_p[:, 0], first.curves[0].reach)
+            known = proved(fitting, proving, rows, p[:, 0], of_pilot)
     everything = replace(fitting, folds=folds_within(task, task.everything, cv))
-    refit, _ = _opinion(everything, _curve_of_all_rows, _LEAST_OF_REFIT, n_jobs)
+    refit, _ = _opinion(everything, n_jobs)
     clipped = ClippedRefit.around(known, len(task.labels))
     warn_if_weak(_weakest(clipped.guarantee_))
     return first, refit, clipped
@@ -218,11 +210,11 @@ def _first_opinion(
     task = fitting.task
     folds = _first_folds(task, others, cv)
     if folds:
-        return _opinion(replace(fitting, folds=folds), MemberCurve.of_few_rows, _LEAST, n_jobs)
+        return _opinion(replace(fitting, folds=folds), n_jobs)
     counts = _events(task, others).sum(axis=0)
     shares = (counts + 0.5) / (others.size + task.classes.size / 2)
     curves = tuple(MemberCurve("constant", np.zeros(1), share[None]) for share in shares)
-    constant = Opinion((), curves, _LEAST)
+    constant = Opinion((), curves)
     return constant, (others, constant.by_curves(np.zeros((others.size, len(curves)))))
 
 
@@ -237,12 +229,7 @@ def _first_folds(task: Task, others: IndexArray, cv: Any) -> list[Fold]:
     return folds if can_train else []
 
 
-def _opinion(
-    fitting: Fitting,
-    curve: Callable[[FloatArray, CodeArray], MemberCurve],
-    least: float,
-    n_jobs: int | None,
-) -> tuple[Opinion, tuple[IndexArray, FloatArray]]:
+def _opinion(fitting: Fitting, n_jobs: int | None) -> tuple[Opinion, tuple[IndexArray, FloatArray]]:
     """Models of the folds with their curves, and the out-of-fold probabilities of the rows."""
     task = fitting.task
     members = fit_members(fitting, n_jobs)
@@ -255,18 +242,9 @@ def _opinion(
     )
     checked = [np.asarray(as_scores(column), dtype=np.float64) for column in scores.T]
     events = zip(checked, _events(task, rows).T, strict=True)
-    curves = tuple(curve(column, codes.astype(np.uint8)) for column, codes in events)
-    opinion = Opinion(tuple(members), curves, least)
+    curves = tuple(MemberCurve.fitted(column, codes.astype(np.uint8)) for column, codes in events)
+    opinion = Opinion(tuple(members), curves)
     return opinion, (rows, opinion.by_curves(np.column_stack(checked)))
-
-
-def _curve_of_all_rows(scores: FloatArray, codes: CodeArray) -> MemberCurve:
-    """The mean, on the logit scale, of the curve for few rows and the one for many."""
-    one = MemberCurve.of_few_rows(scores, codes)
-    other = MemberCurve.fitted(scores, codes)
-    knots = np.union1d(one.knots, other.knots)
-    values = expit((logits_of(one(knots)) + logits_of(other(knots))) / 2.0)
-    return MemberCurve(f"{one.name} and {other.name}", knots, values)
 
 
 def _columns(model: Any, X: Any, classes: NDArray[Any], response_method: str) -> FloatArray:
@@ -284,7 +262,7 @@ def _events(task: Task, rows: IndexArray) -> BoolArray:
 
 def _each(first: First) -> tuple[HoldOutCalibrator, ...]:
     """The calibrator of each column of the first opinion."""
-    return (first,) if isinstance(first, HoldOutCalibrator) else first.calibrators_
+    return first.calibrators_ if isinstance(first, ClassWiseHoldOut) else (first,)
 
 
 def _bins(one: HoldOutCalibrator, first: FloatArray) -> IndexArray:
@@ -294,8 +272,7 @@ def _bins(one: HoldOutCalibrator, first: FloatArray) -> IndexArray:
 
 def _room(known: Guarantee, epsilon: float) -> Interval:
     """How far predictions may be from the first opinion in each bin: nowhere without limits."""
-    limits = known.errors
-    assert limits is not None
+    limits = cast(Interval, known.errors)
     seen = known.counts > 0
     low = np.where(seen, limits.upper - epsilon, 0.0)
     return Interval(low, np.where(seen, limits.lower + epsilon, 0.0))
@@ -304,8 +281,9 @@ def _room(known: Guarantee, epsilon: float) -> Interval:
 def _widened(known: Guarantee, room: Interval, epsilon: float, n_rows: int) -> Guarantee:
     """The guarantee for predictions in the room around the first opinion."""
     off = np.where(known.counts > 0, epsilon, 1.0)
-    margin = known.margin + np.maximum(room.upper, -room.lower)
-    said = replace(known.statement, to_do="Use more rows", n_trained=n_rows)
+    margin = cast(FloatArray, known.margin) + np.maximum(room.upper, -room.lower)
+    to_do = "Use more rows" if known.statement.groups is None else "Use more groups"
+    said = replace(known.statement, to_do=to_do, n_trained=n_rows)
     return replace(known, errors=Interval(-off, off), margin=margin, statement=said)
 
 
