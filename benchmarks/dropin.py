@@ -3,7 +3,8 @@
 Both have their defaults and the same rows. Printed for each number of rows: the geometric mean of
 the log loss over that of scikit-learn's sigmoid and temperature, how often it is larger than
 sigmoid's, and the median epsilon. The tables are those of `tools/realdata.py`, the models those of
-`study/sets.py`. Rows are drawn at random, by set, number of rows and split. The others test, at most 2,000.
+`study/sets.py`. Rows are drawn at random, by set, number of rows and split. The others test, at most
+2,000.
 """
 
 import argparse

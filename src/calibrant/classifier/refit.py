@@ -26,18 +26,17 @@ from sklearn.utils.validation import _num_samples
 from calibrant._typing import BoolArray, FloatArray, IndexArray
 from calibrant.calibrators.class_wise_hold_out import ClassWiseHoldOut
 from calibrant.calibrators.hold_out import HoldOutCalibrator
-from calibrant.calibrators.regions.weakness import reported_by_caller, warn_if_weak
+from calibrant.calibrators.regions.weakness import reported_by_caller, warn_if_weak, warn_of_cap
 from calibrant.classifier.bag import MemberCurve, fit_members
 from calibrant.classifier.bagged_fit import proved
 from calibrant.classifier.fitted_parts import Fitting
 from calibrant.classifier.folds import Fold, folds_within, held_out, order_of_bets, units_of
-from calibrant.classifier.responses import response_of, responses_of
-from calibrant.classifier.several_classes import proved_of_classes
+from calibrant.classifier.responses import columns_of
+from calibrant.classifier.several_classes import checked_columns, curves_of, proved_of_classes
 from calibrant.classifier.task import Task
 from calibrant.guarantee.class_wise import ClassWiseGuarantee
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.limits.interval import Interval
-from calibrant.params.arrays import as_scores
 from calibrant.params.some_rows import taken
 
 FEW_ROWS = 1_000
@@ -64,7 +63,7 @@ class Opinion(NamedTuple):
         """The mean of the models' probabilities, one column per curve."""
         if not self.members:
             return self.by_curves(np.zeros((_num_samples(X), len(self.curves))))
-        each = [_columns(one, X, classes, response_method) for one in self.members]
+        each = [columns_of(one, X, classes, response_method) for one in self.members]
         return np.asarray(np.mean([self.by_curves(scores) for scores in each], axis=0))
 
     def by_curves(self, scores: FloatArray) -> FloatArray:
@@ -108,8 +107,9 @@ class ClippedRefit:
         of_each = [_widened(one, room, epsilon, n_rows) for one, room in pairs]
         if not isinstance(first, ClassWiseHoldOut):
             return cls(first, rooms, epsilon, of_each[0])
-        named = dict(zip(first.classes_.tolist(), of_each, strict=True))
-        return cls(first, rooms, epsilon, replace(first.guarantee_, guarantees=named))
+        whole = cast(ClassWiseGuarantee, first.guarantee_)
+        named = dict(zip(whole.guarantees, of_each, strict=True))
+        return cls(first, rooms, epsilon, replace(whole, guarantees=named))
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -142,6 +142,15 @@ class ClippedRefit:
         """Return the labels that the first opinion does not rule out."""
         return np.asarray(self.first.predict_set(self._first(scores), **options))
 
+    def warn_if_weak(self) -> None:
+        """Warn if little is guaranteed, or if a cap on groups excludes the rate among all rows."""
+        if isinstance(self.guarantee_, ClassWiseGuarantee):
+            worst = self.guarantee_.worst
+            warn_if_weak(self.guarantee_.guarantees[worst], of=f" of class {worst!r}")
+        else:
+            warn_if_weak(self.guarantee_)
+            warn_of_cap(self.first, self.guarantee_)
+
     def _halves(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The columns of the first opinion, and those of the fit to all rows."""
         return scores[:, : len(self.rooms)], scores[:, len(self.rooms) :]
@@ -163,8 +172,8 @@ class ClippedRefit:
             room[:, place] = np.where(change[:, place] > 0.0, ends.upper[bins], ends.lower[bins])
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             share = np.where(change == 0.0, 1.0, room / change)
-        taken_up = np.minimum(share.min(axis=1, keepdims=True), 1.0)
-        return np.asarray(first + taken_up * change)
+        tau = np.minimum(share.min(axis=1, keepdims=True), 1.0)
+        return np.asarray(first + tau * change)
 
 
 def is_refitted(task: Task, calibration_size: float | str) -> bool:
@@ -199,7 +208,7 @@ def fit_refit(
     everything = replace(fitting, folds=folds_within(task, task.everything, cv))
     refit, _ = _opinion(everything, n_jobs)
     clipped = ClippedRefit.around(known, len(task.labels))
-    warn_if_weak(_weakest(clipped.guarantee_))
+    clipped.warn_if_weak()
     return first, refit, clipped
 
 
@@ -211,8 +220,8 @@ def _first_opinion(
     folds = _first_folds(task, others, cv)
     if folds:
         return _opinion(replace(fitting, folds=folds), n_jobs)
-    counts = _events(task, others).sum(axis=0)
-    shares = (counts + 0.5) / (others.size + task.classes.size / 2)
+    counts = [np.count_nonzero(task.labels[others] == label) for label in _named(task)]
+    shares = (np.array(counts) + 0.5) / (others.size + task.classes.size / 2)
     curves = tuple(MemberCurve("constant", np.zeros(1), share[None]) for share in shares)
     constant = Opinion((), curves)
     return constant, (others, constant.by_curves(np.zeros((others.size, len(curves)))))
@@ -234,30 +243,15 @@ def _opinion(fitting: Fitting, n_jobs: int | None) -> tuple[Opinion, tuple[Index
     task = fitting.task
     members = fit_members(fitting, n_jobs)
     rows = np.concatenate([own for _, own in fitting.folds])
-    scores = np.concatenate(
-        [
-            _columns(one, taken(task.X, own), task.ordered_classes, fitting.response_method)
-            for one, (_, own) in zip(members, fitting.folds, strict=True)
-        ]
-    )
-    checked = [np.asarray(as_scores(column), dtype=np.float64) for column in scores.T]
-    events = zip(checked, _events(task, rows).T, strict=True)
-    curves = tuple(MemberCurve.fitted(column, codes.astype(np.uint8)) for column, codes in events)
-    opinion = Opinion(tuple(members), curves)
-    return opinion, (rows, opinion.by_curves(np.column_stack(checked)))
+    pairs = zip(members, fitting.folds, strict=True)
+    scores = np.concatenate([checked_columns(fitting, one, own) for one, (_, own) in pairs])
+    opinion = Opinion(tuple(members), curves_of(scores, task.labels[rows], _named(task)))
+    return opinion, (rows, opinion.by_curves(scores))
 
 
-def _columns(model: Any, X: Any, classes: NDArray[Any], response_method: str) -> FloatArray:
-    """A model's scores for the positive class, or for all of several, one column each."""
-    if classes.size > 2:
-        return responses_of(model, X, classes, response_method)
-    return response_of(model, X, classes, response_method)[:, None]
-
-
-def _events(task: Task, rows: IndexArray) -> BoolArray:
-    """Whether each row is of the positive class, or of each of several, one column each."""
-    named = task.ordered_classes if task.classes.size > 2 else task.ordered_classes[1:]
-    return np.asarray(task.labels[rows][:, None] == named)
+def _named(task: Task) -> NDArray[Any]:
+    """The class of each column: the positive one, or all of several."""
+    return task.ordered_classes if task.classes.size > 2 else task.ordered_classes[1:]
 
 
 def _each(first: First) -> tuple[HoldOutCalibrator, ...]:
@@ -285,9 +279,3 @@ def _widened(known: Guarantee, room: Interval, epsilon: float, n_rows: int) -> G
     to_do = "Use more rows" if known.statement.groups is None else "Use more groups"
     said = replace(known.statement, to_do=to_do, n_trained=n_rows)
     return replace(known, errors=Interval(-off, off), margin=margin, statement=said)
-
-
-def _weakest(guarantee: Guarantee | ClassWiseGuarantee) -> Guarantee:
-    if isinstance(guarantee, Guarantee):
-        return guarantee
-    return guarantee.guarantees[guarantee.worst]

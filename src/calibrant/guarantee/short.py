@@ -162,6 +162,15 @@ def opinion_of(statement: Statement) -> str:
     return " of a first opinion" if statement.n_trained else ""
 
 
+def training_of(guarantee: "Guarantee") -> str:
+    """Which rows give the limits and which train the models, if regions are of a first opinion."""
+    n_trained = guarantee.statement.n_trained
+    return (
+        f"The first opinion is that of models that saw nothing of the {guarantee.n_rows:,} calibration"
+        f" rows, which give the limits; all {n_trained:,} rows trained the models that predict."
+    )
+
+
 def telling_regions(guarantee: "Guarantee") -> BoolArray:
     """The regions whose relative limits the sentence states; none, unless events are rare."""
     if not guarantee.is_rare or not guarantee.stated.kept.all():

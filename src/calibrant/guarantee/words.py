@@ -14,6 +14,7 @@ from calibrant.guarantee.short import (
     proved_sentence,
     short_sentence,
     telling_regions,
+    training_of,
 )
 from calibrant.guarantee.statement import (
     Claim,
@@ -77,12 +78,8 @@ def _more(guarantee: "Guarantee") -> tuple[str, ...]:
     said = []
     if guarantee.statement.over_seed:
         said.append(_OVER_SEED)
-    if n_trained := guarantee.statement.n_trained:
-        said.append(
-            f"The first opinion is that of models that saw nothing of the {guarantee.n_rows:,}"
-            f" calibration rows, which give the limits; all {n_trained:,} rows trained the models"
-            " that predict."
-        )
+    if guarantee.statement.n_trained:
+        said.append(training_of(guarantee))
     if event_of(guarantee) not in proved_sentence(guarantee):
         said.append(f"This is the rate{event_of(guarantee)}.")
     if made_of := _made_of(guarantee):
