@@ -232,6 +232,8 @@ def _as_model(
         advice = "use its to_dict" if hasattr(model.calibrator, "to_dict") else None
         if hasattr(model.calibrator, "calibrator_"):
             advice = "save its calibrator_, or pickle the classifier"
+        if hasattr(getattr(model.calibrator, "calibrator_", model.calibrator), "rooms"):
+            advice = "pickle the classifier: its probabilities are no function of one score"
         raise InvalidTypeError(
             "calibrator_or_model", rule, got=type(model.calibrator).__name__, advice=advice
         )
