@@ -93,7 +93,8 @@ class CalibratedClassifier(
     By default, most rows are used for training and calibration, and a few for the proof: `cv`
     models are trained, each without one part of the training rows; one curve is fitted to the
     scores that each model gives the rows it was not trained on; and the calibrated probabilities
-    are averaged. The held-out rows prove how far off the result can be. See the notes.
+    are averaged. The held-out rows prove how far off the result can be. With fewer than 1,000 rows,
+    all of them are used for training, and a third of them also for the guarantee. See the notes.
 
     Parameters
     ----------
@@ -109,7 +110,8 @@ class CalibratedClassifier(
         to the held-out rows.
     cv : "auto", None, int, splitter or list of splits, default="auto"
         Without a calibrator: the number of models to train, by default 5, or the number of groups
-        if that is smaller; or a splitter that divides the training rows. None trains one model on
+        if that is smaller; or a splitter that divides the training rows. With fewer than 1,000 rows,
+        as many again form the first opinion, by default 4. None trains one model on
         all rows that are not held out. With a calibrator, "auto" and None train one model; a
         number, or a splitter or list with several splits, fits the calibrator to out-of-fold scores
         and the model to all rows. Those scores do not come from the final model, so nothing is
@@ -120,7 +122,10 @@ class CalibratedClassifier(
     calibration_size : "auto", float or int, default="auto"
         Fraction or number of rows to hold out, or of groups if `fit` is given groups. "auto" is a
         tenth and at least 100, more if that is needed for about 20 rows of a rare class, but at
-        most a quarter; if one model is trained, a quarter. 0 holds out no rows, so nothing is
+        most a quarter; if one model is trained, a quarter. With fewer than 1,000 rows, "auto" holds
+        a third out of the first opinion alone, and all rows train the models that predict; a number
+        or fraction holds rows out of everything, and so do `segments` and weights for the
+        calibrator. 0 holds out no rows, so nothing is
         proved. Rows are drawn at random, and never stratified: held-out rows must be i.i.d. for the
         guarantee. Leave it at "auto" for a fitted model with two classes, and if `cv` determines
         which rows calibrate.
@@ -156,8 +161,11 @@ class CalibratedClassifier(
     estimator_ : classifier
         The fitted model, if there is only one; for cross Venn-Abers, the tuple of the folds'
         models.
+    first_opinion_ : object
+        With fewer than 1,000 rows, the `members` and `curves` of the first opinion.
     calibrator_ : calibrator or None
-        The fitted calibrator; None if no row was held out.
+        The fitted calibrator; None if no row was held out. With a first opinion, it takes the
+        probabilities of both, and its `first` is the calibrator of the first opinion.
     guarantee_ : Guarantee, ClassWiseGuarantee or NoGuarantee
         What is guaranteed, or why nothing is; a `ClassWiseGuarantee` for more than two classes.
     classes_ : array of shape (L,)
@@ -170,6 +178,18 @@ class CalibratedClassifier(
     bound the average error in each bin of the probability. The held-out rows may move the
     probabilities a little, keeping their order, to make the bound smaller. With `segments` or
     weights for the calibrator, an `AnchoredCalibrator` is fitted to the held-out rows instead.
+
+    **Fewer than 1,000 rows**: a third of the rows, drawn at random (in whole groups, or the last ones
+    with ``holdout="last"``), is hidden from a first opinion pA, that of `cv` models and a curve
+    fitted to the other rows. In each bin b of pA, one bin if fewer than 67 rows are hidden and two
+    otherwise, the hidden rows give limits l <= E[Y - pA | b] <= u. Then `cv` models and a curve are
+    fitted to all rows, pF, and the probability is pA + clip(pF - pA, u - epsilon, l + epsilon), where
+    epsilon is the largest of all -l and u, plus max(0.03, 0.5 / sqrt(n)). So in every bin of the
+    first opinion, the average probability is within epsilon of the rate, although the rows that give
+    the limits also train the models. Where fewer than two of the other rows are of a class, pA is
+    constant. `predict_interval` is the probability plus or minus epsilon; `predict_rate_interval` and
+    `predict_set` are about the rate in the bin of the first opinion. With several classes, pA moves
+    towards pF until one class reaches the end of its room.
 
     **More than two classes**, without a calibrator: each class has its own curve, against the rest.
     The probabilities of a row are divided by their sum so that they add up to 1, and are then
