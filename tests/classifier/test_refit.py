@@ -19,8 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from calibrant import AnchoredCalibrator, CalibratedClassifier, decide, save_model
-from calibrant.calibrators.class_wise_hold_out import ClassWiseHoldOut
+from calibrant import AnchoredCalibrator, CalibratedClassifier, decide, load_model, save_model
 from calibrant.calibrators.hold_out import HoldOutCalibrator
 from calibrant.calibrators.regions.weakness import reported_by_caller
 from calibrant.classifier.fitted_parts import Fitting
@@ -97,8 +96,7 @@ def test_the_first_opinion_depends_on_nothing_of_the_rows_that_give_limits(estim
 
 
 def _each(clipped):
-    first = clipped.first
-    return first.calibrators_ if isinstance(first, ClassWiseHoldOut) else (first,)
+    return getattr(clipped.first, "calibrators_", (clipped.first,))
 
 
 @WEAK
@@ -183,9 +181,9 @@ def test_the_prediction_is_the_first_opinion_moved_within_its_room():
     """And nothing else happens to it: no clip, no rounding, no other scale."""
     fitted = CalibratedClassifier(DecisionTreeClassifier(random_state=0)).fit(X, Y)
     first, refit = _both_opinions(fitted, NEW)
-    proof = fitted.calibrator_.first.guarantee_
+    proof = fitted.calibrator_.guarantee_
     epsilon = fitted.guarantee_.epsilon
-    region = fitted.calibrator_.first.partition_.regions_of(first[:, 0])
+    region = fitted.calibrator_.partition_.regions_of(first[:, 0])
     low = (proof.errors.upper - epsilon)[region]
     high = (proof.errors.lower + epsilon)[region]
     expected = first[:, 0] + np.clip(refit[:, 0] - first[:, 0], low, high)
@@ -260,7 +258,7 @@ def test_intervals_are_the_prediction_give_or_take_epsilon(fitted):
 def test_rates_sets_and_diagnostics_are_those_of_the_first_opinion(fitted):
     """Predictions know the labels of the rows that gave limits, the first opinion does not."""
     first, _ = _both_opinions(fitted, NEW)
-    proof = fitted.calibrator_.first
+    proof = fitted.calibrator_
     np.testing.assert_array_equal(
         fitted.predict_rate_interval(NEW), proof.predict_rate_interval(first[:, 0])
     )
@@ -277,8 +275,8 @@ def test_rates_sets_and_diagnostics_are_those_of_the_first_opinion(fitted):
 
 def test_the_average_prediction_lies_within_its_margin(fitted):
     """Which is for the first opinion and for the room around it."""
-    proof = fitted.calibrator_.first.guarantee_
-    widest = np.maximum(fitted.calibrator_.rooms[0].upper, -fitted.calibrator_.rooms[0].lower)
+    proof = fitted.calibrator_.guarantee_
+    widest = np.maximum(fitted.refit_.rooms[0].upper, -fitted.refit_.rooms[0].lower)
     np.testing.assert_allclose(fitted.guarantee_.margin, proof.margin + widest, rtol=1e-12)
 
 
@@ -290,13 +288,13 @@ def test_classes_share_one_error_budget_and_one_epsilon(of_classes):
     assert [one.confidence_level for one in found.guarantees.values()] == pytest.approx(
         [1.0 - 0.1 / 3] * 3
     )
-    assert {one.epsilon for one in found.guarantees.values()} == {of_classes.calibrator_.epsilon}
+    assert {one.epsilon for one in found.guarantees.values()} == {of_classes.refit_.epsilon}
     assert list(found.guarantees) == of_classes.classes_.tolist()
     assert all(one.n_rows == 133 for one in found.guarantees.values())
 
 
 def test_probabilities_of_classes_add_up_and_stay_in_every_room(of_classes):
-    clipped = of_classes.calibrator_
+    clipped = of_classes.refit_
     rng = np.random.default_rng(0)
     first = softmax(2.0 * rng.normal(size=(2_000, 3)), axis=1)
     refit = softmax(4.0 * rng.normal(size=(2_000, 3)), axis=1)
@@ -358,7 +356,7 @@ def test_a_class_with_one_row_outside_the_limits_gives_a_constant_first_opinion(
 def test_a_given_size_one_model_or_weights_keep_the_plain_hold_out(settings, more):
     model = CalibratedClassifier(LogisticRegression(), **settings).fit(X, Y, **more)
     assert not hasattr(model, "first_opinion_")
-    assert not isinstance(model.calibrator_, ClippedRefit)
+    assert not hasattr(model, "refit_")
 
 
 @WEAK
@@ -397,7 +395,7 @@ def test_the_last_third_gives_limits():
     assert model.guarantee_.n_rows == 133
     assert model.guarantee_.positives.sum() == Y[late].sum()
     first, _ = _both_opinions(model, X[late])
-    region = model.calibrator_.first.partition_.regions_of(first[:, 0])
+    region = model.calibrator_.partition_.regions_of(first[:, 0])
     np.testing.assert_array_equal(np.bincount(region), model.guarantee_.counts)
 
 
@@ -457,7 +455,7 @@ def test_tied_scores():
     labels = np.arange(300) % 3 == 0
     model = CalibratedClassifier(LogisticRegression()).fit(features, labels)
     assert np.sort(model.guarantee_.counts).tolist() == [0, 100]
-    assert model.calibrator_.epsilon == model.guarantee_.stated.epsilon < 0.25
+    assert model.refit_.epsilon == model.guarantee_.stated.epsilon < 0.25
     assert abs(model.predict_proba(features)[0, 1] - 1 / 3) < 0.1
     forest = CalibratedClassifier(RandomForestClassifier(10, random_state=0))
     assert len(forest.fit(np.round(X), Y).guarantee_.regions) == 2
@@ -528,14 +526,23 @@ def test_rows_without_a_score_are_named_or_answered(fitted):
     np.testing.assert_array_equal(model.predict_proba(rows)[1:], fitted.predict_proba(rows[1:]))
 
 
-def test_files_and_tables_take_one_score_and_say_what_to_do(fitted, tmp_path):
-    for model in (fitted, fitted.calibrator_):
+def test_files_and_tables_take_one_score_that_of_the_first_opinion(fitted, of_classes, tmp_path):
+    """Predictions are no function of one score, so the classifier itself is pickled."""
+    for number, model in enumerate((fitted, of_classes)):
         with pytest.raises(InvalidTypeError, match="pickle"):
             save_model(model, tmp_path / "model.json")
-    with pytest.raises(InvalidTypeError, match="cv=None"):
-        export_table(fitted)
-    save_model(fitted.calibrator_.first, tmp_path / "first.json")  # what takes one score
-    assert export_table(fitted.calibrator_.first).calibrated.size
+        with pytest.raises(InvalidTypeError, match="cv=None"):
+            export_table(model)
+        path = tmp_path / f"{number}.json"
+        save_model(model.calibrator_, path)
+        first = np.squeeze(_both_opinions(model, NEW)[0])
+        loaded = load_model(path).calibrator
+        np.testing.assert_array_equal(
+            loaded.predict_interval(first), model.calibrator_.predict_interval(first)
+        )
+        assert loaded.guarantee_.epsilon < model.guarantee_.epsilon
+        assert "first opinion" not in loaded.guarantee_.sentence
+    assert export_table(fitted.calibrator_).calibrated.size >= 2
     with pytest.raises(InvalidTypeError):
         fitted.predict_proba(NEW, segments=np.zeros(500))
 
@@ -608,7 +615,7 @@ def broken(learner, n, level, seed):
             LEARNERS[learner], confidence_level=level, random_state=int(rng.integers(2**31))
         )
         model.fit(features[drawn], labels)
-        clipped = model.calibrator_
+        clipped = model.refit_
         first, _ = _both_opinions(model, features)
         region = clipped.first.partition_.regions_of(first[:, 0])
         p = model.predict_proba(features)[:, 1]

@@ -225,7 +225,6 @@ def _as_model(
     given: Any, columns: Mapping[str, str] | None, provenance: Mapping[str, Any] | None
 ) -> Model:
     from calibrant.calibrators.score_calibrator import ScoreCalibrator
-    from calibrant.classifier.refit import ClippedRefit
 
     model = given if isinstance(given, Model) else Model(given)
     if not isinstance(model.calibrator, (ScoreCalibrator, *_others().values())):
@@ -233,8 +232,6 @@ def _as_model(
         advice = "use its to_dict" if hasattr(model.calibrator, "to_dict") else None
         if hasattr(model.calibrator, "calibrator_"):
             advice = "save its calibrator_, or pickle the classifier"
-        if isinstance(getattr(model.calibrator, "calibrator_", model.calibrator), ClippedRefit):
-            advice = "pickle the classifier, or save calibrator_.first, for the first opinion alone"
         raise InvalidTypeError(
             "calibrator_or_model", rule, got=type(model.calibrator).__name__, advice=advice
         )

@@ -50,7 +50,7 @@ _SORTED = (
 
 
 _LEAVE_OUT = 'use "auto", the default'
-_PARTS = ("estimator_", "estimators_", "curve_", "calibrator_", "first_opinion_")
+_PARTS = ("estimator_", "estimators_", "curve_", "calibrator_", "first_opinion_", "refit_")
 _SHARE_OF_ONE_MODEL = 0.25  # share of rows held out to calibrate and prove
 
 
@@ -110,13 +110,13 @@ class CalibratedClassifier(
         to the held-out rows.
     cv : "auto", None, int, splitter or list of splits, default="auto"
         Without a calibrator: the number of models to train, by default 5, or the number of groups
-        if that is smaller; or a splitter that divides the training rows. With fewer than 1,000 rows,
-        as many again form the first opinion, by default 4. None trains one model on
-        all rows that are not held out. With a calibrator, "auto" and None train one model; a
-        number, or a splitter or list with several splits, fits the calibrator to out-of-fold scores
-        and the model to all rows. Those scores do not come from the final model, so nothing is
-        proved; `guarantee_` says so. With a `VennAbersCalibrator` this is cross Venn-Abers: every
-        fold keeps its own model and calibrator, and their predictions are merged (see
+        if that is smaller; or a splitter that divides the training rows. With fewer than 1,000
+        rows, as many again form the first opinion, by default 4. None trains one model on all rows
+        that are not held out. With a calibrator, "auto" and None train one model; a number, or a
+        splitter or list with several splits, fits the calibrator to out-of-fold scores and the
+        model to all rows. Those scores do not come from the final model, so nothing is proved;
+        `guarantee_` says so. With a `VennAbersCalibrator` this is cross Venn-Abers: every fold
+        keeps its own model and calibrator, and their predictions are merged (see
         `CrossVennAbersCalibrator`). A splitter or list with one split, (training rows, calibration
         rows), is your own hold-out. Groups passed to `fit` are never split.
     calibration_size : "auto", float or int, default="auto"
@@ -124,11 +124,10 @@ class CalibratedClassifier(
         tenth and at least 100, more if that is needed for about 20 rows of a rare class, but at
         most a quarter; if one model is trained, a quarter. With fewer than 1,000 rows, "auto" holds
         a third out of the first opinion alone, and all rows train the models that predict; a number
-        or fraction holds rows out of everything, and so do `segments` and weights for the
-        calibrator. 0 holds out no rows, so nothing is
-        proved. Rows are drawn at random, and never stratified: held-out rows must be i.i.d. for the
-        guarantee. Leave it at "auto" for a fitted model with two classes, and if `cv` determines
-        which rows calibrate.
+        or fraction holds rows out of all models, as `segments` and weights for the calibrator do. 0
+        holds out no rows, so nothing is proved. Rows are drawn at random, and never stratified:
+        held-out rows must be i.i.d. for the guarantee. Leave it at "auto" for a fitted model with
+        two classes, and if `cv` determines which rows calibrate.
     confidence_level : float, default=0.9
         Confidence that everything guaranteed holds simultaneously. A calibrator passed as
         `calibrator` has its own level.
@@ -161,11 +160,14 @@ class CalibratedClassifier(
     estimator_ : classifier
         The fitted model, if there is only one; for cross Venn-Abers, the tuple of the folds'
         models.
+    calibrator_ : calibrator or None
+        The fitted calibrator; None if no row was held out. With fewer than 1,000 rows, it is that of
+        the first opinion, and leaves it as it is.
     first_opinion_ : object
         With fewer than 1,000 rows, the `members` and `curves` of the first opinion.
-    calibrator_ : calibrator or None
-        The fitted calibrator; None if no row was held out. With a first opinion, it takes the
-        probabilities of both, and its `first` is the calibrator of the first opinion.
+    refit_ : object
+        With fewer than 1,000 rows, how far the fit to all rows may be from the first opinion: its
+        `rooms` and `epsilon`.
     guarantee_ : Guarantee, ClassWiseGuarantee or NoGuarantee
         What is guaranteed, or why nothing is; a `ClassWiseGuarantee` for more than two classes.
     classes_ : array of shape (L,)
@@ -316,8 +318,9 @@ class CalibratedClassifier(
             return {
                 "estimators_": refit.members,
                 "curve_": refit.curves if len(refit.curves) > 1 else refit.curves[0],
-                "calibrator_": clipped,
+                "calibrator_": clipped.first,
                 "first_opinion_": first,
+                "refit_": clipped,
             }
         if fitting.task.classes.size > 2:
             return self._learned_of_classes(fitting)
@@ -385,7 +388,8 @@ class CalibratedClassifier(
         check_is_fitted(self, "calibrator_")
         if self.calibrator_ is None:
             return no_guarantee()
-        guarantee: Guarantee | ClassWiseGuarantee | NoGuarantee = self.calibrator_.guarantee_
+        answering: Any = getattr(self, "refit_", self.calibrator_)
+        guarantee: Guarantee | ClassWiseGuarantee | NoGuarantee = answering.guarantee_
         return guarantee
 
     def _calibrated(
@@ -446,7 +450,8 @@ class CalibratedClassifier(
         if self.calibrator_ is None or scores.ndim == 2:
             check_scores(scores)
         if self.calibrator_ is not None:
-            return np.asarray(getattr(self.calibrator_, method)(scores, **options))
+            answering = getattr(self, "refit_", self.calibrator_)
+            return np.asarray(getattr(answering, method)(scores, **options))
         if scores.ndim == 2:
             return scores
         both = [1.0 - scores, scores]

@@ -17,11 +17,10 @@ every class lies between the ends of its bin. pA and pF add up to 1, and so does
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self, TypeAlias, cast
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import _num_samples
 
 from calibrant._typing import BoolArray, FloatArray, IndexArray
 from calibrant.calibrators.class_wise_hold_out import ClassWiseHoldOut
@@ -46,9 +45,6 @@ _TWO_BINS = 67  # such rows, or groups, from which on there are two bins
 _LEAST = 1e-3  # distance of opinions from 0 and 1
 _ROUNDING = 1e-12
 
-First: TypeAlias = HoldOutCalibrator | ClassWiseHoldOut
-"""What is known about the first opinion, for one class or for each of several."""
-
 
 class Opinion(NamedTuple):
     """Models, and a curve for each column of their scores: the positive class, or all of several.
@@ -62,7 +58,8 @@ class Opinion(NamedTuple):
     def of(self, X: Any, classes: NDArray[Any], response_method: str) -> FloatArray:
         """The mean of the models' probabilities, one column per curve."""
         if not self.members:
-            return self.by_curves(np.zeros((_num_samples(X), len(self.curves))))
+            n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+            return self.by_curves(np.zeros((n_rows, len(self.curves))))
         each = [columns_of(one, X, classes, response_method) for one in self.members]
         return np.asarray(np.mean([self.by_curves(scores) for scores in each], axis=0))
 
@@ -82,7 +79,8 @@ class ClippedRefit:
     Attributes
     ----------
     first : HoldOutCalibrator or ClassWiseHoldOut
-        The guarantee for the first opinion. Its bins, and their rates, are those of the predictions.
+        The calibrator of the first opinion, for one class or for each of several. It changes
+        nothing; its bins and their rates are those of the predictions.
     rooms : tuple of Interval
         For each column, how far a prediction may be from the first opinion in each bin.
     epsilon : float
@@ -91,13 +89,13 @@ class ClippedRefit:
         The guarantee for the predictions.
     """
 
-    first: First
+    first: Any
     rooms: tuple[Interval, ...]
     epsilon: float
     guarantee_: Guarantee | ClassWiseGuarantee
 
     @classmethod
-    def around(cls, first: First, n_rows: int) -> Self:
+    def around(cls, first: HoldOutCalibrator | ClassWiseHoldOut, n_rows: int) -> Self:
         """As much room around the first opinion as `n_rows` rows, all in all, make worthwhile."""
         known = [one.guarantee_ for one in _each(first)]
         worst = max(float(one.radius[one.counts > 0].max()) for one in known)
@@ -105,24 +103,19 @@ class ClippedRefit:
         rooms = tuple(_room(one, epsilon) for one in known)
         pairs = zip(known, rooms, strict=True)
         of_each = [_widened(one, room, epsilon, n_rows) for one, room in pairs]
-        if not isinstance(first, ClassWiseHoldOut):
+        if len(of_each) == 1:
             return cls(first, rooms, epsilon, of_each[0])
         whole = cast(ClassWiseGuarantee, first.guarantee_)
         named = dict(zip(whole.guarantees, of_each, strict=True))
         return cls(first, rooms, epsilon, replace(whole, guarantees=named))
 
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """The labels, sorted."""
-        return self.first.classes_
-
     def predict_proba(self, scores: FloatArray, **options: Any) -> FloatArray:
-        """Return the probabilities of all classes, shape (n, L); the columns follow `classes_`."""
+        """Return the probabilities of all classes, shape (n, L)."""
         p = self._clipped(scores, **options)
         if p.shape[1] > 1:
             return p
         both = np.hstack([1.0 - p, p])
-        return both if _each(self.first)[0].positive_index_ == 1 else both[:, ::-1]
+        return both if self.first.positive_index_ == 1 else both[:, ::-1]
 
     def predict_interval(self, scores: FloatArray, **options: Any) -> FloatArray:
         """Return each probability, give or take epsilon: shape (n, 2), or (n, L, 2)."""
@@ -144,12 +137,14 @@ class ClippedRefit:
 
     def warn_if_weak(self) -> None:
         """Warn if little is guaranteed, or if a cap on groups excludes the rate among all rows."""
-        if isinstance(self.guarantee_, ClassWiseGuarantee):
-            worst = self.guarantee_.worst
-            warn_if_weak(self.guarantee_.guarantees[worst], of=f" of class {worst!r}")
-        else:
-            warn_if_weak(self.guarantee_)
-            warn_of_cap(self.first, self.guarantee_)
+        several: Any = getattr(self.guarantee_, "guarantees", None)
+        if several:
+            worst = max(several, key=lambda label: several[label].stated.epsilon)
+            warn_if_weak(several[worst], of=f" of class {worst!r}")
+            return
+        guarantee = cast(Guarantee, self.guarantee_)
+        warn_if_weak(guarantee)
+        warn_of_cap(self.first, guarantee)
 
     def _halves(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The columns of the first opinion, and those of the fit to all rows."""
@@ -199,7 +194,7 @@ def fit_refit(
     n_bins = 1 if order_of_bets(task, rows).size < _TWO_BINS else 2
     with reported_by_caller():
         if task.classes.size > 2:
-            known: First = proved_of_classes(task, rows, p, pilot, confidence_level, n_bins)
+            known: Any = proved_of_classes(task, rows, p, pilot, confidence_level, n_bins)
         else:
             proving = HoldOutCalibrator(n_bins, confidence_level=confidence_level, moves=False)
             pilot_rows, pilot_p = pilot
@@ -254,9 +249,9 @@ def _named(task: Task) -> NDArray[Any]:
     return task.ordered_classes if task.classes.size > 2 else task.ordered_classes[1:]
 
 
-def _each(first: First) -> tuple[HoldOutCalibrator, ...]:
+def _each(first: Any) -> tuple[HoldOutCalibrator, ...]:
     """The calibrator of each column of the first opinion."""
-    return first.calibrators_ if isinstance(first, ClassWiseHoldOut) else (first,)
+    return getattr(first, "calibrators_", (first,))
 
 
 def _bins(one: HoldOutCalibrator, first: FloatArray) -> IndexArray:
