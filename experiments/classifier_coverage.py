@@ -33,6 +33,7 @@ from calibrant.calibrators.hold_out import HoldOutCalibrator
 from calibrant.classifier.bag import mean_probability
 
 LEVELS = (0.9, 0.5)
+HELD_OUT = 0.25  # share of rows; by default, all of so few would train
 POPULATION = 20_000
 FEWEST = 6  # positive rows in a draw
 ROUNDING = 0.002  # of averages over the population, which is a large sample
@@ -138,7 +139,8 @@ def tried(world: str, number: int, truth: Rows) -> dict[str, object] | None:
     if y.sum() < FEWEST:  # which is refused, if too few of them train
         return None
     with patch.object(HoldOutCalibrator, "fit", autospec=True, side_effect=PROVE) as proof:
-        model = CalibratedClassifier(WORLDS[world][2]).fit(features, y, groups=groups)
+        model = CalibratedClassifier(WORLDS[world][2], calibration_size=HELD_OUT)
+        model.fit(features, y, groups=groups)
     _, *arrays = proof.call_args.args
     p = mean_probability(model.estimators_, model.curve_, truth[0], model.classes_, "auto")
     region = model.calibrator_.partition_.regions_of(p)

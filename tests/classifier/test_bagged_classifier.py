@@ -83,7 +83,7 @@ def test_the_ranking_is_that_of_the_mean(fitted):
 
 @pytest.mark.parametrize(
     ("rows", "rate", "expected"),
-    [(60, 0.5, 15), (400, 0.5, 100), (1_000, 0.5, 100), (3_000, 0.5, 300), (3_000, 0.01, 750)],
+    [(60, 0.5, 20), (400, 0.5, 133), (1_000, 0.5, 100), (3_000, 0.5, 300), (3_000, 0.01, 750)],
 )
 def test_how_many_rows_are_held_out(rows, rate, expected):
     rng = np.random.default_rng(0)

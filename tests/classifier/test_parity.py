@@ -218,11 +218,16 @@ def test_a_weak_guarantee_says_what_a_user_of_the_classifier_can_do() -> None:
     rng = np.random.default_rng(0)
     features = rng.normal(size=(300, 2))
     labels = rng.uniform(size=300) < 0.5
+    held_out = CalibratedClassifier(LogisticRegression(), calibration_size=75)
     with pytest.warns(WeakGuaranteeWarning, match="calibration_size") as caught:
-        model = CalibratedClassifier(LogisticRegression()).fit(features, labels)
+        held_out.fit(features, labels)
     assert "bins" not in str(caught[0].message)
     assert len(caught) == 1
-    assert "calibration_size" in model.guarantee_.weakness
+    assert "calibration_size" in held_out.guarantee_.weakness
+    with pytest.warns(WeakGuaranteeWarning, match="Use more rows") as caught:
+        model = CalibratedClassifier(LogisticRegression()).fit(features, labels)
+    assert "calibration_size" not in str(caught[0].message)  # no larger one would help
+    assert len(caught) == 1
     assert "fewer bins" not in str(model.guarantee_)
     with pytest.warns(WeakGuaranteeWarning, match="Use more groups"):
         model.fit(features, labels, groups=np.arange(300) // 20)

@@ -55,6 +55,6 @@ def _instead_of(classifier: Any) -> str | None:
     if hasattr(classifier, "estimators_"):
         return (
             "fit it with cv=None and export its calibrator_, which takes the score of the one model;"
-            " with several models, calibrator_ takes an average of values of curve_, not a score"
+            " with several models, calibrator_ takes averages of values of curves, not a score"
         )
     return "export its calibrator_" if hasattr(classifier, "calibrator_") else None

@@ -79,6 +79,7 @@ class ClassWiseHoldOut:
         source: RandomSource,
         groups: ArrayLike | None = None,
         over_seed: bool = False,
+        n_bins: int | str = "auto",
     ) -> Self:
         """Bet on the label of each class minus its probability.
 
@@ -88,7 +89,7 @@ class ClassWiseHoldOut:
         level = 1.0 - error_budget(confidence_level) / classes.size
         fitted = []
         for column, label in enumerate(classes.tolist()):
-            calibrator = HoldOutCalibrator(confidence_level=level, moves=False)
+            calibrator = HoldOutCalibrator(n_bins, confidence_level=level, moves=False)
             with reported_by_caller():
                 calibrator.fit(
                     probabilities[:, column],

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._typing import FloatArray, IndexArray
 from calibrant.calibrators.hold_out import HoldOutCalibrator
 from calibrant.classifier.bag import Bag
 from calibrant.classifier.fitted_parts import Fitting
@@ -43,25 +44,43 @@ def fit_bag(
     if not rows.size:
         return bag, None
     scores = bag.held_out
-    given = dict(task.to_calibrator)
-    groups = given.pop("groups", None)
-    if given:  # segments or weights, which need regions of their own
+    if any(name != "groups" for name in task.to_calibrator):
+        # segments or weights, which need regions of their own
         calibrator = fitting.calibrated(rows, scores)
         return bag, calibrator
-    # keyed by features and labels, not by probabilities, whose last digits depend on the machine
-    pilot: dict[str, Any] = {
-        "pilot_scores": bag.out_of_fold,
-        "pilot_y": task.labels[bag.rows],
-        "score_range": bag.curve.reach,
-        "source": task.source.for_purpose("order of bets"),
-    }
-    if groups is not None:
-        pilot["pilot_groups"] = taken(groups, bag.rows)
     proving = HoldOutCalibrator(confidence_level=confidence_level)
-    calibrator = replace(fitting, calibrator=proving).calibrated(rows, scores, **pilot)
+    pilot = (bag.rows, bag.out_of_fold, bag.curve.reach)
+    calibrator = proved(fitting, proving, rows, scores, pilot)
     if bag.curve.falls:
         calibrator.falling()
     return bag, calibrator
+
+
+def proved(
+    fitting: Fitting,
+    proving: HoldOutCalibrator,
+    rows: IndexArray,
+    scores: FloatArray,
+    pilot: tuple[IndexArray, FloatArray, tuple[float, float]],
+) -> Any:
+    """What some rows guarantee for their probabilities, which were fixed without them.
+
+    `pilot` holds other rows, their probabilities, and the range of all probabilities. The order of
+    bets is keyed by features and labels, not by probabilities, whose last digits depend on the
+    machine.
+    """
+    task = fitting.task
+    pilot_rows, pilot_scores, reach = pilot
+    groups = task.to_calibrator.get("groups")
+    return replace(fitting, calibrator=proving).calibrated(
+        rows,
+        scores,
+        pilot_scores=pilot_scores,
+        pilot_y=task.labels[pilot_rows],
+        pilot_groups=None if groups is None else taken(groups, pilot_rows),
+        score_range=reach,
+        source=task.source.for_purpose("order of bets"),
+    )
 
 
 def no_guarantee() -> NoGuarantee:

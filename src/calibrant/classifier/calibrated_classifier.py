@@ -30,6 +30,7 @@ from calibrant.classifier.missing_scores import (
     without_score,
 )
 from calibrant.classifier.parameters import ClassifierParameters
+from calibrant.classifier.refit import Opinion, fit_refit, is_refitted
 from calibrant.classifier.responses import response_of
 from calibrant.classifier.routes import by_name, router_of, without_lost_weight
 from calibrant.classifier.several_classes import class_probabilities, fit_classes
@@ -49,7 +50,7 @@ _SORTED = (
 
 
 _LEAVE_OUT = 'use "auto", the default'
-_PARTS = ("estimator_", "estimators_", "curve_", "calibrator_")
+_PARTS = ("estimator_", "estimators_", "curve_", "calibrator_", "first_opinion_", "refit_")
 _SHARE_OF_ONE_MODEL = 0.25  # share of rows held out to calibrate and prove
 
 
@@ -85,7 +86,8 @@ class CalibratedClassifier(
     By default, most rows are used for training and calibration, and a few for the proof: `cv`
     models are trained, each without one part of the training rows; one curve is fitted to the
     scores that each model gives the rows it was not trained on; and the calibrated probabilities
-    are averaged. The held-out rows prove how far off the result can be. See the notes.
+    are averaged. The held-out rows prove how far off the result can be. With fewer than 1,000 rows,
+    all of them are used for training, and a third of them also for the guarantee. See the notes.
 
     Parameters
     ----------
@@ -101,19 +103,22 @@ class CalibratedClassifier(
         to the held-out rows.
     cv : "auto", None, int, splitter or list of splits, default="auto"
         Without a calibrator: the number of models to train, by default 5, or the number of groups
-        if that is smaller; or a splitter that divides the training rows. None trains one model on
-        all rows that are not held out. With a calibrator, "auto" and None train one model; a
-        number, or a splitter or list with several splits, fits the calibrator to out-of-fold scores
-        and the model to all rows. Those scores do not come from the final model, so nothing is
-        proved; `guarantee_` says so. A splitter or list with one split, (training rows, calibration
+        if that is smaller; or a splitter that divides the training rows. With fewer than 1,000
+        rows, as many again form the first opinion, by default 4. None trains one model on all rows
+        that are not held out. With a calibrator, "auto" and None train one model; a number, or a
+        splitter or list with several splits, fits the calibrator to out-of-fold scores and the
+        model to all rows. Those scores do not come from the final model, so nothing is proved;
+        `guarantee_` says so. A splitter or list with one split, (training rows, calibration
         rows), is your own hold-out. Groups passed to `fit` are never split.
     calibration_size : "auto", float or int, default="auto"
         Fraction or number of rows to hold out, or of groups if `fit` is given groups. "auto" is a
         tenth and at least 100, more if that is needed for about 20 rows of a rare class, but at
-        most a quarter; if one model is trained, a quarter. 0 holds out no rows, so nothing is
-        proved. Rows are drawn at random, and never stratified: held-out rows must be i.i.d. for the
-        guarantee. Leave it at "auto" for a fitted model with two classes, and if `cv` determines
-        which rows calibrate.
+        most a quarter; if one model is trained, a quarter. With fewer than 1,000 rows, "auto" holds
+        a third out of the first opinion alone, and all rows train the models that predict; a number
+        or fraction holds rows out of all models, as `segments` and weights for the calibrator do. 0
+        holds out no rows, so nothing is proved. Rows are drawn at random, and never stratified:
+        held-out rows must be i.i.d. for the guarantee. Leave it at "auto" for a fitted model with
+        two classes, and if `cv` determines which rows calibrate.
     confidence_level : float, default=0.9
         Confidence that everything guaranteed holds simultaneously. A calibrator passed as
         `calibrator` has its own level.
@@ -146,7 +151,13 @@ class CalibratedClassifier(
     estimator_ : classifier
         The fitted model, if there is only one.
     calibrator_ : calibrator or None
-        The fitted calibrator; None if no row was held out.
+        The fitted calibrator; None if no row was held out. With fewer than 1,000 rows, it is that of
+        the first opinion, and leaves it as it is.
+    first_opinion_ : object
+        With fewer than 1,000 rows, the `members` and `curves` of the first opinion.
+    refit_ : object
+        With fewer than 1,000 rows, how far the fit to all rows may be from the first opinion: its
+        `rooms` and `epsilon`.
     guarantee_ : Guarantee, ClassWiseGuarantee or NoGuarantee
         What is guaranteed, or why nothing is; a `ClassWiseGuarantee` for more than two classes.
     classes_ : array of shape (L,)
@@ -159,6 +170,18 @@ class CalibratedClassifier(
     bound the average error in each bin of the probability. The held-out rows may move the
     probabilities a little, keeping their order, to make the bound smaller. With `segments` or
     weights for the calibrator, an `AnchoredCalibrator` is fitted to the held-out rows instead.
+
+    **Fewer than 1,000 rows**: a third of the rows, drawn at random (in whole groups, or the last ones
+    with ``holdout="last"``), is hidden from a first opinion pA, that of `cv` models and a curve
+    fitted to the other rows. In each bin b of pA, one bin if fewer than 67 rows are hidden and two
+    otherwise, the hidden rows give limits l <= E[Y - pA | b] <= u. Then `cv` models and a curve are
+    fitted to all rows, pF, and the probability is pA + clip(pF - pA, u - epsilon, l + epsilon), where
+    epsilon is the largest of all -l and u, plus max(0.03, 0.5 / sqrt(n)). So in every bin of the
+    first opinion, the average probability is within epsilon of the rate, although the rows that give
+    the limits also train the models. Where fewer than two of the other rows are of a class, pA is
+    constant. `predict_interval` is the probability plus or minus epsilon; `predict_rate_interval` and
+    `predict_set` are about the rate in the bin of the first opinion. With several classes, pA moves
+    towards pF until one class reaches the end of its room.
 
     **More than two classes**, without a calibrator: each class has its own curve, against the rest.
     The probabilities of a row are divided by their sum so that they add up to 1, and are then
@@ -280,6 +303,15 @@ class CalibratedClassifier(
 
     def _learned(self, fitting: Fitting, X_target: FeatureRows | None) -> dict[str, Any]:
         """The attributes that `fit` learns, by name."""
+        if self._bags() and is_refitted(fitting.task, self.calibration_size):
+            first, refit, clipped = fit_refit(fitting, self.cv, self.confidence_level, self.n_jobs)
+            return {
+                "estimators_": refit.members,
+                "curve_": refit.curves if len(refit.curves) > 1 else refit.curves[0],
+                "calibrator_": clipped.first,
+                "first_opinion_": first,
+                "refit_": clipped,
+            }
         if fitting.task.classes.size > 2:
             return self._learned_of_classes(fitting)
         self._check_size_is_used()
@@ -343,7 +375,8 @@ class CalibratedClassifier(
         check_is_fitted(self, "calibrator_")
         if self.calibrator_ is None:
             return no_guarantee()
-        guarantee: Guarantee | ClassWiseGuarantee | NoGuarantee = self.calibrator_.guarantee_
+        answering: Any = getattr(self, "refit_", self.calibrator_)
+        guarantee: Guarantee | ClassWiseGuarantee | NoGuarantee = answering.guarantee_
         return guarantee
 
     def _calibrated(
@@ -382,12 +415,19 @@ class CalibratedClassifier(
     def _scores(self, X: FeatureRows) -> FloatArray:
         """The score of each row, as the calibrator takes it.
 
-        With more than two classes, one column per class.
+        With more than two classes, one column per class. The columns of a first opinion come
+        before those of the models fitted to all rows.
         """
+        classes = self.classes_
+        if self.positive_class_ == classes[0]:
+            classes = classes[::-1]
+        if hasattr(self, "first_opinion_"):
+            curves = self.curve_ if self.classes_.size > 2 else (self.curve_,)
+            both = (self.first_opinion_, Opinion(self.estimators_, curves))
+            return np.hstack([one.of(X, classes, self.response_method) for one in both])
         if self.classes_.size > 2:
             members = getattr(self, "estimators_", None) or (self.estimator_,)
             return class_probabilities(members, self.curve_, X, self.classes_, self.response_method)
-        classes = self.classes_ if self.positive_class_ == self.classes_[1] else self.classes_[::-1]
         if hasattr(self, "estimators_"):
             return mean_probability(self.estimators_, self.curve_, X, classes, self.response_method)
         return response_of(self.estimator_, X, classes, self.response_method)
@@ -397,7 +437,8 @@ class CalibratedClassifier(
         if self.calibrator_ is None or scores.ndim == 2:
             check_scores(scores)
         if self.calibrator_ is not None:
-            return np.asarray(getattr(self.calibrator_, method)(scores, **options))
+            answering = getattr(self, "refit_", self.calibrator_)
+            return np.asarray(getattr(answering, method)(scores, **options))
         if scores.ndim == 2:
             return scores
         both = [1.0 - scores, scores]

@@ -29,7 +29,7 @@ def held_out(task: Task, calibration_size: float | str) -> Fold:
     They are drawn at random, or are the last ones. Rows with the same time stay together, and a
     group is dated by its last row, so more rows than requested may be held out.
     """
-    n_units, units = _units(task)
+    n_units, units = units_of(task)
     if isinstance(calibration_size, str):
         size = automatic_size(task)
     elif isinstance(calibration_size, float | np.floating):
@@ -63,7 +63,7 @@ def automatic_size(task: Task) -> int:
     The class share is estimated from the half of the rows that is certain to be used for training,
     so the size depends on no label of a row that may be held out.
     """
-    n_units, _ = _units(task)
+    n_units, _ = units_of(task)
     half = n_units // 2
     if task.moments is None:
         trains = _random_order(task) >= half
@@ -75,14 +75,16 @@ def automatic_size(task: Task) -> int:
     return max(1, int(min(n_units / 4, wanted)))
 
 
-def folds_within(task: Task, training: IndexArray, cv: Any) -> list[Fold]:
+def folds_within(
+    task: Task, training: IndexArray, cv: Any, automatic: int = _N_MODELS
+) -> list[Fold]:
     """Folds of the training rows; a model is trained on all rows outside its fold.
 
-    Nothing is proved with them, so labels may balance them. "auto" makes 5, or as many as there are
-    groups.
+    Nothing is proved with them, so labels may balance them. "auto" makes the `automatic` number, or
+    as many as there are groups.
     """
     if isinstance(cv, str):
-        cv = _N_MODELS
+        cv = automatic
         if task.groups is not None:
             cv = min(cv, max(2, np.unique(task.groups[training]).size))
     if isinstance(cv, int | np.integer):
@@ -157,7 +159,7 @@ def _keys(task: Task) -> Keys:
     return position_keys(0, len(task.labels)) if task.groups is None else task.groups
 
 
-def _units(task: Task) -> tuple[int, str]:
+def units_of(task: Task) -> tuple[int, str]:
     """The number of rows, or of groups if there are any, and the word for them."""
     return (
         (len(task.labels), "rows")
@@ -174,7 +176,7 @@ def parts(task: Task, cv: Any, calibration_size: float | str) -> list[Fold]:
         return [held_out(task, calibration_size)]
     is_count = isinstance(cv, int | np.integer)
     if is_count:
-        n_units, units = _units(task)
+        n_units, units = units_of(task)
         if cv > n_units:
             rule = f"be at most the number of {units}"
             raise InvalidValueError("cv", rule, got=f"{cv} and {n_units} {units}")

@@ -26,6 +26,13 @@ def response_of(model: Any, X: Any, classes: NDArray[Any], response_method: str)
     return _of_positive(np.asarray(response), np.asarray(model.classes_), classes)
 
 
+def columns_of(model: Any, X: Any, classes: NDArray[Any], response_method: str) -> FloatArray:
+    """The model's scores, one column each: for the second of two classes, or for all of several."""
+    if classes.size > 2:
+        return responses_of(model, X, classes, response_method)
+    return response_of(model, X, classes, response_method)[:, None]
+
+
 def responses_of(model: Any, X: Any, classes: NDArray[Any], response_method: str) -> FloatArray:
     """The model's scores for all of more than two classes, one column each."""
     if not hasattr(model, "fit"):

@@ -17,7 +17,8 @@ from calibrant.calibrators.class_wise_hold_out import ClassWiseHoldOut, PilotRow
 from calibrant.classifier.bag import MemberCurve, fit_members, logits_of
 from calibrant.classifier.fitted_parts import Fitting
 from calibrant.classifier.folds import divided, folds_within, held_out
-from calibrant.classifier.responses import responses_of
+from calibrant.classifier.responses import columns_of, responses_of
+from calibrant.classifier.task import Task
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import as_scores
 from calibrant.params.some_rows import taken
@@ -65,27 +66,46 @@ def fit_classes(
         found = _of_one_model(fitting, calibration_size)
     else:
         found = _of_folds(fitting, cv, calibration_size, n_jobs)
-    curves = _curves(found.scores, task.labels[found.rows], task.classes)
+    curves = curves_of(found.scores, task.labels[found.rows], task.classes)
     if not found.proof.size:
         return ClassFit(found.members, curves, None)
     pilot = shares_of([_probabilities(curves, found.scores)])
     X = taken(task.X, found.proof)
     p = class_probabilities(found.members, curves, X, task.classes, fitting.response_method)
+    proof = proved_of_classes(task, found.proof, p, (found.rows, pilot), confidence_level)
+    proof.warn_if_weak()
+    return ClassFit(found.members, curves, proof)
+
+
+def proved_of_classes(
+    task: Task,
+    rows: IndexArray,
+    probabilities: FloatArray,
+    pilot: tuple[IndexArray, FloatArray],
+    confidence_level: float,
+    n_bins: int | str = "auto",
+) -> ClassWiseHoldOut:
+    """What some rows guarantee for the probabilities of all classes, which were fixed without them.
+
+    `pilot` holds other rows and their probabilities.
+    """
     groups = task.to_calibrator.get("groups")
-    proof = ClassWiseHoldOut.proved(
-        p,
-        task.labels[found.proof],
+    pilot_rows, pilot_probabilities = pilot
+    return ClassWiseHoldOut.proved(
+        probabilities,
+        task.labels[rows],
         task.classes,
         PilotRows(
-            pilot, task.labels[found.rows], None if groups is None else taken(groups, found.rows)
+            pilot_probabilities,
+            task.labels[pilot_rows],
+            None if groups is None else taken(groups, pilot_rows),
         ),
         confidence_level=confidence_level,
         source=task.source.for_purpose("order of bets"),
-        groups=None if groups is None else taken(groups, found.proof),
+        groups=None if groups is None else taken(groups, rows),
         over_seed=task.over_seed,
+        n_bins=n_bins,
     )
-    proof.warn_if_weak()
-    return ClassFit(found.members, curves, proof)
 
 
 def _of_folds(
@@ -102,7 +122,9 @@ def _of_folds(
     members = fit_members(fitting, n_jobs)
     rows = np.concatenate([others for _, others in fitting.folds])
     parts = zip(members, fitting.folds, strict=True)
-    scores = np.concatenate([_scores(fitting, member, others) for member, (_, others) in parts])
+    scores = np.concatenate(
+        [checked_columns(fitting, member, others) for member, (_, others) in parts]
+    )
     return _Scored(tuple(members), rows, scores, proof)
 
 
@@ -112,7 +134,7 @@ def _of_one_model(fitting: Fitting, calibration_size: float | str) -> _Scored:
     training, others = held_out(fitting.task, size)
     model = fitting.model(training)
     rows, proof = divided(fitting.task, others)
-    return _Scored((model,), rows, _scores(fitting, model, rows), proof)
+    return _Scored((model,), rows, checked_columns(fitting, model, rows), proof)
 
 
 def _of_fitted(fitting: Fitting, calibration_size: float | str) -> _Scored:
@@ -120,17 +142,20 @@ def _of_fitted(fitting: Fitting, calibration_size: float | str) -> _Scored:
     rows, proof = held_out(
         fitting.task, _HALF if isinstance(calibration_size, str) else calibration_size
     )
-    return _Scored((fitting.estimator,), rows, _scores(fitting, fitting.estimator, rows), proof)
+    return _Scored(
+        (fitting.estimator,), rows, checked_columns(fitting, fitting.estimator, rows), proof
+    )
 
 
-def _scores(fitting: Fitting, model: Any, rows: IndexArray) -> FloatArray:
-    """The checked scores of some rows, one column per class."""
+def checked_columns(fitting: Fitting, model: Any, rows: IndexArray) -> FloatArray:
+    """The checked scores of some rows, one column for the positive class, or for each of several."""
     X = taken(fitting.task.X, rows)
-    columns = responses_of(model, X, fitting.task.classes, fitting.response_method)
-    return np.column_stack([as_scores(np.ascontiguousarray(column)) for column in columns.T])
+    columns = columns_of(model, X, fitting.task.ordered_classes, fitting.response_method)
+    checked = [as_scores(np.ascontiguousarray(column)) for column in columns.T]
+    return np.column_stack(checked).astype(np.float64)
 
 
-def _curves(
+def curves_of(
     scores: FloatArray, labels: NDArray[Any], classes: NDArray[Any]
 ) -> tuple[MemberCurve, ...]:
     """The curve of each class, fitted to its scores and to whether rows belong to that class."""

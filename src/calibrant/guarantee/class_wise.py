@@ -9,8 +9,10 @@ from calibrant.guarantee.short import (
     assumption_of,
     confidence_of,
     counting_of,
+    opinion_of,
     prediction_of,
     rate_of,
+    training_of,
 )
 from calibrant.text.numbers import upper
 from calibrant.text.result import Result, said_of_file
@@ -73,19 +75,26 @@ class ClassWiseGuarantee(Result):
         rate = rate_of(statement).removeprefix("the ") + counting_of(statement)
         return (
             f"{confidence_of(self.confidence_level, statement)}, {assumption_of(statement)}, then"
-            f" for each of {len(self.guarantees)} classes, in each bin, its {rate} is within"
-            f" {upper(self.epsilon)} of the {prediction_of(worst)}."
+            f" for each of {len(self.guarantees)} classes, in each bin{opinion_of(statement)}, its"
+            f" {rate} is within {upper(self.epsilon)} of the {prediction_of(worst)}."
         )
 
     @property
     def explanation(self) -> str:
-        """How the classes share the error budget, and whether their probabilities add up."""
+        """How the classes share the error budget, whether their probabilities add up, and which rows
+        trained the models.
+        """
         sums = (
             "The probabilities of a row add up to 1"
             if self.adds_up
             else "Probabilities need not add up to 1"
         )
-        return f"Each class has an equal part of the error budget. {sums}.{said_of_file(self.read)}"
+        worst = self.guarantees[self.worst]
+        trained = f" {training_of(worst)}" if worst.statement.n_trained else ""
+        return (
+            f"Each class has an equal part of the error budget. {sums}.{trained}"
+            f"{said_of_file(self.read)}"
+        )
 
     def tables(self) -> tuple[ResultTable, ...]:
         """The guarantee for each class, and the regions of all classes."""

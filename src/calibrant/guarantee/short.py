@@ -128,7 +128,7 @@ def _claim(
         rate += counting_of(guarantee.statement)
     prediction = prediction_of(guarantee)
     number = stated.kept.size
-    pooled = pooled_of(guarantee.statement)
+    pooled = pooled_of(guarantee.statement) + opinion_of(guarantee.statement)
     regions = f"{counted(number, noun_of(guarantee))}{pooled}"
     each = f"in each of {regions}"
     if number == 1:
@@ -155,6 +155,20 @@ def pooled_of(statement: Statement) -> str:
     if not statement.n_pooled:
         return ""
     return f" ({counted(statement.n_pooled, 'segment')} pooled)"
+
+
+def opinion_of(statement: Statement) -> str:
+    """What regions are bins of, if that is not the prediction or its score."""
+    return " of a first opinion" if statement.n_trained else ""
+
+
+def training_of(guarantee: "Guarantee") -> str:
+    """Which rows give the limits and which train the models, if regions are of a first opinion."""
+    n_trained = guarantee.statement.n_trained
+    return (
+        f"The first opinion is that of models that saw nothing of the {guarantee.n_rows:,} calibration"
+        f" rows, which give the limits; all {n_trained:,} rows trained the models that predict."
+    )
 
 
 def telling_regions(guarantee: "Guarantee") -> BoolArray:

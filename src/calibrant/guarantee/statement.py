@@ -163,6 +163,9 @@ class Statement:
         What to do about a region with too few rows, if the remedy is not to use fewer bins.
     over_seed : bool
         Whether the probability is also over the seed, because rows take only a few values.
+    n_trained : int
+        How many rows trained the models that predict, if the calibration rows are among them; the
+        regions are then those of a first opinion, which is not from these models. Otherwise 0.
     """
 
     theorem: str = ""
@@ -187,6 +190,7 @@ class Statement:
     falls: bool = False
     to_do: Text = ""
     over_seed: bool = False
+    n_trained: int = 0
 
     @property
     def has_ties(self) -> bool:

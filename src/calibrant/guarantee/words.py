@@ -14,6 +14,7 @@ from calibrant.guarantee.short import (
     proved_sentence,
     short_sentence,
     telling_regions,
+    training_of,
 )
 from calibrant.guarantee.statement import (
     Claim,
@@ -77,6 +78,8 @@ def _more(guarantee: "Guarantee") -> tuple[str, ...]:
     said = []
     if guarantee.statement.over_seed:
         said.append(_OVER_SEED)
+    if guarantee.statement.n_trained:
+        said.append(training_of(guarantee))
     if event_of(guarantee) not in proved_sentence(guarantee):
         said.append(f"This is the rate{event_of(guarantee)}.")
     if made_of := _made_of(guarantee):
@@ -272,7 +275,10 @@ def supposition(statement: Statement) -> Text:
 def assumptions(statement: Statement) -> tuple[Text, ...]:
     """What must be true for the guarantee to hold."""
     stated: list[Text] = [*_on_population(statement)]
-    stated.append("the model behind the scores was not trained on the calibration rows")
+    if statement.n_trained:
+        stated.append("the models behind the first opinion saw nothing of the calibration rows")
+    else:
+        stated.append("the model behind the scores was not trained on the calibration rows")
     if statement.edges is Edges.FUNCTION:
         stated.append("the regions were fixed before the calibration labels were seen")
     elif statement.edges is Edges.OTHER_ROWS:
