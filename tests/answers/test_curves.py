@@ -7,6 +7,7 @@ from answers import worlds
 from calibrant import (
     AnchoredCalibrator,
     BetaCalibrator,
+    BlendCalibrator,
     IsotonicCalibrator,
     PlattCalibrator,
     TemperatureCalibrator,
@@ -25,6 +26,7 @@ CURVES = {
     "temperature of logits": TemperatureCalibrator(scale="logit"),
     "beta": BetaCalibrator(),
     "isotonic": IsotonicCalibrator(),
+    "blend": BlendCalibrator(),
 }
 SCORES = [0.0, 1e-300, 1e-17, 1e-9, 1e-4, 0.1, 1 / 3, 0.5, 0.77, 1 - 1e-9, 1.0]
 OTHERS = [-40.0, -3.0, 2.0, 700.0]

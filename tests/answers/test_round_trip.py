@@ -38,7 +38,6 @@ def test_every_type_comes_back_to_the_last_bit(name):
     assert written(model) == data
 
 
-@pytest.mark.filterwarnings("ignore:some scores are exactly")  # beta says so; tested there
 @pytest.mark.broad
 @pytest.mark.parametrize("name", calibrator_checks.CALIBRATORS)
 def test_every_calibrator_of_the_suite_comes_back_to_the_last_bit(name):

@@ -11,6 +11,7 @@ from scipy import stats
 from calibrant import (
     BetaCalibrator,
     BinningCalibrator,
+    BlendCalibrator,
     IsotonicCalibrator,
     PlattCalibrator,
     TemperatureCalibrator,
@@ -23,7 +24,9 @@ SIZES = (100, 1_000, 10_000, 100_000)
 
 @pytest.mark.broad
 @pytest.mark.parametrize(
-    "calibrator", [PlattCalibrator(), BetaCalibrator(), TemperatureCalibrator()], ids=repr
+    "calibrator",
+    [PlattCalibrator(), BetaCalibrator(), TemperatureCalibrator(), BlendCalibrator()],
+    ids=repr,
 )
 def test_injective_map_stays_wrong_while_looking_right(calibrator) -> None:
     # the world looks as the fitted map says: on coin flips beta and temperature maps may become

@@ -28,9 +28,6 @@ from calibrator_checks import (
     make_data,
 )
 
-# of beta calibration: some of the tied scores are 0 or 1
-pytestmark = pytest.mark.filterwarnings("ignore:some scores are exactly")
-
 LATER = {
     "anchored",
     "beta-abm",

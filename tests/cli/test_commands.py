@@ -479,8 +479,8 @@ class TestDefaultColumns:
 def test_what_a_method_takes_is_read_from_its_calibrator() -> None:
     from calibrant.cli._methods import METHODS, methods_with, settings_taken
 
-    curves = ("platt", "temperature", "beta", "isotonic")
-    assert [settings_taken(method) for method in (*curves, "venn-abers")] == [()] * 5
+    curves = ("blend", "platt", "temperature", "beta", "isotonic")
+    assert [settings_taken(method) for method in (*curves, "venn-abers")] == [()] * 6
     assert set(settings_taken("binning")) - set(settings_taken("anchored")) == {"value"}
     assert set(settings_taken("uniform")) ^ set(settings_taken("binning")) == {
         "pilot",

@@ -133,7 +133,9 @@ class TestFit:
             map(tuple, sets.tolist())
         )
 
-    @pytest.mark.parametrize("method", ["platt", "temperature", "beta", "isotonic", "venn-abers"])
+    @pytest.mark.parametrize(
+        "method", ["blend", "platt", "temperature", "beta", "isotonic", "venn-abers"]
+    )
     def test_methods_without_a_guarantee_say_so(
         self, method: str, folder: Path, table: pa.Table, calibrant: Any
     ) -> None:

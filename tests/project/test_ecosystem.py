@@ -308,7 +308,6 @@ def test_set_output_takes_what_scikit_learn_takes() -> None:
         calibrator.set_output(transform="arrow")
 
 
-@pytest.mark.filterwarnings("ignore:some scores are exactly")
 @pytest.mark.parametrize("library", [pytest.param(pd, marks=pytest.mark.broad), pl])
 @pytest.mark.parametrize(
     "kind",

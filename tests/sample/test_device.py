@@ -14,6 +14,7 @@ from calibrant import (
     AnchoredCalibrator,
     BetaCalibrator,
     BinningCalibrator,
+    BlendCalibrator,
     ClassWiseCalibrator,
     IsotonicCalibrator,
     OnlineCalibrator,
@@ -84,13 +85,13 @@ CALIBRATORS = {
     "beta": BetaCalibrator(),
     "temperature": TemperatureCalibrator(),
     "isotonic": IsotonicCalibrator(),
+    "blend": BlendCalibrator(),
     "venn-abers": VennAbersCalibrator(),
     "scaling-binning": ScalingBinningCalibrator(n_bins=5, random_state=0),
     "conformal": ConformalSets(),
 }
 
 
-@pytest.mark.filterwarnings("ignore:some scores are exactly")
 @pytest.mark.parametrize("name", CALIBRATORS)
 def test_every_calibrator_takes_and_returns_tensors(name: str) -> None:
     from sklearn.base import clone

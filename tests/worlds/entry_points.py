@@ -142,6 +142,7 @@ ENTRY_POINTS = {
         _calibrator(calibrators.BetaCalibrator, plays_no_part=_NO_GUARANTEE),
         _calibrator(calibrators.TemperatureCalibrator, plays_no_part=_NO_GUARANTEE),
         _calibrator(calibrators.IsotonicCalibrator, plays_no_part=_NO_GUARANTEE),
+        _calibrator(calibrators.BlendCalibrator, plays_no_part=_NO_GUARANTEE),
         _calibrator(calibrators.SubgroupCalibrator),
         _calibrator(calibrant.ShiftCalibrator, settings={"n_bins": 3}, needs=("weight",)),
         _calibrator(

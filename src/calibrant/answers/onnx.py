@@ -17,7 +17,7 @@ from calibrant._typing import BoolArray, FloatArray, IntArray
 from calibrant.answers.table import Exportable, export_table
 from calibrant.calibrators.tables.table import Table
 from calibrant.cells.bins import OTHER
-from calibrant.cells.lines import MOST_LOGIT, SMALLEST_PROBABILITY, Lines
+from calibrant.cells.lines import MOST_LOGIT, Lines
 from calibrant.errors import InvalidValueError
 from calibrant.params.rules import Choice
 from calibrant.sample.sql.tree import balanced
@@ -222,7 +222,7 @@ def _curve(table: Table, lines: Lines, graph: _Graph, score: str, region: str) -
     """
     base = graph.look_up(np.append(table.calibrated, np.nan), region)
     if lines.beta is not None:
-        p = graph.clipped(score, SMALLEST_PROBABILITY, 1.0 - SMALLEST_PROBABILITY)
+        p = graph.clipped(score, *lines.ends)
         logs = [
             graph.add("Log", p),
             graph.add("Log", graph.add("Sub", graph.constant(1.0), p)),

@@ -13,7 +13,7 @@ from calibrant.answers.python_trees import trees_source
 from calibrant.answers.table import Exportable, export_table
 from calibrant.calibrators.tables.table import Label, Segment, Table
 from calibrant.cells.bins import OTHER, Rest
-from calibrant.cells.lines import MOST_LOGIT, SMALLEST_PROBABILITY, Lines
+from calibrant.cells.lines import MOST_LOGIT, Lines
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.sample.sql.dialects import comment
 from calibrant.text.sentences import shown
@@ -226,8 +226,8 @@ def _curve_text(lines: Lines) -> str:
     before = ""
     if lines.beta is not None:
         z = _BETA.format(a=lines.beta[0], b=lines.beta[1])
-        smallest = SMALLEST_PROBABILITY
-        before = f"    p = min(max(value, {smallest!r}), {1.0 - smallest!r})\n"
+        low, high = lines.ends
+        before = f"    p = min(max(value, {low!r}), {high!r})\n"
     return before + _LINE.format(curve=_LOGISTIC.format(z=z, most=MOST_LOGIT) if lines.logit else z)
 
 

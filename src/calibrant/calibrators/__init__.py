@@ -6,6 +6,7 @@ They combine partition, tally, interval and guarantee.
 from calibrant.calibrators.anchored.estimator import AnchoredCalibrator
 from calibrant.calibrators.beta import BetaCalibrator
 from calibrant.calibrators.binning import BinningCalibrator
+from calibrant.calibrators.blend import BlendCalibrator
 from calibrant.calibrators.cross_venn_abers import CrossVennAbersCalibrator
 from calibrant.calibrators.isotonic import IsotonicCalibrator
 from calibrant.calibrators.platt import PlattCalibrator
@@ -19,6 +20,7 @@ __all__ = [
     "AnchoredCalibrator",
     "BetaCalibrator",
     "BinningCalibrator",
+    "BlendCalibrator",
     "CrossVennAbersCalibrator",
     "IsotonicCalibrator",
     "PlattCalibrator",

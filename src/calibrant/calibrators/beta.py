@@ -5,7 +5,7 @@ inverses.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,27 +17,19 @@ from calibrant.calibrators.curve_calibrator import (
     LogisticFit,
     check_probabilities,
     fit_logistic,
-    inner,
 )
 from calibrant.calibrators.score_calibrator import FACTS
 from calibrant.calibrators.tables.steps import steps_of_probabilities
 from calibrant.calibrators.tables.table import Table
-from calibrant.cells.lines import Lines
+from calibrant.cells.lines import INNER_ENDS, Lines
 from calibrant.cells.score_counts import ScoreCounts
-from calibrant.errors import warn_caller
+from calibrant.errors import InvalidValueError
 from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.rules import Choice, Number, RuleTable
-from calibrant.sample.rows import Rows
-from calibrant.text.sentences import Setting, Text, words
+from calibrant.text.sentences import Setting
 
 PARAMETERS = ("abm", "ab", "am")
-_DISTORTED: Text = (
-    (
-        ", where the logarithms of a beta curve are infinite; they count as 2.2e-16 from the edge,"
-        " and can distort the whole curve: clip scores, for example to [0.001, 0.999], or use "
-    ),
-    Setting("method", "isotonic", python="IsotonicCalibrator()"),
-)
+_INSIDE = Number("a number in (0, 1)", 0.0, 1.0, open_low=True, open_high=True)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -60,6 +52,8 @@ class BetaCalibrator(CurveCalibrator):
     ----------
     a_, b_, c_ : float
         The parameters of the curve.
+    low_, high_ : float
+        Scores are clipped to these before logarithms are taken.
     guarantee_ : NoGuarantee
         Why nothing is guaranteed.
     classes_ : array of shape (2,)
@@ -69,12 +63,12 @@ class BetaCalibrator(CurveCalibrator):
 
     Notes
     -----
-    This is logistic regression on ln p and -ln(1 - p). Scores of exactly 0 and 1 count as 2.2e-16
-    and 1 - 2.2e-16, because their logarithms are infinite; a few of them can distort the whole
-    curve, so `fit` warns of them. Scores outside [0, 1] raise an error. If
-    the best a or b is negative, the curve would decrease somewhere, so the best curve with a = 0 or
-    b = 0 is used instead. Scores that rank rows in the wrong order give a = b = 0, the base rate
-    for all. Separable labels get a finite curve, as in `PlattCalibrator`.
+    This is logistic regression on ln p and -ln(1 - p). If rows have scores of exactly 0 or 1, whose
+    logarithms are infinite, these count as half-way to the nearest other score, in `fit` and in
+    `predict`. Scores outside [0, 1] raise an error. If the best a or b is negative, the curve would
+    decrease somewhere, so the best curve with a = 0 or b = 0 is used instead. Scores that rank rows
+    in the wrong order give a = b = 0, the base rate for all. Separable labels get a finite curve,
+    as in `PlattCalibrator`.
 
     References
     ----------
@@ -97,6 +91,8 @@ class BetaCalibrator(CurveCalibrator):
         "a": Entry(Number("a number >= 0", 0.0), of="a_"),
         "b": Entry(Number("a number >= 0", 0.0), of="b_"),
         "c": Entry(Number(), of="c_"),
+        "low": Entry(_INSIDE, of="low_", absent=INNER_ENDS[0]),
+        "high": Entry(_INSIDE, of="high_", absent=INNER_ENDS[1]),
         "facts": FACTS,
     }
     needs_probabilities: ClassVar[bool] = True
@@ -111,35 +107,47 @@ class BetaCalibrator(CurveCalibrator):
             ("use ", Setting("method", "platt", python="PlattCalibrator()"), " for other scores"),
         )
 
-    def _fit_rows(self, data: Rows) -> Self:
-        super()._fit_rows(data)
-        low, high = self.score_range_seen_ or (0.5, 0.5)
-        edges = [edge for edge, at in (("0", low == 0.0), ("1", high == 1.0)) if at]
-        if edges:
-            warn_caller(words((f"some scores are exactly {' or '.join(edges)}", *_DISTORTED)))
-        return self
-
     def _learn(self, rows: ScoreCounts) -> dict[str, Any]:
-        p = inner(rows.scores)
+        low, high = _ends(rows.scores)
+        p = np.clip(rows.scores, low, high)
+        ends = {"low": low, "high": high}
         if self.parameters == "am":
             (slope,), c = _increasing(logit(p)[:, None], rows, intercept=True)
-            return {"a": slope, "b": slope, "c": c}
+            return {"a": slope, "b": slope, "c": c, **ends}
         has_midpoint = self.parameters == "abm"
         shift = (
             0.0 if has_midpoint else np.log(2.0)
         )  # m = 1/2: the features are ln(2p) and -ln(2(1 - p))
         features = np.column_stack([np.log(p) + shift, -np.log1p(-p) - shift])
         (a, b), c = _increasing(features, rows, intercept=has_midpoint)
-        return {"a": a, "b": b, "c": c if has_midpoint else float((a - b) * shift)}
+        return {"a": a, "b": b, "c": c if has_midpoint else float((a - b) * shift), **ends}
+
+    def _check_curve(self) -> None:
+        if self.low_ > self.high_:
+            raise InvalidValueError("low", f"be at most high, {self.high_:g}", got=f"{self.low_:g}")
 
     def _curve(self, scores: FloatArray) -> FloatArray:
-        p = inner(scores)
+        p = np.clip(scores, self.low_, self.high_)
         return np.asarray(expit(self.a_ * np.log(p) - self.b_ * np.log1p(-p) + self.c_))
 
     def _own_table(self, coverage: float) -> Table:
         zero = np.zeros(1)
-        line = Lines(zero, zero, logit=True, beta=(self.a_, self.b_))
+        line = Lines(zero, zero, logit=True, beta=(self.a_, self.b_), ends=(self.low_, self.high_))
         return self._curve_table(np.array([self.c_]), line, coverage, steps_of_probabilities())
+
+
+def _ends(scores: FloatArray) -> tuple[float, float]:
+    """What increasing scores are clipped to: an end that rows lie on is moved half-way to the
+    nearest other score.
+    """
+    low, high = INNER_ENDS
+    inside = scores[(scores > 0.0) & (scores < 1.0)]
+    first, last = (float(inside[0]), float(inside[-1])) if inside.size else (0.5, 0.5)
+    if scores[0] == 0.0:
+        low = max(low, first / 2.0)
+    if scores[-1] == 1.0:
+        high = min(high, (1.0 + last) / 2.0)
+    return low, high
 
 
 def _increasing(

@@ -20,7 +20,7 @@ from calibrant.calibrators.regions.weighted_rows import checked_bound, has_weigh
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.calibrators.tables.steps import steps_everywhere
 from calibrant.calibrators.tables.table import Steps, Table
-from calibrant.cells.lines import SMALLEST_PROBABILITY, Lines
+from calibrant.cells.lines import INNER_ENDS, Lines
 from calibrant.cells.score_counts import ScoreCounts
 from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.params.arrays import as_scores, check_rows
@@ -75,6 +75,10 @@ class CurveCalibrator(ScoreCalibrator):
     def _curve(self, scores: FloatArray) -> FloatArray:
         """The calibrated probability of checked scores; numpy's floating-point warnings are off."""
 
+    def _row_counts(self, weights: FloatArray) -> FloatArray:
+        """The number of rows that each row with an importance weight counts as."""
+        return weights
+
     def _check_scores(self, scores: NDArray[Any]) -> None:
         """Raise an error for scores where the curve has no value."""
 
@@ -100,7 +104,7 @@ class CurveCalibrator(ScoreCalibrator):
             Whole numbers: the number of identical rows that each row stands for.
         importance_weight : array-like of shape (n,), optional
             Numbers >= 0: how much each row counts. A whole number counts as that many identical
-            rows.
+            rows; in `BlendCalibrator`, only ratios matter.
         classes : pair of labels, optional
             Both labels. Required if the data may contain only one of them.
 
@@ -119,10 +123,10 @@ class CurveCalibrator(ScoreCalibrator):
         self._check_scores(rows.scores)
         repeats: IntArray | FloatArray | None = rows.repeats
         if weighted:
-            repeats = weights_of(rows)
-            checked_bound(repeats, None)
-            rows = rows.take(repeats > 0.0)
-            repeats = repeats[repeats > 0.0]
+            weights = weights_of(rows)
+            checked_bound(weights, None)
+            rows = rows.take(weights > 0.0)
+            repeats = self._row_counts(weights[weights > 0.0])
         self.fit_distinct(
             ScoreCounts.of(rows.scores, rows.codes, repeats), rows.known, rows.one_of_each
         )
@@ -209,7 +213,7 @@ def check_probabilities(scores: NDArray[Any], advice: Text) -> None:
 
 def inner(probabilities: FloatArray) -> FloatArray:
     """Probabilities kept away from 0 and 1, so that their logarithms are finite."""
-    return np.clip(probabilities, SMALLEST_PROBABILITY, 1.0 - SMALLEST_PROBABILITY)
+    return np.clip(probabilities, *INNER_ENDS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,21 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant._typing import FloatArray
-from calibrant.calibrators.anchored.pieces import Pieces
 from calibrant.calibrators.claims import BINNED_INSTEAD, WeakerGuarantee
-from calibrant.calibrators.curve_calibrator import CurveCalibrator
-from calibrant.calibrators.score_calibrator import FACTS
-from calibrant.calibrators.tables.steps import steps_everywhere
-from calibrant.calibrators.tables.table import Table
-from calibrant.cells.lines import Lines
+from calibrant.calibrators.corners import CornerCalibrator
 from calibrant.cells.score_counts import ScoreCounts
-from calibrant.cells.score_partition import ScorePartition
-from calibrant.errors import InvalidValueError
 from calibrant.guarantee.no_guarantee import NoGuarantee
-from calibrant.params.kind import Entry, EntryTable
-from calibrant.params.state_kinds import Numbers
-from calibrant.text.sentences import shown
 
 _KNOWN = WeakerGuarantee(
     reason=(
@@ -38,7 +27,7 @@ _KNOWN = WeakerGuarantee(
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class IsotonicCalibrator(CurveCalibrator):
+class IsotonicCalibrator(CornerCalibrator):
     """Isotonic regression: turn scores into probabilities by the best-fitting non-decreasing curve.
 
     Claimed: no bound; `guarantee_` says what is known instead. Assumed for that: calibration and
@@ -84,11 +73,6 @@ class IsotonicCalibrator(CurveCalibrator):
     array([0. , 0.5, 0.5, 0.5, 1. ])
     """
 
-    _learned: ClassVar[EntryTable] = {
-        "thresholds": Entry(Numbers(increasing=True), of="thresholds_"),
-        "values": Entry(Numbers(size="thresholds", low=0.0, high=1.0), of="values_"),
-        "facts": FACTS,
-    }
     _claim: ClassVar[NoGuarantee] = _KNOWN
 
     def _learn(self, rows: ScoreCounts) -> dict[str, Any]:
@@ -103,25 +87,3 @@ class IsotonicCalibrator(CurveCalibrator):
             np.append(flat, False) & np.append(False, flat)
         )  # nothing changes inside a flat stretch
         return {"thresholds": rows.scores[corner].tolist(), "values": values[corner].tolist()}
-
-    def _check_curve(self) -> None:
-        if not self.thresholds_.size:
-            raise InvalidValueError("thresholds", "be at least one", got="none")
-        if (np.diff(self.values_) < 0.0).any():
-            raise InvalidValueError("values", "not fall", got=shown(self.values_.tolist()))
-        whole = ScorePartition(np.empty(0))
-        self.pieces_ = Pieces.through(whole, [self.thresholds_], [self.values_])
-
-    def _curve(self, scores: FloatArray) -> FloatArray:
-        """Evaluate by start, value and slope of the piece, as exports do: the same sum, so the same
-        bits.
-        """
-        start, value, slope = self.pieces_.table[
-            np.searchsorted(self.thresholds_, scores, side="right")
-        ].T
-        return np.asarray(value + slope * (scores - start))
-
-    def _own_table(self, coverage: float) -> Table:
-        start, value, slope = self.pieces_.table.T
-        steps = steps_everywhere(self.thresholds_)
-        return self._curve_table(value, Lines(start, slope), coverage, steps)

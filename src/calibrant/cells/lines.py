@@ -9,8 +9,8 @@ from calibrant._typing import FloatArray
 MOST_LOGIT = 700.0
 """Logits are clipped to this, so that exp does not overflow in any engine."""
 
-SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)
-"""Probabilities are kept this far from 0 and 1 before a logarithm is taken."""
+INNER_ENDS = (float(np.finfo(np.float64).eps), 1.0 - float(np.finfo(np.float64).eps))
+"""Probabilities are clipped to these before a logarithm is taken."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -18,9 +18,9 @@ class Lines:
     """A curve that is linear in each region of a table, possibly on the logit scale.
 
     In a region it is z = value + slope * (score - start). With `beta`, numbers a and b that are the
-    same for all regions, it is z = value + a ln p - b ln(1 - p), where p is the score, kept
-    `SMALLEST_PROBABILITY` away from 0 and 1. The prediction is z, or 1 / (1 + exp(-z)) on the logit
-    scale. In that case z is clipped to +-700.
+    same for all regions, it is z = value + a ln p - b ln(1 - p), where p is the score, clipped to
+    `ends`. The prediction is z, or 1 / (1 + exp(-z)) on the logit scale. In that case z is clipped
+    to +-700.
 
     Attributes
     ----------
@@ -30,9 +30,12 @@ class Lines:
         Whether the curve is linear on the logit scale.
     beta : (float, float) or None
         Factors of the logarithms, which replace start and slope.
+    ends : (float, float)
+        The score is clipped to these before logarithms are taken.
     """
 
     start: FloatArray
     slope: FloatArray
     logit: bool = False
     beta: tuple[float, float] | None = None
+    ends: tuple[float, float] = INNER_ENDS

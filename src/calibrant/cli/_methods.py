@@ -58,6 +58,7 @@ _METHODS = {
     "binning": _Method("BinningCalibrator", {"partition": "quantile"}, ("score_range",)),
     "uniform": _Method("BinningCalibrator", {"partition": "uniform"}, ("pilot",)),
     "scaling-binning": _Method("ScalingBinningCalibrator"),
+    "blend": _Method("BlendCalibrator"),
     "platt": _Method("PlattCalibrator"),
     "temperature": _Method("TemperatureCalibrator"),
     "beta": _Method("BetaCalibrator"),

@@ -1,6 +1,6 @@
 """The value of a curve as SQL, from the numbers of its region."""
 
-from calibrant.cells.lines import MOST_LOGIT, SMALLEST_PROBABILITY, Lines
+from calibrant.cells.lines import MOST_LOGIT, Lines
 from calibrant.sample.sql.dialects import Dialect
 
 
@@ -16,7 +16,7 @@ def on_curve(
     """The prediction, or a limit, given SQL for a score and for the numbers of its region."""
     z = f"{value} + {slope} * ({score} - {start})"
     if lines.beta is not None:
-        z = _with_logarithms(lines.beta, dialect, score, value)
+        z = _with_logarithms(lines.beta, lines.ends, dialect, score, value)
     if lines.logit:
         z = clipped(dialect, z, dialect.number(-MOST_LOGIT), dialect.number(MOST_LOGIT))
         z = f"{dialect.number(1.0)} / ({dialect.number(1.0)} + EXP(-({z})))"
@@ -25,10 +25,15 @@ def on_curve(
     return clipped(dialect, f"{z} + ({offset})", dialect.number(0.0), dialect.number(1.0))
 
 
-def _with_logarithms(factors: tuple[float, float], dialect: Dialect, score: str, value: str) -> str:
-    smallest = dialect.number(SMALLEST_PROBABILITY)
-    largest = dialect.number(1.0 - SMALLEST_PROBABILITY)
-    p = clipped(dialect, score, smallest, largest)
+def _with_logarithms(
+    factors: tuple[float, float],
+    ends: tuple[float, float],
+    dialect: Dialect,
+    score: str,
+    value: str,
+) -> str:
+    low, high = (dialect.number(end) for end in ends)
+    p = clipped(dialect, score, low, high)
     a, b = (dialect.number(factor) for factor in factors)
     return (
         f"{a} * {dialect.logarithm}({p}) - {b} * {dialect.logarithm}({dialect.number(1.0)} - {p}) +"

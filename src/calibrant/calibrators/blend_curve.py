@@ -1,0 +1,310 @@
+"""A mean of seven increasing curves, weighted by how well each would predict rows left out of it.
+
+`fit_blend` is a plain function of counts of rows by score. The counts need not be whole, so it also
+fits half-samples, pilot rows and weighted rows. It draws nothing at random and uses nothing but its
+arguments. The curve never falls: for scores that do, exchange the labels, and mirror the curve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from scipy.special import expit, logit
+
+from calibrant._typing import FloatArray
+from calibrant.calibrators.rising_fit import fit_rising
+from calibrant.cells.score_counts import ScoreCounts
+
+Scale: TypeAlias = Callable[[FloatArray], FloatArray]
+"""An increasing function of each number."""
+Features: TypeAlias = Callable[[FloatArray], FloatArray]
+"""A function from n numbers to a matrix of n rows, whose first column is 1."""
+
+_MOST_CELLS = 2_048
+_NODES = 8  # of the curves by rank
+_MANY_NODES = 16  # the same from _MANY_ROWS on, and always of the curve by place
+_MANY_ROWS = 3_000
+_FEWEST_NODES = 3
+_TRUST = 3.0  # by which the log loss of the score itself, which needs no fit, counts as smaller
+_LEAST_SLOPE = 0.02  # of a line, so that it ties no scores
+_RANKS = np.array([0.0, 0.02, 0.05, *np.linspace(0.1, 0.9, 9), 0.95, 0.98, 1.0])
+_SMALLEST = float(np.finfo(np.float64).smallest_subnormal)
+_LARGEST = 1.0 - 2.0**-53
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlendCurve:
+    """A continuous curve that never falls: call it with scores for probabilities in (0, 1).
+
+    Attributes
+    ----------
+    scale : function
+        From scores to logits, or to standard scores if they are no probabilities.
+    reach : (float, float)
+        The smallest and the largest score of the rows.
+    n_rows : float
+        The number of rows. It limits which logits are used as they are, and which are returned.
+    members : tuple of Member
+        The curves that were fitted.
+    weights : float array
+        Their weights, and last that of the score itself; the sum is 1.
+    """
+
+    scale: Scale
+    reach: tuple[float, float]
+    n_rows: float
+    members: tuple[Member, ...]
+    weights: FloatArray
+
+    def __call__(self, scores: FloatArray) -> FloatArray:
+        """The probability of the positive class at each score."""
+        return np.asarray(expit(self.logits(scores)))
+
+    def logits(self, scores: FloatArray) -> FloatArray:
+        """The weighted mean of the members' logits, kept to what so many rows can say."""
+        z = _compressed(self.scale(scores), self.n_rows)
+        inside = self.scale(np.clip(scores, *self.reach))
+        # beyond the rows, the score itself goes on as the other members do
+        own = inside + z - _compressed(inside, self.n_rows)
+        total = self.weights[-1] * own
+        for weight, member in zip(self.weights, self.members, strict=False):
+            total += weight * (member.features(z) @ member.coefficients)
+        return _capped(total, self.n_rows)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Member:
+    """A curve on the logit scale, and the log loss over all rows, each left out of the fit."""
+
+    features: Features
+    coefficients: FloatArray
+    loss: float
+
+
+def fit_blend(rows: ScoreCounts, *, are_probabilities: bool) -> BlendCurve:
+    """Fit the blend to counts of rows.
+
+    Parameters
+    ----------
+    rows : ScoreCounts
+        Rows and positives at increasing scores. Weights of rows must be scaled beforehand, so that
+        they add up to the number of rows that they are worth: see `kish_scaled`.
+    are_probabilities : bool
+        Whether the scores are probabilities in [0, 1], rather than any real numbers. Where a
+        guarantee depends on the curve, decide it by the range that the scores are declared to have,
+        not by the scores seen.
+
+    Notes
+    -----
+    z is the logit of the score, or another score standardised, and compressed where it is more
+    extreme than n rows can verify. The members, each with its features and with the mean and the
+    precision of the normal prior of their coefficients (none but the first is negative):
+
+    - line: 1, z; (0, 1), or (0, 0) for other scores; 0.1 and 2;
+    - near, for probabilities: 1, z; (0, 1); 1 and 20;
+    - beta, for probabilities: 1, ln p, -ln(1 - p); (0, 1, 1); 0.1, 2 and 2;
+    - spline: the slope in z is a random walk about that of the line, over 16 nodes;
+    - two splines in the logit of the rank, over 8 nodes, and 16 from 3,000 rows on;
+    - for probabilities, z itself, uncompressed, of which nothing is fitted.
+
+    Their weights are proportional to exp(-L / 2), where L is the log loss over all rows, each left
+    out of the fit; for z itself the log loss less 3. A mean is safer than the member of smallest L,
+    which is often the best by chance.
+    """
+    rows = rows.thinned(_MOST_CELLS)
+    scale = _logits(rows.scores) if are_probabilities else _standard_scores(rows)
+    own = scale(rows.scores)
+    z = _compressed(own, rows.n_rows)
+    trust = float(are_probabilities)
+    line = _member(_line, z, rows, [0.0, trust], np.diag([0.1, 2.0]))
+    line.coefficients[1] = max(line.coefficients[1], _LEAST_SLOPE)
+    members = [line]
+    if are_probabilities:
+        members.append(_member(_line, z, rows, [0.0, 1.0], np.diag([1.0, 20.0])))
+        members.append(_member(_logarithms, z, rows, [0.0, 1.0, 1.0], np.diag([0.1, 2.0, 2.0])))
+    members += _splines(z, rows, line)
+    losses = [member.loss for member in members]
+    losses.append(_loss(own, rows) - _TRUST if are_probabilities else np.inf)
+    weights = np.exp((min(losses) - np.array(losses)) / 2.0)
+    reach = (float(rows.scores[0]), float(rows.scores[-1]))
+    return BlendCurve(scale, reach, rows.n_rows, tuple(members), weights / weights.sum())
+
+
+def kish_scaled(weights: FloatArray) -> FloatArray:
+    """Weights of rows, scaled to add up to the number of rows that they are worth (Kish 1965).
+
+    That is (sum of w)^2 / (sum of w^2): all of them if weights are equal.
+
+    >>> kish_scaled(np.array([2.0, 2.0, 2.0])), kish_scaled(np.array([0.1, 0.3])).sum()
+    (array([1., 1., 1.]), np.float64(1.6))
+    """
+    shares = weights / weights.max()
+    return np.asarray(shares * (shares.sum() / np.square(shares).sum()))
+
+
+def _member(
+    features: Features,
+    z: FloatArray,
+    rows: ScoreCounts,
+    mean: list[float] | FloatArray,
+    precision: FloatArray,
+) -> Member:
+    fit = fit_rising(features(z), rows, np.asarray(mean), precision)
+    return Member(features, fit.coefficients, fit.loss)
+
+
+def _loss(z: FloatArray, rows: ScoreCounts) -> float:
+    return float((rows.counts * np.logaddexp(0.0, z) - rows.positives * z).sum())
+
+
+# From scores to z
+
+
+def _logits(scores: FloatArray) -> Scale:
+    """The logit of a probability; an end that rows lie on is half-way to the nearest other score."""
+    inside = scores[(scores > 0.0) & (scores < 1.0)]
+    first, last = inside[[0, -1]] if inside.size else (0.5, 0.5)
+    has_0 = scores[0] == 0.0
+    has_1 = scores[-1] == 1.0
+    to_first = logit([max(first / 2.0, _SMALLEST), first])
+    from_last = logit([last, min((1.0 + last) / 2.0, _LARGEST)])
+
+    def scale(scores: FloatArray) -> FloatArray:
+        found = logit(np.clip(scores, _SMALLEST, _LARGEST))
+        if has_0:
+            found = np.where(scores < first, np.interp(scores, [0.0, first], to_first), found)
+        if has_1:
+            found = np.where(scores > last, np.interp(scores, [last, 1.0], from_last), found)
+        return np.asarray(found)
+
+    return scale
+
+
+def _standard_scores(rows: ScoreCounts) -> Scale:
+    """The distance from the median, in halves of the distance between the quartiles."""
+    size = 8.0 * float(np.abs(rows.scores).max()) or 1.0  # differences of scores may overflow
+    small = rows.scores / size
+    quarter, median, three = np.interp([0.25, 0.5, 0.75], _mid_ranks(rows), small)
+    unit = (three - quarter) / 2.0 or (small[-1] - small[0]) / 2.0 or 1.0
+    return lambda scores: (scores / size - median) / unit
+
+
+def _compressed(z: FloatArray, n_rows: float) -> FloatArray:
+    """z, or its logarithm where it is more extreme than so many rows can verify."""
+    most = 1.0 + np.log(max(n_rows, 1.0))
+    beyond = np.maximum(np.abs(z) - most, 0.0)
+    return np.where(beyond > 0.0, np.sign(z) * (most + np.log1p(beyond)), z)
+
+
+def _capped(z: FloatArray, n_rows: float) -> FloatArray:
+    """Logits that increase to a bound, one beyond what so many rows of one class would give."""
+    most = np.log(2.0 * n_rows + 2.0)
+    beyond = np.maximum(np.abs(z) - most, 0.0)
+    return np.where(beyond > 0.0, np.sign(z) * (most + 1.0 - 1.0 / (1.0 + beyond)), z)
+
+
+def _mid_ranks(rows: ScoreCounts) -> FloatArray:
+    """The share of rows below each score, counting half of those at it."""
+    return np.asarray((np.cumsum(rows.counts) - rows.counts / 2.0) / rows.n_rows)
+
+
+# Features
+
+
+def _line(z: FloatArray) -> FloatArray:
+    return np.column_stack([np.ones_like(z), z])
+
+
+def _logarithms(z: FloatArray) -> FloatArray:
+    """The logarithm of the probability, and minus that of its complement."""
+    return np.column_stack([np.ones_like(z), -np.logaddexp(0.0, -z), np.logaddexp(0.0, z)])
+
+
+def _splines(z: FloatArray, rows: ScoreCounts, line: Member) -> list[Member]:
+    """Splines in z and in the logit of the rank."""
+    found = []
+    nodes = _nodes(z, rows, _MANY_NODES)
+    if nodes.size >= _FEWEST_NODES:
+        found.append(_spline(lambda z: z, nodes, z, rows, line.coefficients, 2.0, 0.5))
+    ranks = _logits_of_ranks(z, rows)
+    if ranks is None:
+        return found
+    x = ranks(z)
+    nodes = _nodes(x, rows, _NODES if rows.n_rows < _MANY_ROWS else _MANY_NODES)
+    if nodes.size < _FEWEST_NODES:
+        return found
+    level = logit((rows.n_positive + 0.5) / (rows.n_rows + 1.0))
+    straight = fit_rising(_line(x), rows, np.array([level, 0.5]), np.diag([0.1, 0.1]))
+    straight.coefficients[1] = max(straight.coefficients[1], 0.05)
+    stiff, flexible = (
+        _spline(ranks, nodes, z, rows, straight.coefficients, spread, 0.1) for spread in (0.5, 2.0)
+    )
+    return [*found, stiff, flexible]
+
+
+def _spline(
+    scale: Scale,
+    nodes: FloatArray,
+    z: FloatArray,
+    rows: ScoreCounts,
+    line: FloatArray,
+    spread: float,
+    trust: float,
+) -> Member:
+    """A spline whose slope is a random walk from node to node, by about `spread` times that of the
+    line from the first to the last; `trust` is the precision of the mean slope.
+    """
+    intercept, slope = line
+    k = nodes.size
+    steps = np.diff(np.eye(k), axis=0)
+    precision = np.zeros((k + 1, k + 1))
+    precision[0, 0] = 0.1
+    precision[1:, 1:] = steps.T @ steps * (k / (spread * slope) ** 2) + trust / k**2
+    mean = np.append(intercept + slope * nodes[0], np.full(k, slope))
+    return _member(lambda z: _integrated_hats(scale(z), nodes), z, rows, mean, precision)
+
+
+def _nodes(x: FloatArray, rows: ScoreCounts, n_nodes: int) -> FloatArray:
+    """Different quantiles of x, in the middle of equal shares of the rows."""
+    return np.unique(np.interp((np.arange(n_nodes) + 0.5) / n_nodes, _mid_ranks(rows), x))
+
+
+def _integrated_hats(x: FloatArray, nodes: FloatArray) -> FloatArray:
+    """Features of a curve, the coefficients of which are its value at the first node and its slopes
+    at all nodes. The slope is linear between nodes, and constant beyond them.
+    """
+    width = np.diff(nodes)
+    share = np.clip((x[:, None] - nodes[:-1]) / width, 0.0, 1.0)
+    rising = width * share**2 / 2.0
+    found = np.zeros((x.size, nodes.size + 1))
+    found[:, 0] = 1.0
+    found[:, 1] = np.minimum(x - nodes[0], 0.0)
+    found[:, -1] = np.maximum(x - nodes[-1], 0.0)
+    found[:, 1:-1] += width * share - rising
+    found[:, 2:] += rising
+    return found
+
+
+def _logits_of_ranks(z: FloatArray, rows: ScoreCounts) -> Scale | None:
+    """The logit of the rank of z among the rows, by a monotone cubic through a few quantiles and
+    linear beyond them; None if too few rows differ.
+    """
+    from scipy.interpolate import PchipInterpolator
+
+    nearest = 0.5 / max(rows.n_rows, 1.0)
+    share = np.clip(_RANKS, nearest, 1.0 - nearest)
+    at, which = np.unique(np.interp(share, _mid_ranks(rows), z), return_inverse=True)
+    if at.size < _FEWEST_NODES:
+        return None
+    rank = np.bincount(which, share) / np.bincount(which)
+    cubic = PchipInterpolator(at, logit(rank))
+    low, high = at[[0, -1]]
+
+    def scale(z: FloatArray) -> FloatArray:
+        inside = np.clip(z, low, high)
+        return np.asarray(cubic(inside) + (z - inside) / (high - low))
+
+    return scale
