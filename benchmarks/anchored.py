@@ -16,7 +16,6 @@ from sklearn.isotonic import IsotonicRegression
 from timing import best_of, machine, processor_medians, render, write_json
 
 from calibrant import AnchoredCalibrator, BinningCalibrator, kernels
-from calibrant.limits import bet_walk
 
 ONE_ROW_CALLS = 200
 
@@ -24,14 +23,12 @@ ONE_ROW_CALLS = 200
 def time_fits(scores: np.ndarray, y: np.ndarray) -> None:
     """Print how long fits of these rows take, over an isotonic fit."""
     rows = kernels.NUMBA_ROWS
-    draws = bet_walk.NUMBA_DRAWS
 
     def numpy_alone() -> None:
-        bet_walk.NUMBA_DRAWS = kernels.NUMBA_ROWS = 10**18
+        kernels.NUMBA_ROWS = 10**18
         AnchoredCalibrator().fit(scores, y)
 
     def with_numba() -> None:
-        bet_walk.NUMBA_DRAWS = draws
         kernels.NUMBA_ROWS = rows
         AnchoredCalibrator().fit(scores, y)
 

@@ -20,7 +20,6 @@ from calibrant.calibrators.anchored.pilot_rows import MOST_PILOT, LabelledPilot
 from calibrant.calibrators.regions.binned_rows import split_size
 from calibrant.cells.knots import Knots
 from calibrant.cells.score_partition import ScorePartition
-from calibrant.limits import bet_walk
 from calibrant.params.random import RandomSource
 from calibrant.sample.reader import read_rows
 
@@ -73,8 +72,7 @@ def main() -> None:
     source = RandomSource.of(0, "knots and halves", rows=1)
     counted = RowsAtKnots(pilot, firsts, _plain_rows(knots, counts, pilot, source, None))
 
-    def after(numba_draws: int) -> None:
-        bet_walk.NUMBA_DRAWS = numba_draws
+    def after() -> None:
         with np.errstate(all="ignore"):
             halves = HalfCurves.fit(counted, "auto")
             halves.moved(halves.bounds(LEVEL))
@@ -86,8 +84,7 @@ def main() -> None:
     lines = [
         [f"cut regions and fit a first curve to {n_pilot:,} pilot rows", cut_and_first],
         ["count pilot rows", lambda: pilot.count(knots, source)],
-        ["after the count, with numpy alone", lambda: after(10**18)],
-        ["after the count, with numba", lambda: after(0)],
+        ["after the count", after],
     ]
     header = [f"{n_rows:,} rows, {n_regions} regions", "seconds"]
     print(render(header, [[name, f"{seconds(work):.2f}"] for name, work in lines]))

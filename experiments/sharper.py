@@ -23,7 +23,9 @@ from rich.console import Console
 from rich.table import Table
 
 from calibrant import BinningCalibrator, Partition, Tally
-from calibrant.limits.bounded_mean import betting_mean, lower_mean
+from calibrant.limits.bet_limits import bet_limits
+from calibrant.limits.bet_units import BetUnits, Draws
+from calibrant.limits.chernoff import lower_mean
 from calibrant.sequences import SEQUENCES
 
 ALPHA = 0.1
@@ -87,12 +89,20 @@ def chernoff_bernstein(outcomes: np.ndarray, alpha: float) -> tuple[float, float
     return max(lower, mean - radius), min(upper, mean + radius)
 
 
+def betting(outcomes: np.ndarray, alpha: float) -> tuple[float, float]:
+    """Limits for a mean by bets on the outcomes, which come in a random order."""
+    draws = Draws(np.zeros(outcomes.size, dtype=np.intp), outcomes)
+    units = BetUnits.of(draws, np.zeros(1), np.ones(1), np.random.default_rng(0))
+    found = bet_limits(units, np.full(1, alpha / 2.0))
+    return float(found.lower[0]), float(found.upper[0])
+
+
 CONTESTS: dict[str, dict[str, Method]] = {
     "bins": {name: partial(bins, name) for name in ("clopper-pearson", "clopper-pearson-weighted")},
     "streams": {name: partial(stream, name) for name in ("beta-binomial", "centred-beta-binomial")},
     "Brier score": {
         "Chernoff and Bernstein": partial(brier, chernoff_bernstein),
-        "betting": partial(brier, betting_mean),
+        "betting": partial(brier, betting),
     },
 }
 """Methods by contest; the first of each contest is the one that the others are compared with."""

@@ -39,7 +39,6 @@ from calibrant.errors import InvalidValueError
 from calibrant.guarantee.absorbed import region_limits
 from calibrant.intervals import clopper_pearson, get_method
 from calibrant.limits.binomial import lower_limit, mirror
-from calibrant.limits.block_bets import DealtBlocks
 from calibrant.limits.error_budget import absorbed_budget
 from calibrant.limits.interval import PairOfLimits
 from calibrant.limits.poisson_binomial import upper_tail
@@ -196,17 +195,6 @@ def test_p_and_its_mirror_add_up_to_1() -> None:
     np.testing.assert_allclose(mirrored, -np.log1p(-p), rtol=1e-6)
     np.testing.assert_allclose(mirror(mirrored)[2:], -np.log(p[2:]), rtol=1e-6)
     assert np.isfinite(mirror(np.zeros(1))).all()
-
-
-def test_rows_that_are_dealt_out_are_all_there_once() -> None:
-    counts = np.array([[150_000, 20_000, 7], [900, 0, 100], [0, 0, 0], [65_536, 0, 0]])
-    dealt = DealtBlocks.of(counts, np.random.default_rng(0))
-    for sample, of_kinds in enumerate(counts):
-        late = dealt.late[sample]
-        found = dealt.blocks[sample].sum(axis=0) + np.bincount(late[late >= 0], minlength=3)
-        np.testing.assert_array_equal(found, of_kinds)
-    first = dealt.blocks[0][0] / dealt.blocks[0][0].sum()  # kinds are mixed in every block
-    assert first[:2] == pytest.approx(counts[0, :2] / counts[0].sum(), abs=0.02)
 
 
 @pytest.mark.parametrize("largest", [5, 1 << 40])

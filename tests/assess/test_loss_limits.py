@@ -2,6 +2,8 @@
 truth.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import binomtest, norm
@@ -10,7 +12,6 @@ from calibrant import compare_models
 from calibrant.assess.metrics.ece import ece
 from calibrant.assess.metrics.independent_units import ROWS
 from calibrant.metrics import brier_score, log_loss, smooth_ece
-from calibrant.params.random import RandomSource
 
 ALPHAS = (0.1, 0.5)
 
@@ -66,9 +67,9 @@ def test_a_large_difference_of_few_rows_is_allowed_for(n, share):
         values = np.where(
             rng.uniform(size=n) < share, 1.0, rng.normal(scale=0.01, size=n).clip(-0.1, 0.1)
         )
-        order = RandomSource.of(draw, "order of bets").order(n)
+        units = replace(ROWS, rows=draw)  # which draws the order of bets
         for alpha in ALPHAS:
-            lower, upper = ROWS.limits(values, alpha, ends=(-1.0, 1.0), order=order)
+            lower, upper = units.limits(values, alpha, ends=(-1.0, 1.0))
             missed[share, alpha] += not lower <= share <= upper
     assert_seldom(missed, 150)
 

@@ -15,7 +15,8 @@ from calibrant.assess.metrics.bin_sums import binned, read_forecasts
 from calibrant.assess.metrics.ece import _estimate, debiased_square
 from calibrant.assess.metrics.smooth import _fixed_point
 from calibrant.intervals import Interval
-from calibrant.limits.goal_bets import BetUnits, goal_limits
+from calibrant.limits.bet_limits import bet_limits
+from calibrant.limits.bet_units import BetUnits, Draws
 from calibrant.limits.non_identical import non_identical
 from calibrant.metrics import (
     Estimate,
@@ -428,14 +429,22 @@ def test_intervals_are_not_vacuous() -> None:
     assert ece(y, scores, norm="l2").upper - ece(y, scores, norm="l2").lower < 0.04
 
 
+class AsGiven(np.random.Generator):
+    """Leaves units in the order in which they come."""
+
+    def permutation(self, n):
+        return np.arange(n)
+
+
 def test_brier_interval_does_not_suffer_from_sorted_rows() -> None:
-    # bets on rows in the order of their losses win against every mean
     rng = np.random.default_rng(11)
     scores = rng.uniform(size=5_000)
     y = rng.uniform(size=5_000) < scores
-    order = np.argsort((y - scores) ** 2)
-    low, high = goal_limits(BetUnits((y - scores)[order] ** 2, 0.0, 1.0), 0.025)
-    assert high < low
+    order = np.argsort(-((y - scores) ** 2))
+    # bets on rows in the order of their losses win against the true mean, too
+    draws = Draws(np.zeros(5_000, dtype=int), (y - scores)[order] ** 2)
+    units = BetUnits.of(draws, np.zeros(1), np.ones(1), AsGiven(np.random.PCG64(0)))
+    assert bet_limits(units, np.full(1, 0.025)).lower[0] > 1 / 6
     found = brier_score(y[order], scores[order])
     assert found.lower < 1 / 6 < found.upper
     assert found.upper - found.lower < 0.015

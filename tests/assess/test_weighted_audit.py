@@ -1,6 +1,5 @@
 """Audits of weighted rows, and of grouped rows."""
 
-from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,7 +8,8 @@ import pytest
 from calibrant import audit
 from calibrant.assess.audit.weighted_audit import _average
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.limits.bounded_mean import weighted_means
+from calibrant.limits.bet_limits import bet_limits
+from calibrant.limits.bet_units import BetUnits, Draws
 from calibrant.params.random import RandomSource
 from calibrant.sample.reader import read_rows
 from worlds.guarantees import assert_kept
@@ -63,14 +63,13 @@ def test_an_audit_of_groups_or_weights_finds_errors_and_says_what_it_is_about():
 
 @pytest.mark.broad
 def test_an_audit_of_groups_or_weights_by_segment():
-    rng = np.random.default_rng(20)
-    scores, y, group = clusters(rng, 2000, 5)
-    segments = np.where(group % 2, "right", "wrong")
-    off = np.where(segments == "wrong", np.sqrt(scores), scores)
-    for given in (
-        {"groups": group, "max_group_size": 5},
-        {"importance_weight": np.ones(y.size), "weight_bound": 1.0},
-    ):
+    for size in (1, 5):  # without groups, rows must be independent
+        scores, y, group = clusters(np.random.default_rng(20), 10_000 // size, size)
+        segments = np.where(group % 2, "right", "wrong")
+        off = np.where(segments == "wrong", np.sqrt(scores), scores)
+        given = {"groups": group, "max_group_size": 5}
+        if size == 1:
+            given = {"importance_weight": np.ones(y.size), "weight_bound": 1.0}
         found = audit(y, off, segments=segments, **given)
         assert found.by_segment
         assert {finding.segment for finding in found.findings} == {None, "wrong"}
@@ -249,8 +248,7 @@ def test_every_region_and_limit_of_a_weighted_audit_is_the_documented_one(n_bins
     table = audit(y, scores, segments=segments, **options).table
     read = read_rows(scores, y).collect()
     aside = read.chosen(read.draw(0.1, 0))
-    order = RandomSource.of(0, "order of bets", rows=read.fingerprint()).order(n)
-    order = order[~aside[order]]  # of the bets
+    order = RandomSource.of(0, "order of bets", rows=read.take(~aside).fingerprint())
     columns = [
         getattr(table, name)
         for name in ("segment", "resolution", "low", "high", "counts", "lower", "upper")
@@ -268,20 +266,16 @@ def test_every_region_and_limit_of_a_weighted_audit_is_the_documented_one(n_bins
             levels.insert(0, np.unique(np.r_[levels[0][::2], 1.0]))
         for level, ends in enumerate(levels):
             delta = 0.85 * alpha / 3 / len(levels) / (ends.size - 1)
-            for low, high in pairwise(ends):
-                here = order[
-                    (scores[order] >= low)
-                    & ((scores[order] < high) | (high == 1.0))
-                    & inside[order]
-                ]
-                s = scores[here]
-                w = weights[here]
-                span = 1 + high - low
-                limits = weighted_means(
-                    np.zeros(s.size, dtype=int), w, (y[here] - s + high) / span, 1, delta
-                )
-                mean = np.average(s, weights=w)
-                expected = mean - high + span * np.array([limits.lower[0], limits.upper[0]])
+            here = np.flatnonzero(inside & ~aside)
+            place = np.searchsorted(ends[1:-1], scores[here], side="right")
+            low, high = ends[:-1], ends[1:]
+            draws = Draws(place, (y - scores)[here], weights[here])
+            units = BetUnits.of(draws, -high, 1.0 - low, order.generator())
+            limits = bet_limits(units, np.full(low.size, delta / 2))
+            for region, pair in enumerate(zip(limits.lower, limits.upper, strict=True)):
+                rows = here[place == region]
+                s = scores[rows]
+                expected = np.average(s, weights=weights[rows]) + np.array(pair)
                 one = next(found)
                 assert one[:5] == (name, level, s.min(), s.max(), s.size)
                 assert one[5:] == pytest.approx(np.clip(expected, 0.0, 1.0).tolist(), abs=1e-9)

@@ -14,7 +14,7 @@ from calibrant.calibrators.anchored.unlabelled import other_population
 from calibrant.calibrators.regions.parameters import Stated
 from calibrant.calibrators.regions.region_calibrator import cut_rows
 from calibrant.errors import CalibrantWarning, InvalidValueError
-from calibrant.limits.goal_bets import unit_limits
+from calibrant.limits.bet_limits import bet_limits
 from worlds.guarantees import assert_rare
 
 LEVEL = 1e-3
@@ -130,15 +130,15 @@ def test_all_that_units_may_miss_adds_up_to_alpha(monkeypatch):
     tails = []
     of_steps = []
 
-    def noted(samples, tail, *steps):
-        tails.append(tail)
-        return unit_limits(samples, tail, *steps)
+    def noted(bets, tail):
+        tails.extend(np.split(tail, 4))
+        return bet_limits(bets, tail)
 
     def noted_share(*given):
         of_steps.append((given[0].size, given[-1]))
         return _lower_share(*given)
 
-    monkeypatch.setattr(units, "unit_limits", noted)
+    monkeypatch.setattr(units, "bet_limits", noted)
     monkeypatch.setattr(units, "_lower_share", noted_share)
     scores, y, group = grouped(np.random.default_rng(10), 300)
     model = AnchoredCalibrator(n_bins=3).fit(scores, y, groups=group)

@@ -63,7 +63,9 @@ def test_bets_are_on_each_group_once_with_its_weight_over_the_bound(world, tally
     for region, expected in enumerate(units_of(world, design)):
         weight, rate = units.w[:, region], units.z[:, region]
         found = zip(weight[weight > 0.0], rate[weight > 0.0], strict=True)
-        np.testing.assert_allclose(np.reshape(sorted(found), (-1, 2)), np.reshape(expected, (-1, 2)))
+        np.testing.assert_allclose(
+            np.reshape(sorted(found), (-1, 2)), np.reshape(expected, (-1, 2))
+        )
 
 
 @pytest.mark.parametrize("design", DESIGNS)

@@ -375,7 +375,6 @@ def test_draws_for_one_fit_are_unrelated() -> None:
         "order of bets",
         "rounded weights",
         "set aside",
-        "blocks of groups",
     )
     assert len(
         {RandomSource.of(0, purpose, rows=rows.fingerprint()).key for purpose in purposes}

@@ -101,8 +101,8 @@ def test_every_source_gives_the_fit_of_the_rows_in_memory(name, column, tmp_path
     expected = memory.split(0.3, 7)
     found = data.split(0.3, 7)
     assert sorted(found.drawn[None]) == sorted(expected.drawn[None])
-    tally = found.others.tally(REGIONS, blocks=memory.block_source())[0]
-    assert tally == expected.others.tally(REGIONS, blocks=memory.block_source())[0]
+    tally = found.others.tally(REGIONS)[0]
+    assert tally == expected.others.tally(REGIONS)[0]
     assert 100 < tally.groups.n_groups < 300
 
 

@@ -10,8 +10,11 @@ import pytest
 
 from calibrant import Interval, Partition, Tally
 from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.limits.bet_limits import bet_limits
+from calibrant.limits.bet_units import BetUnits, Draws
 from calibrant.limits.shift.evidence import weighted_rates
 from calibrant.limits.shift.paper import why_vacuous
+from calibrant.params.random import RandomSource
 from calibrant.shift import (
     SHIFT_METHODS,
     Evidence,
@@ -141,41 +144,17 @@ def test_paper_is_vacuous_where_bins_are_of_unequal_mass():
     )
 
 
-def capital(q, w, y, bound, delta, side):
-    """The gambler's largest capital against rate q, row by row."""
-    n = len(w)
-    total = 0.0
-    hits = 0.0
-    squares = 0.0
-    largest = 0.0
-    best = log_capital = 0.0
-    for i, (wi, yi) in enumerate(zip(w / bound, y, strict=True)):
-        before = largest if i else 1.0
-        variance = (before**2 / 4 + squares) / (i + 1)
-        stake = np.sqrt(2 * np.log(2 / delta) / (n * variance)) if variance > 0 else np.inf
-        stake = min(stake, 0.5 / (q if side > 0 else 1 - q))
-        log_capital += np.log1p(side * stake * wi * (yi - q))
-        best = max(best, log_capital)
-        largest = max(largest, wi)
-        total = total + wi
-        hits = hits + wi * yi
-        mean = (0.5 * largest + hits) / (largest + total) if largest else 0.5
-        squares += (wi * (yi - mean)) ** 2
-    return best
-
-
 @pytest.mark.parametrize("seed", range(4))
-def test_betting_rules_out_exactly_the_rates_against_which_a_gambler_gets_rich(seed):
+def test_betting_bets_on_each_row_with_its_weight_over_the_bound(seed):
+    """At the Sidak level, and on no row without weight."""
     bound = [1.0, 4.0, 50.0, 4.0][seed]
     regions, w, y = make(seed, n=500, n_regions=2, bound=4.0 if seed else 1.0)
     found = interval("betting", regions, w, y, n_regions=2, bound=bound)
-    goal = np.log(2 / sidak(ALPHA, 2))
-    for b in range(2):
-        part = regions == b
-        rows = (w[part], y[part], bound, sidak(ALPHA, 2))
-        for q in np.linspace(0.02, 0.98, 25):
-            ruled_out = capital(q, *rows, +1) >= goal or capital(q, *rows, -1) >= goal
-            assert ruled_out == (not found.lower[b] <= q <= found.upper[b])
+    order = RandomSource.of(0, "order of bets").generator()
+    draws = Draws(*(column[w > 0] for column in (regions, y.astype(float), w / bound)))
+    units = BetUnits.of(draws, np.zeros(2), np.ones(2), order)
+    assert found == bet_limits(units, np.full(2, sidak(ALPHA, 2) / 2))
+    assert (found.upper - found.lower < [0.25, 0.25, 0.6, 0.25][seed]).all()
 
 
 # Invariants

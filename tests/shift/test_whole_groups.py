@@ -206,10 +206,8 @@ def test_weights_of_one_are_the_population_itself(target):
     ones = ShiftCalibrator(n_bins=3).fit(
         scores, y, importance_weight=np.ones(len(y)), weight_bound=1.0, **beside
     )
-    # counting equally, limits lie on a grid whose step differs: here it is that of 1 row a group
-    step = 1e-12 if target == "rows" else 1.0 / (40.0 * np.sqrt(300))
-    np.testing.assert_allclose(ones.guarantee_.lower, plain.lower, atol=step)
-    np.testing.assert_allclose(ones.guarantee_.upper, plain.upper, atol=step)
+    np.testing.assert_allclose(ones.guarantee_.lower, plain.lower, atol=1e-12)
+    np.testing.assert_allclose(ones.guarantee_.upper, plain.upper, atol=1e-12)
     np.testing.assert_allclose(ones.guarantee_.value, plain.value, atol=1e-12)
 
 
@@ -426,8 +424,9 @@ def test_too_few_groups():
         weight_bound=1.0,
         max_group_size=2,
     )
-    assert alone.guarantee_.lower.tolist() == [0.0]
-    assert alone.guarantee_.upper.tolist() == [1.0]
+    # Markov's limit for one group, half of whose rows are positive
+    assert 0.0 <= alone.guarantee_.lower[0] <= 0.5 * 0.05
+    assert alone.guarantee_.upper[0] == pytest.approx(1.0 - alone.guarantee_.lower[0])
 
 
 class Recorded:

@@ -7,10 +7,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 from calibrant import BinningCalibrator, Partition, Tally
 from calibrant.cells.exact_sums import ExactSums
-from calibrant.cells.group_counts import GroupCounts, block_of
+from calibrant.cells.group_counts import GroupCounts
 from calibrant.cells.score_partition import ScorePartition, edge_ranks, equal_mass, middle_ranks
 from calibrant.cells.tally import NamedPartition, WeightSums
-from calibrant.params.random import RandomSource
 from worlds.questions.base import (
     ATOMS,
     GRID,
@@ -24,7 +23,6 @@ from worlds.questions.base import (
     tried,
 )
 
-KEYS = np.arange(50, dtype=np.uint64)
 
 
 def bins_of() -> dict[str, Partition]:
@@ -249,10 +247,8 @@ def counts_of_groups() -> Any:
         one == two,
     ]
     found += [one.without_sizes(), refused(lambda: one.without_sizes() + two)]
-    source = RandomSource.of(0, "test")
     return [
         found,
-        block_of(KEYS, source),
         of_state(GroupCounts.from_dict, both, GroupCounts.to_dict, most=120),
     ]
 

@@ -19,7 +19,7 @@ from calibrant import (
 from calibrant.assess.check.group_signs import group_signs
 from calibrant.calibrators.platt import PlattCalibrator
 from calibrant.intervals import MonotoneBand
-from calibrant.limits.bounded_mean import weighted_means
+from calibrant.limits.bet_limits import bet_limits
 from calibrant.limits.shift.evidence import Evidence
 from calibrant.limits.shift.paper import paper, why_vacuous
 from calibrant.sample.reader import rows_of
@@ -38,6 +38,7 @@ from worlds.questions.base import (
     refused,
     tried,
 )
+from worlds.questions.limits import bets_on
 
 MANY = World("smooth", 40_000, seed=6)
 
@@ -65,15 +66,16 @@ def planned_curves() -> Any:
 
 @question
 def means_of_many_weighted_rows() -> Any:
-    """More rows than are bet on one by one: blocks follow."""
+    """Most of them are in blocks whose capital is bounded."""
     n = MANY.y.size
     region = np.where(np.arange(n) % 8 == 0, 1, 0)
     given = (MANY.weights / 3.0, np.ones(n), (np.arange(n) > n // 2).astype(float))
-    return [
-        weighted_means(region, weights, outcomes, 3, 0.05)
+    asked = [
+        bets_on(outcomes, weights, regions=region, n_regions=3)
         for weights in given
         for outcomes in (MANY.y, MANY.scores)
     ]
+    return [bet_limits(units, np.full(3, 0.025)) for units in asked]
 
 
 def _evidence(counts: list[int], weight_bound: float, weight_floor: float) -> Evidence:

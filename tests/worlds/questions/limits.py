@@ -6,11 +6,11 @@ import numpy as np
 
 from calibrant import Tally
 from calibrant.intervals import METHODS, get_method
-from calibrant.limits import binomial, bounded_mean, poisson_binomial
-from calibrant.limits.bet_walk import block_gain
-from calibrant.limits.block_bets import MOMENTS, late_sizes, moments_of
-from calibrant.limits.goal_bets import BetUnits, goal_limits
+from calibrant.limits import binomial, chernoff, poisson_binomial
+from calibrant.limits.bet_limits import bet_limits, exceeds
+from calibrant.limits.bet_units import BetUnits, Draws, block_ends
 from calibrant.limits.interval import Interval
+from calibrant.params.random import RandomSource
 from calibrant.tripod import (
     calibration_to_interval,
     interval_to_calibration,
@@ -48,22 +48,34 @@ def binomial_limits() -> Any:
     return found
 
 
+def bets_on(
+    values: Any, weights: Any = None, *, regions: Any = None, n_regions: int = 1, **more: Any
+) -> BetUnits:
+    """Units in an order that a fixed seed draws."""
+    values = np.asarray(values, dtype=float)
+    region = np.zeros(values.size, dtype=int) if regions is None else regions
+    low, high = more.pop("ends", (0.0, 1.0))
+    generator = RandomSource.of(0, "order of bets").generator()
+    draws = Draws(region, values, weights, more.pop("number", None))
+    zero = np.zeros(n_regions)
+    return BetUnits.of(draws, zero + low, zero + high, generator, **more)
+
+
 @question
 def limits_of_means() -> Any:
     values = SMOOTH.scores[:300]
     found: list[Any] = [
-        bounded_mean.lower_mean(mean, n, 0.05) for mean in (0.0, 0.2, 1.0) for n in (1, 30, 3000)
+        chernoff.lower_mean(mean, n, 0.05) for mean in (0.0, 0.2, 1.0) for n in (1, 30, 3000)
     ]
     found += [
-        bounded_mean.largest_distance(rate, bound, n)
+        chernoff.largest_distance(rate, bound, n)
         for rate in (0.0, 0.3)
         for bound in (0.1, 2.0)
         for n in (5, 900)
     ]
     for alpha in (0.01, 0.3):
         for outcomes in (values, np.round(values), values * 0.0, values * 0.0 + 1.0, values[:3]):
-            found.append(bounded_mean.betting_mean(outcomes, alpha))
-            found.append(bounded_mean.betting_mean(outcomes, alpha, most_staked=0.5))
+            found.append(bet_limits(bets_on(outcomes), np.full(1, alpha / 2.0)))
     return found
 
 
@@ -74,7 +86,8 @@ def limits_of_weighted_means() -> Any:
         regions = (SMOOTH.new[:n] * 3).astype(int)
         for weights in (SMOOTH.weights[:n] / 3.0, np.ones(n), SMOOTH.scores[:n] ** 3):
             for outcomes in (SMOOTH.y[:n], SMOOTH.scores[:n]):
-                found += [bounded_mean.weighted_means(regions, weights, outcomes, 4, 0.05)]
+                units = bets_on(outcomes, weights, regions=regions, n_regions=4)
+                found += [bet_limits(units, np.full(4, 0.025))]
     return found
 
 
@@ -104,15 +117,23 @@ def tails_of_sums_of_labels() -> Any:
 
 @question
 def blocks_of_bets() -> Any:
+    """The sums of blocks, and how many units are left after each."""
+    found: list[Any] = [block_ends(5), block_ends(400)]
+    for weights in (None, SMOOTH.weights[:300] / 3.0):
+        units = bets_on(SMOOTH.scores[:300], weights)
+        found += [units.moments.sum(axis=(2, 3)), units.heaviest.max(axis=1), units.ends]
+        found += [units.z[:5], units.w[:5]]
+    return found
+
+
+@question
+def means_that_are_exceeded() -> Any:
+    regions = (SMOOTH.new[:700] * 3).astype(int)
     found = []
-    for weights in (np.ones(300), SMOOTH.weights[:300] / 3.0):
-        sums = moments_of(weights, SMOOTH.scores[:300]).sum(axis=1)
-        found.append(sums)
-        for mean in (0.2, 0.6):
-            powers = [((weights * (SMOOTH.scores[:300] - mean)) ** p).sum() for p in range(1, 5)]
-            stakes = np.array([0.05, 0.3])
-            found.append(block_gain(powers, stakes, np.array(mean)))
-    found += [len(MOMENTS), late_sizes(5), late_sizes(400)]
+    for weights in (None, SMOOTH.weights[:700] / 3.0):
+        for values in (SMOOTH.y[:700], SMOOTH.scores[:700]):
+            units = bets_on(values, weights, regions=regions, n_regions=4)
+            found += [exceeds(units, mean, 0.05) for mean in (0.0, 0.2, 0.4, 0.45, 0.5, 1.0)]
     return found
 
 
@@ -167,9 +188,10 @@ def limits_of_many_weighted_rows() -> Any:
     regions = np.where(np.arange(n) < 8500, 0, 1)
     found: list[Any] = []
     for values in (outcomes, (outcomes < 0.2).astype(float)):
-        found.append(bounded_mean.weighted_means(regions, weights, values, 2, 0.05))
-        found.append(bounded_mean.betting_mean(values, 0.05))
-    found.append(bounded_mean.betting_mean(np.empty(0), 0.05))
+        units = bets_on(values, weights, regions=regions, n_regions=2)
+        found.append(bet_limits(units, np.full(2, 0.025)))
+        found.append(bet_limits(bets_on(values), np.full(1, 0.025)))
+    found.append(bet_limits(bets_on([]), np.full(1, 0.025)))
     return found
 
 
@@ -180,9 +202,20 @@ def bets_towards_a_goal() -> Any:
     for n in (0, 1, 7, 128, 129, 999, 1000, 9000):
         values = rng.integers(0, 2**20, n) / 2**20
         weights = rng.integers(1, 4, n) / 3.0
-        for variance in (None, 0.02):
+        seen = Draws(np.zeros(20, dtype=int), np.arange(20) / 64.0)
+        for pilot in (None, seen):
             for given in (None, weights):
-                for low, high in ((0.0, 1.0), (-0.5, 1.5))[: 1 + (n < 1000)]:
-                    units = BetUnits(values, low, high, variance=variance, weights=given)
-                    found += [tried(goal_limits, units, 0.05)]
+                for ends in ((0.0, 1.0), (-0.5, 1.5))[: 1 + (n < 1000)]:
+                    units = bets_on(values, given, ends=ends, pilot=pilot)
+                    found += [bet_limits(units, np.full(1, 0.05))]
     return found
+
+
+@question
+def bets_on_equal_units() -> Any:
+    """Given by their number: put in order one by one, and dealt out in blocks."""
+    values = np.array([0.0, 0.25, 0.5, 1.0, 0.0, 1.0])
+    regions = np.array([0, 0, 0, 0, 1, 1])
+    number = np.array([30_000, 9_000, 20, 1_000, 70, 30])
+    units = bets_on(values, regions=regions, n_regions=3, number=number)
+    return [bet_limits(units, np.full(3, tail)) for tail in (0.001, 0.05, 0.3)]
