@@ -29,7 +29,6 @@ from calibrant.assess.check.group_signs import group_signs
 from calibrant.assess.compare_models.model_comparison import PairedDifference, _pair_verdict
 from calibrant.assess.monotone.runs import BandSteps, refutation
 from calibrant.assess.threshold.rank_tests import rows_needed, starts
-from calibrant.calibrators.anchored.curve_choice import chosen
 from calibrant.cells.exact_sums import ExactSums
 from calibrant.cells.group_counts import GroupCounts, _added_up
 from calibrant.cells.score_counts import ScoreCounts
@@ -390,13 +389,6 @@ def test_one_bin_without_a_number_is_refused() -> None:
     for n_bins in (3, 4):
         with pytest.raises(InvalidValueError):
             Partition.fixed_width(n_bins, narrow)
-
-
-def test_curves_are_compared_from_two_distinct_scores_on() -> None:
-    both = ScoreCounts(np.array([0.2, 0.8]), np.array([500, 500]), np.array([100, 400]))
-    assert chosen(both, "beta").name == "score"
-    one = ScoreCounts(np.array([0.2]), np.array([500]), np.array([100]))
-    assert chosen(one, "beta").name == "beta"
 
 
 def test_the_fingerprint_of_a_tree_is_that_of_its_splits_and_of_a_function_that_of_its_constants() -> (

@@ -9,9 +9,14 @@ import numpy as np
 from scipy.special import expit, logit
 
 from calibrant._typing import FloatArray
-from calibrant.calibrators.anchored.curve_choice import is_falling
 from calibrant.calibrators.anchored.pieces import simplified
-from calibrant.calibrators.blend_curve import BlendCurve, fit_blend, kish_scaled
+from calibrant.calibrators.blend_curve import (
+    BlendCurve,
+    fit_blend,
+    is_falling,
+    kish_scaled,
+    mirrored,
+)
 from calibrant.calibrators.corners import CornerCalibrator
 from calibrant.calibrators.curve_calibrator import inner
 from calibrant.cells.score_counts import ScoreCounts
@@ -90,7 +95,7 @@ class BlendCalibrator(CornerCalibrator):
         are_probabilities = bool(rows.scores[0] >= 0.0 and rows.scores[-1] <= 1.0)
         falls = is_falling(rows)
         if falls:
-            rows = ScoreCounts(rows.scores, rows.counts, rows.counts - rows.positives)
+            rows = mirrored(rows)
         curve = fit_blend(rows, are_probabilities=are_probabilities)
         points = _refined(_points(rows, are_probabilities), curve)
         # rounding may make a flat stretch fall by a few units in the last place

@@ -2,7 +2,8 @@
 
 `fit_blend` is a plain function of counts of rows by score. The counts need not be whole, so it also
 fits half-samples, pilot rows and weighted rows. It draws nothing at random and uses nothing but its
-arguments. The curve never falls: for scores that do, exchange the labels, and mirror the curve.
+arguments. The curve never falls: for rates that do (`is_falling`), exchange the labels (`mirrored`),
+and take one minus the curve.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ _MANY_ROWS = 3_000
 _FEWEST_NODES = 3
 _TRUST = 3.0  # by which the log loss of the score itself, which needs no fit, counts as smaller
 _LEAST_SLOPE = 0.02  # of a line, so that it ties no scores
+_CLEARLY = 4.0  # standard errors by which the number of misordered pairs must exceed chance
 _RANKS = np.array([0.0, 0.02, 0.05, *np.linspace(0.1, 0.9, 9), 0.95, 0.98, 1.0])
 _SMALLEST = float(np.finfo(np.float64).smallest_subnormal)
 _LARGEST = 1.0 - 2.0**-53
@@ -136,6 +138,22 @@ def fit_blend(rows: ScoreCounts, *, are_probabilities: bool) -> BlendCurve:
     weights = np.exp((min(losses) - np.array(losses)) / 2.0)
     reach = (float(rows.scores[0]), float(rows.scores[-1]))
     return BlendCurve(scale, reach, rows.n_rows, tuple(members), weights / weights.sum())
+
+
+def is_falling(rows: ScoreCounts) -> bool:
+    """Whether the rate clearly decreases in the score: pairs of a positive and a negative row are in
+    order less often than by chance, by far (Mann and Whitney's test).
+    """
+    negatives = rows.counts - rows.positives
+    pairs = rows.n_positive * float(negatives.sum())
+    ordered = float((rows.positives * (np.cumsum(negatives) - negatives / 2)).sum())
+    error = float(np.sqrt(pairs * (rows.n_rows + 1.0) / 12))
+    return ordered - pairs / 2 < -_CLEARLY * error
+
+
+def mirrored(rows: ScoreCounts) -> ScoreCounts:
+    """The rows, with exchanged labels."""
+    return ScoreCounts(rows.scores, rows.counts, rows.counts - rows.positives)
 
 
 def kish_scaled(weights: FloatArray) -> FloatArray:

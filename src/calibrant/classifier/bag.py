@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from calibrant._typing import CodeArray, FloatArray, IndexArray
-from calibrant.calibrators.anchored.curve_choice import fit_curve
+from calibrant.calibrators.anchored.curve_kinds import fit_curve, within_0_and_1
 from calibrant.calibrators.anchored.pieces import interpolate, simplified
 from calibrant.cells.score_counts import ScoreCounts
 from calibrant.classifier.fitted_parts import Fitting
@@ -45,19 +45,13 @@ class MemberCurve:
 
     @classmethod
     def fitted(cls, scores: FloatArray, codes: CodeArray) -> Self:
-        """Fit the curve to scores and labels.
-
-        It is the mean, on the logit scale, of two curves: the one with the smallest cross-validated
-        log loss, and a smooth one. The second stabilises the first where rows are few.
-        """
+        """Fit the curve of `BlendCalibrator` to scores and labels."""
         rows = ScoreCounts.of(scores, codes)
-        name, best = fit_curve("auto", rows)
-        is_probability = rows.scores[0] >= 0.0 and rows.scores[-1] <= 1.0
-        smooth_name, smooth = fit_curve("beta" if is_probability else "platt", rows)
         with np.errstate(all="ignore"):
-            logits = (logits_of(best(rows.scores)) + logits_of(smooth(rows.scores))) / 2.0
-        knots, values = simplified(rows.scores, expit(logits), _ACCURACY)
-        return cls(name if name == smooth_name else f"{name} and {smooth_name}", knots, values)
+            known = {"are_probabilities": within_0_and_1(rows.scores)}
+            name, curve = fit_curve("auto", rows, **known)
+            knots, values = simplified(rows.scores, curve(rows.scores), _ACCURACY)
+        return cls(name, knots, values)
 
     @property
     def falls(self) -> bool:

@@ -108,7 +108,7 @@ class CurveRows(Protocol):
     def guess(self, first: FloatArray) -> Guess:
         """The estimates from pilot rows for each region, with a first curve at knots."""
 
-    def to_fit(self, number: int) -> IntArray:
+    def to_fit(self, number: int) -> FloatArray | IntArray:
         """Pilot rows and rows of the *other* half by knot and label, for the curve of a half."""
 
     def prove(self, evidence: "CurveEvidence", alpha: float, shares: FloatArray) -> "CurveLimits":
@@ -167,14 +167,14 @@ class CurveEvidence:
         The first curve, g0.
     halves : float array of shape (2, n_knots)
         The curves g_1 and g_2; g_k was fitted without half k.
-    fitted_to : pair of int arrays of shape (n_knots, 2)
+    fitted_to : pair of arrays of shape (n_knots, 2)
         By knot and label, the rows that each of them was fitted to.
     """
 
     rows: CurveRows
     first: FloatArray
     halves: FloatArray
-    fitted_to: tuple[IntArray, IntArray]
+    fitted_to: tuple[FloatArray | IntArray, FloatArray | IntArray]
 
     @property
     def knots(self) -> Knots:

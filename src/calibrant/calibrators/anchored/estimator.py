@@ -24,7 +24,7 @@ import numpy as np
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators._best_case import check_parts
 from calibrant.calibrators.anchored.curve_bounds import ROUNDING
-from calibrant.calibrators.anchored.curve_choice import CURVES
+from calibrant.calibrators.anchored.curve_kinds import CURVES
 from calibrant.calibrators.anchored.fitted_curve import (
     THEOREM,
     THEOREM_OF_UNITS,
@@ -89,11 +89,8 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     Parameters
     ----------
     curve : str or calibrator, default="auto"
-        "beta", "platt", "venn-abers", "isotonic", or an unfitted calibrator of scores. "auto"
-        chooses the curve with the smallest cross-validated log loss, with a preference for simple
-        curves. The candidates are the score itself, if it lies in [0, 1]; a smooth curve, "beta"
-        for scores in [0, 1] and "platt" for others; and the mean of that curve and "venn-abers" on
-        the logit scale.
+        "auto" is the curve of `BlendCalibrator`. Others are "beta", "platt", "venn-abers",
+        "isotonic", and an unfitted calibrator of scores.
     n_bins : int or "auto", default="auto"
         Number of regions; with segments, the number in each segment. "auto" is half the cube root
         of the number of rows: the curve varies within a region, so regions can be larger than bins.
@@ -147,9 +144,8 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
 
     With `groups` or `importance_weight`, the bets are on whole groups, or on rows by their weight
     (`calibrant.calibrators.anchored.units`). All statements are then about rows of new groups, or
-    about the weighted population, and there is no statement about masses. The curves are fitted to
-    rows repeated by their weight, rounded at random to whole numbers. Rows from files are read into
-    memory.
+    about the weighted population, and there is no statement about masses. Rows from files are read
+    into memory.
 
     For plain rows without pilot rows (none drawn, bins fixed beforehand, a `sample_weight`, a few
     dozen rows), or with another `interval`, the proof is different. Let h be the curve, h_b its
@@ -180,7 +176,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     >>> calibrator.predict([0.3, 0.5, 0.7]).round(2)
     array([0.1 , 0.25, 0.48])
     >>> calibrator.curve_, round(calibrator.guarantee_.epsilon, 2)
-    ('half beta, half venn-abers and beta', 0.04)
+    ('blend', 0.04)
     """
 
     _learned: ClassVar[EntryTable] = {

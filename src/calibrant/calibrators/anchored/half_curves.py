@@ -15,9 +15,14 @@ from calibrant.calibrators.anchored.curve_bounds import (
     CurveRows,
     Mix,
 )
-from calibrant.calibrators.anchored.curve_choice import Curve, fit_curve
+from calibrant.calibrators.anchored.curve_kinds import Curve, fit_curve, within_0_and_1
 from calibrant.calibrators.anchored.least_epsilon import CurveMoves, Side
-from calibrant.calibrators.anchored.pilot_rows import MOST_PILOT, LabelledPilot, has_pilot
+from calibrant.calibrators.anchored.pilot_rows import (
+    AS_ZERO,
+    MOST_PILOT,
+    LabelledPilot,
+    has_pilot,
+)
 from calibrant.calibrators.anchored.plain_rows import PlainRows
 from calibrant.calibrators.anchored.units import CurveUnits
 from calibrant.calibrators.regions.binned_rows import Binned, CutBins
@@ -276,28 +281,32 @@ def _at_knots(knots: Knots, curves: list[Curve]) -> FloatArray:
     return found
 
 
-def _fitted(curve: str | ScoreCalibrator, knots: Knots, counts: IntArray) -> tuple[str, FloatArray]:
+def _fitted(
+    curve: str | ScoreCalibrator, knots: Knots, counts: FloatArray | IntArray
+) -> tuple[str, FloatArray]:
     """A curve fitted to counts by knot and label, at the knots.
 
-    A segment with few rows gets the curve of all rows.
+    A segment with few rows gets the curve of all rows. Whether scores are probabilities is decided
+    by the knots, and so by pilot rows.
     """
-    name, pooled = fit_curve(curve, _distinct(knots.score, counts))
+    score = np.where(np.isin(knots.score, AS_ZERO), 0.0, knots.score)
+    known = {"are_probabilities": within_0_and_1(np.sort(score))}
+    name, pooled = fit_curve(curve, _distinct(score, counts), **known)
     n_segments = len(knots.cells.parts)
     curves = []
     for number in range(n_segments):
         here = knots.segment == number
         own = n_segments > 1 and counts[here].sum() >= _OWN_ROWS
-        curves.append(
-            fit_curve(curve, _distinct(knots.score[here], counts[here]))[1] if own else pooled
-        )
+        rows = _distinct(score[here], counts[here]) if own else None
+        curves.append(pooled if rows is None else fit_curve(curve, rows, **known)[1])
     return name, _at_knots(knots, curves)
 
 
-def _distinct(scores: FloatArray, counts: IntArray) -> ScoreCounts:
+def _distinct(scores: FloatArray, counts: FloatArray | IntArray) -> ScoreCounts:
     """Counts by knot and label as distinct scores."""
     found, place = np.unique(scores, return_inverse=True)
-    rows = np.bincount(place, counts.sum(axis=1)).astype(np.int64)
-    positives = np.bincount(place, counts[:, 1]).astype(np.int64)
+    rows = np.bincount(place, counts.sum(axis=1))
+    positives = np.bincount(place, counts[:, 1])
     seen = rows > 0
     return ScoreCounts(found[seen], rows[seen], positives[seen])
 

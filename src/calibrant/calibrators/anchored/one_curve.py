@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from calibrant._typing import FloatArray, IntArray
-from calibrant.calibrators.anchored.curve_choice import fit_curve
+from calibrant.calibrators.anchored.curve_kinds import Curve, fit_curve, within_0_and_1
 from calibrant.calibrators.anchored.fine_cells import Averages, Grid
 from calibrant.calibrators.anchored.fitted_curve import (
     USUAL_LEVEL,
@@ -29,6 +29,7 @@ from calibrant.calibrators.anchored.pieces import Pieces, simplified, with_jumps
 from calibrant.calibrators.regions.binned_rows import Binned
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.cells.bins import Bins
+from calibrant.cells.score_counts import ScoreCounts
 from calibrant.cells.tally import Tally
 from calibrant.limits.interval import Interval
 
@@ -72,13 +73,13 @@ def _fitted(
     `whole` includes rows that only cut.
     """
     everything = np.ones(grid.rows.size, dtype=bool)
-    name, pooled = fit_curve(kind, whole.distinct(everything))
+    name, pooled = _curve(kind, whole.distinct(everything))
     knots = [grid.knots(number) for number in range(len(regions.parts))]
     values = []
     for number, x in enumerate(knots):
         here = everything if len(knots) == 1 else grid.segment == number
         own = len(knots) > 1 and whole.rows[here].sum() >= _FEW_ROWS
-        fitted = fit_curve(kind, whole.distinct(here))[1] if own else pooled
+        fitted = _curve(kind, whole.distinct(here))[1] if own else pooled
         # nothing is known about a segment without rows
         y = fitted(x) if grid.rows[here].any() else np.full(1, 0.5)
         values.append(_monotone(y) if isinstance(kind, str) else y)
@@ -87,6 +88,10 @@ def _fitted(
         for x, y, part in zip(knots, values, regions.parts, strict=True)
     ]
     return name, Pieces.through(regions, [x for x, _ in kept], [y for _, y in kept])
+
+
+def _curve(kind: str | ScoreCalibrator, rows: ScoreCounts) -> tuple[str, Curve]:
+    return fit_curve(kind, rows, are_probabilities=within_0_and_1(rows.scores))
 
 
 def _monotone(values: FloatArray) -> FloatArray:

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
-from calibrant.calibrators.anchored.curve_choice import Curve, first_curve, is_falling
+from calibrant.calibrators.anchored.curve_kinds import Curve, first_curve
 from calibrant.cells.bins import Bins
 from calibrant.cells.knots import Knots, RowHashes
 from calibrant.cells.score_counts import ScoreCounts
@@ -31,6 +31,8 @@ _MOST_CELLS = 2048
 _FEWEST_CELLS = 4  # of a region, however many regions there are
 _NEXT_TO_ZERO = 2.0**-200  # in place of 0: some databases reject products that underflow
 _NEXT_IN_SINGLE = 2.0**-126  # the same in single precision
+AS_ZERO = (_NEXT_TO_ZERO, _NEXT_IN_SINGLE)
+"""Knots that are there in place of 0."""
 # distances beyond the ends of the pilot scores, in widths of their range, at which unbounded scores
 # have knots
 _OUTER = (0.1, 0.5, 2.0)
@@ -208,7 +210,7 @@ class LabelledPilot:
 
     def first_curves(self) -> list[Curve]:
         """The first curve of each segment."""
-        return [_first_curve(rows) for rows, _ in self._distinct]
+        return [first_curve(rows) for rows, _ in self._distinct]
 
     @cached_property
     def _distinct(self) -> list[tuple[ScoreCounts, bool]]:
@@ -314,14 +316,6 @@ def _clipped(scores: FloatArray) -> FloatArray:
 
 def _one_half(scores: FloatArray) -> FloatArray:
     return np.full(scores.shape, 0.5)
-
-
-def _first_curve(rows: ScoreCounts) -> Curve:
-    """A curve for few rows; a decreasing one if the rate clearly decreases."""
-    if not is_falling(rows):
-        return first_curve(rows)
-    rising = first_curve(ScoreCounts(rows.scores, rows.counts, rows.counts - rows.positives))
-    return lambda scores: 1.0 - rising(scores)
 
 
 def cells_of_region(n_rows: int, n_regions: int) -> int:

@@ -13,14 +13,13 @@ from typing import Self
 
 import numpy as np
 
-from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray, IntArray
+from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray
 from calibrant.calibrators.anchored.pilot_rows import RegionUnits
+from calibrant.calibrators.blend_curve import kish_scaled
 from calibrant.calibrators.regions.weighted_rows import weights_of
 from calibrant.cells.knots import Knots
 from calibrant.cells.units import Counting, sorted_by
 from calibrant.limits.bet_units import Draws
-from calibrant.params.random import RandomSource
-from calibrant.sample.row_keys import position_keys
 from calibrant.sample.sources.memory import MemoryRows
 
 
@@ -118,28 +117,28 @@ class UnitRows:
         return [RegionUnits(errors[of], scores[of], self.weight[of]) for of in every]
 
 
-def rounded_counts(
-    rows: MemoryRows, knots: Knots, source: RandomSource, chosen: BoolArray | None = None
-) -> IntArray:
-    """Rows by knot and label, for the fit of a curve: whole numbers, an array (n_knots, 2).
+def counts_at_knots(rows: MemoryRows, knots: Knots, chosen: BoolArray | None = None) -> FloatArray:
+    """Rows by knot and label, for the fit of a curve: an array of shape (n_knots, 2).
 
-    Rows count as often as their weight says, randomly rounded up or down; the total is the number
-    of independent rows with the same precision, (sum of w)^2 / (sum of w^2) (Kish 1965). Only
-    `chosen` rows count.
+    Each row is split between its two nearest knots and counts by its weight. The total is the number
+    of rows that the weights are worth (`kish_scaled`). Only `chosen` rows count.
     """
     weights = weights_of(rows)
-    weights = weights if chosen is None else np.where(chosen, weights, 0.0)
-    squares = float(np.square(weights).sum())
-    scaled = weights * (weights.sum() / squares) if squares > 0.0 else weights
-    keys = position_keys(0, len(rows)) if rows.keys is None else rows.keys
-    uniform = source.for_purpose("rounded weights").uniforms(keys)
-    times = np.floor(scaled * (1.0 + 1e-12) + uniform)
+    if chosen is not None:
+        rows = rows.take(chosen)
+        weights = weights[chosen]
+    if not weights.any():
+        return np.zeros((knots.n_knots, 2))
     knot, share = _places(rows, knots)
-    place = knot + (source.for_purpose("nearest knot").uniforms(keys) < share)
     inside = knot >= 0
-    cell = place[inside] * 2 + rows.codes[inside]
-    counts = np.bincount(cell, times[inside], minlength=2 * knots.n_knots)
-    return counts.reshape(knots.n_knots, 2).astype(np.int64)
+    scaled = kish_scaled(weights)[inside]
+    share = share[inside]
+    cell = 2 * knot[inside] + rows.codes[inside]
+    next_cell = np.minimum(cell + 2, 2 * knots.n_knots - 1)
+    size = 2 * knots.n_knots
+    counts = np.bincount(cell, scaled * (1.0 - share), size)
+    counts += np.bincount(next_cell, scaled * share, size)
+    return np.asarray(counts.reshape(knots.n_knots, 2))
 
 
 def _places(rows: MemoryRows, knots: Knots) -> tuple[IndexArray, FloatArray]:

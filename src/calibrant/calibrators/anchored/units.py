@@ -28,7 +28,7 @@ from typing import Self
 
 import numpy as np
 
-from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray, IntArray
+from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray
 from calibrant.calibrators.anchored.curve_bounds import (
     CURVE_SHARE,
     FIRST_SHARE,
@@ -37,7 +37,7 @@ from calibrant.calibrators.anchored.curve_bounds import (
     CurveLimits,
 )
 from calibrant.calibrators.anchored.pilot_rows import Guess, RegionUnits
-from calibrant.calibrators.anchored.unit_rows import UnitRows, rounded_counts
+from calibrant.calibrators.anchored.unit_rows import UnitRows, counts_at_knots
 from calibrant.calibrators.regions.binned_rows import Binned
 from calibrant.cells.knots import Knots
 from calibrant.cells.units import Counting, sorted_by
@@ -71,7 +71,7 @@ class CurveUnits:
         The random half of each unit.
     pilot : UnitRows or None
         Pilot rows; None if there are none.
-    of_pilot : int array of shape (n_knots, 2)
+    of_pilot : float array of shape (n_knots, 2)
         Pilot rows by knot and label.
     unproved : int array
         Regions for which nothing is proved.
@@ -84,7 +84,7 @@ class CurveUnits:
     units: UnitRows
     half: IndexArray
     pilot: UnitRows | None
-    of_pilot: IntArray
+    of_pilot: FloatArray
     unproved: IndexArray
     source: RandomSource
 
@@ -104,9 +104,9 @@ class CurveUnits:
         if rows.groups is not None:
             keys = rows.groups.keys
         half = (source.for_purpose("halves").hashes(keys) & np.uint64(1)).astype(np.intp)
-        of_pilot = np.zeros((knots.n_knots, 2), dtype=np.int64)
+        of_pilot = np.zeros((knots.n_knots, 2))
         if pilot is not None:
-            of_pilot = rounded_counts(pilot, knots, source.for_purpose("pilot rows"))
+            of_pilot = counts_at_knots(pilot, knots)
         unproved = () if binned.design is None else binned.design.unproved
         return cls(
             knots,
@@ -253,11 +253,10 @@ class CurveUnits:
             return Guess.of([nothing] * n_regions, np.column_stack([low, high]))
         return Guess.of(self.pilot.guessed(first, n_regions), np.column_stack([low, high]))
 
-    def to_fit(self, number: int) -> IntArray:
+    def to_fit(self, number: int) -> FloatArray:
         """Pilot rows and rows of the other half by knot and label."""
         chosen = self.half[self.rows.units.unit] != number
-        purpose = self.source.for_purpose(f"curve of half {number}")
-        return np.asarray(self.of_pilot + rounded_counts(self.rows, self.knots, purpose, chosen))
+        return np.asarray(self.of_pilot + counts_at_knots(self.rows, self.knots, chosen))
 
 
 def _cumulated(values: FloatArray, starts: IndexArray) -> FloatArray:
