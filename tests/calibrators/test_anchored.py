@@ -26,7 +26,6 @@ from calibrant.cells.score_counts import ScoreCounts
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.errors import InvalidValueError, PooledSegmentsWarning
 from calibrant.limits.kolmogorov import kolmogorov_distance
-from calibrant.params.random import RandomSource
 from calibrant.sample.reader import read_rows
 from calibrant.text.numbers import upper
 
@@ -106,10 +105,12 @@ def test_value_is_the_average_prediction_of_the_counted_rows_of_each_region():
     np.maximum.at(
         step, pieces.regions(model.partition_.as_bins()), np.abs(pieces.right - pieces.left)
     )
-    assert (
-        np.abs(averages - model.guarantee_.value)
-        < 4 * step / 2 / np.sqrt(model.tally_.counts) + 1e-12
-    ).all()
+    # and pilot rows are in these averages, but not counted
+    spread = np.array([predicted[where == region].std() for region in range(7)])
+    n_rows = np.bincount(where[where >= 0])
+    n_pilot = n_rows - model.tally_.counts
+    error = step / 2 / np.sqrt(model.tally_.counts) + spread * np.sqrt(n_pilot) / n_rows
+    assert (np.abs(averages - model.guarantee_.value) < 4 * error + 1e-12).all()
     assert (step < 0.1).all()
     assert (np.abs(averages - model.guarantee_.value) <= model.guarantee_.margin).all()
 
@@ -144,16 +145,6 @@ def test_a_value_that_many_scores_share_keeps_its_own_prediction_and_jumps_to_it
     assert model.predict([1.0])[0] == pytest.approx(y[scores == 1.0].mean(), abs=0.02)
     assert model.predict([1.0 - 2.0**-49])[0] < 0.4
     assert model.pieces_.variation(model.partition_.as_bins())[0] < 0.4
-
-
-def test_curve_is_moved_towards_the_rates_in_order():
-    scores, y = draw(4000, 2, lambda s: np.where(s < 0.5, 0.2, 0.4))
-    model = AnchoredCalibrator("platt", n_bins=6, pilot=None).fit(scores, y)
-    guarantee = model.guarantee_
-    off = np.abs(guarantee.value - model.tally_.rates) / (guarantee.upper - guarantee.lower)
-    assert (np.diff(model.predict(np.sort(scores))) > 0.0).all()
-    assert off.max() < 0.2 + 1e-9  # 0.4 of the half-width, where the curve is bent least
-    assert model.n_anchored_ == 0
 
 
 @pytest.mark.broad
@@ -453,21 +444,6 @@ def test_the_number_of_threads_does_not_change_a_curve_with_many_regions(monkeyp
         monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
         found.append(AnchoredCalibrator(n_bins=150).fit(scores, y).to_dict())
     assert found[0] == found[1]
-
-
-def test_every_sixty_four_regions_bet_in_an_order_of_their_own(monkeypatch):
-    seen = []
-    original = RandomSource.for_purpose
-
-    def recorded(source, purpose):
-        seen.append(purpose)
-        return original(source, purpose)
-
-    monkeypatch.setattr(RandomSource, "for_purpose", recorded)
-    AnchoredCalibrator(n_bins=150).fit(*draw(20_000))
-    orders = {purpose for purpose in seen if purpose.startswith("order of bets")}
-    other = {f"order of bets from region {first}" for first in (64, 128)}
-    assert orders == {"order of bets"} | other
 
 
 def test_of_very_many_pilot_rows_some_at_equal_steps_choose_the_knots(monkeypatch, tmp_path):

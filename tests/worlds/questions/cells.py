@@ -24,7 +24,6 @@ from worlds.questions.base import (
 )
 
 
-
 def bins_of() -> dict[str, Partition]:
     """Partitions of every kind."""
     return {

@@ -117,9 +117,7 @@ class UnitRows:
         return [RegionUnits(errors[of], scores[of], self.weight[of]) for of in every]
 
 
-def counts_at_knots(
-    rows: MemoryRows, knots: Knots, chosen: BoolArray | None = None
-) -> FloatArray:
+def counts_at_knots(rows: MemoryRows, knots: Knots, chosen: BoolArray | None = None) -> FloatArray:
     """Rows by knot and label, for the fit of a curve: an array of shape (n_knots, 2).
 
     Each row is split between its two nearest knots and counts by its weight. The total is the number
