@@ -104,10 +104,12 @@ def test_value_is_the_average_prediction_of_the_counted_rows_of_each_region():
     np.maximum.at(
         step, pieces.regions(model.partition_.as_bins()), np.abs(pieces.right - pieces.left)
     )
-    assert (
-        np.abs(averages - model.guarantee_.value)
-        < 4 * step / 2 / np.sqrt(model.tally_.counts) + 1e-12
-    ).all()
+    # and pilot rows are in these averages, but not counted
+    spread = np.array([predicted[where == region].std() for region in range(7)])
+    n_rows = np.bincount(where[where >= 0])
+    n_pilot = n_rows - model.tally_.counts
+    error = step / 2 / np.sqrt(model.tally_.counts) + spread * np.sqrt(n_pilot) / n_rows
+    assert (np.abs(averages - model.guarantee_.value) < 4 * error + 1e-12).all()
     assert (step < 0.1).all()
     assert (np.abs(averages - model.guarantee_.value) <= model.guarantee_.margin).all()
 
@@ -142,16 +144,6 @@ def test_a_value_that_many_scores_share_keeps_its_own_prediction_and_jumps_to_it
     assert model.predict([1.0])[0] == pytest.approx(y[scores == 1.0].mean(), abs=0.02)
     assert model.predict([1.0 - 2.0**-49])[0] < 0.4
     assert model.pieces_.variation(model.partition_.as_bins())[0] < 0.4
-
-
-def test_curve_is_moved_towards_the_rates_in_order():
-    scores, y = draw(4000, 2, lambda s: np.where(s < 0.5, 0.2, 0.4))
-    model = AnchoredCalibrator("platt", n_bins=6, pilot=None).fit(scores, y)
-    guarantee = model.guarantee_
-    off = np.abs(guarantee.value - model.tally_.rates) / (guarantee.upper - guarantee.lower)
-    assert (np.diff(model.predict(np.sort(scores))) > 0.0).all()
-    assert off.max() < 0.2 + 1e-9  # 0.4 of the half-width, where the curve is bent least
-    assert model.n_anchored_ == 0
 
 
 @pytest.mark.broad

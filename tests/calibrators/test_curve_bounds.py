@@ -11,6 +11,7 @@ from calibrant import AnchoredCalibrator
 from calibrant.calibrators.anchored import half_curves
 from calibrant.calibrators.anchored.curve_bounds import CurveBounds, CurveEvidence, Mix
 from calibrant.calibrators.anchored.half_curves import HalfCurves, RowsAtKnots
+from calibrant.calibrators.anchored.least_epsilon import SMOOTHNESS
 from calibrant.calibrators.anchored.pilot_rows import Guess, RegionUnits
 from calibrant.calibrators.anchored.plain_rows import Budget, PlainRows, lower_averages
 from calibrant.calibrators.regions import binned_rows
@@ -120,7 +121,7 @@ def test_every_curve_has_its_true_error_within_limits(name, exact):
         curves = [(curve, None) for curve in (found.mean_curve, moved, rough)]
         curves += [(found.mean_curve, Mix(*weights)) for weights in WEIGHTS]
         curves += [(mixed(found, Mix(*weights)), Mix(*weights)) for weights in WEIGHTS]
-        curves.append(HalfCurves("any", found).moved(bounds))
+        curves.append(HalfCurves("any", found).moved(bounds, SMOOTHNESS))
         broken = False
         for curve, mix in curves:
             errors = bounds.errors(curve, mix)

@@ -16,12 +16,11 @@ was right.
 """
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from calibrant._typing import BoolArray, FloatArray, IntArray
-from calibrant.calibrators.anchored.least_epsilon import Bounds, Conditions
+from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.limits.interval import Interval
 
 _NEAR = 1.0  # how much epsilon may exceed the smallest one, so that probabilities move less
@@ -36,6 +35,36 @@ _LEAST_SLOPE = 0.2  # of the moved curve in a region
 # share of the distance to the nearest probabilities of pilot rows: how far the curve moves at 0 and
 # 1
 _BEYOND = 0.5
+
+Bounds: TypeAlias = list[tuple[float | None, float | None]]
+"""Limits on each variable of a linear programme; None for no limit."""
+
+
+class Conditions:
+    """Rows of a sparse matrix, with upper bounds on their products with the variables."""
+
+    def __init__(self) -> None:
+        self.limits: list[FloatArray] = []
+        self._entries: list[tuple[IndexArray, IndexArray, FloatArray]] = []
+        self._n_rows = 0
+
+    def add(self, limits: FloatArray, *columns: tuple[Any, Any]) -> None:
+        """Add one row per limit; `columns` are pairs of the columns and the entries in these rows."""
+        row = np.arange(limits.size) + self._n_rows
+        for column, value in columns:
+            at = np.broadcast_to(column, limits.shape)
+            self._entries.append((row, at, np.broadcast_to(value, limits.shape)))
+        self.limits.append(limits)
+        self._n_rows += limits.size
+
+    def matrix(self, n_variables: int) -> Any:
+        """All rows, without zeros."""
+        from scipy.sparse import csr_matrix
+
+        row, column, value = (np.concatenate(parts) for parts in zip(*self._entries, strict=True))
+        there = value != 0.0
+        entries = (value[there], (row[there], column[there]))
+        return csr_matrix(entries, shape=(self._n_rows, n_variables))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

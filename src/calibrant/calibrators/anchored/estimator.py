@@ -15,7 +15,7 @@ With plain rows and another interval, or no pilot rows, one curve is fitted to a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -33,6 +33,7 @@ from calibrant.calibrators.anchored.fitted_curve import (
     FittedCurve,
 )
 from calibrant.calibrators.anchored.half_curves import HalfCurves, RowsAtKnots
+from calibrant.calibrators.anchored.least_epsilon import SMOOTHNESS
 from calibrant.calibrators.anchored.one_curve import fit_to_all_rows
 from calibrant.calibrators.anchored.pieces import PiecewiseCalibrator
 from calibrant.calibrators.anchored.unlabelled import (
@@ -52,12 +53,15 @@ from calibrant.limits.interval import Interval
 from calibrant.params.declared_state import Inline
 from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes
-from calibrant.params.rules import ALPHA, Choice, Instance, RuleTable, replaces
+from calibrant.params.rules import ALPHA, Choice, Instance, Number, RuleTable, replaces
 from calibrant.params.state_kinds import Nested
 from calibrant.sample.facts import RowFacts
 from calibrant.sample.reader import read_rows, refuse, refuse_segments
 from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
+from calibrant.text.numbers import nearest
+
+_NAMED_JUMPS = 8
 
 
 @dataclass(eq=False, repr=False)
@@ -67,9 +71,11 @@ class _CurveParameter:
             Choice(CURVES)
             | Instance(ScoreCalibrator, "a calibrator of scores, such as BetaCalibrator()")
         ),
+        "smoothness": Number("a finite number >= 0", 0.0),
     }
 
     curve: str | ScoreCalibrator = "auto"
+    smoothness: float = field(default=SMOOTHNESS, kw_only=True)
 
 
 @replaces(alpha=ALPHA)
@@ -91,6 +97,9 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     curve : str or calibrator, default="auto"
         "auto" is the curve of `BlendCalibrator`. Others are "beta", "platt", "venn-abers",
         "isotonic", and an unfitted calibrator of scores.
+    smoothness : float, default=0.01
+        What waves of the curve around the edges of regions cost, in epsilon: the larger, the fewer
+        waves, and the larger epsilon. The curve has no jumps, even if it is 0.
     n_bins : int or "auto", default="auto"
         Number of regions; with segments, the number in each segment. "auto" is half the cube root
         of the number of rows: the curve varies within a region, so regions can be larger than bins.
@@ -133,14 +142,17 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     Pilot rows are drawn at random and not counted. They fit a first curve g0. The other rows are split
     at random into two halves. For half k, a curve g_k is fitted to the pilot rows and the other
     half. The mean of g_1 and g_2 is h. The curve used for prediction is h' = a + b g0 + c h, with
-    a, b and c for each region such that epsilon is small and the log loss hardly grows. In every
-    region E[Y - h'] = E[Y - g0] - c (E[g_1 - g0] + E[g_2 - g0]) / 2 + (1 - b - c) E[g0] - a. Given
-    the rows they were fitted to, g0 and g_k are fixed, so bets bound all terms, for all a, b and c
-    at once (`calibrant.calibrators.anchored.curve_bounds`). Limits on the shares of rows at knots
-    bound what else h' differs by. So epsilon is about that of bins with the same regions. Where the
-    data refute an increasing h', it is shifted until they no longer do; the ranking changes only
-    there. Curves are stored as a table of knots, linear in between, and rows are counted at knots
-    in a way that preserves averages exactly (`calibrant.cells.knots`).
+    a, b and c for each region such that epsilon is small and the log loss hardly grows; around the
+    edges, the curves of neighbouring regions are blended, so that h' has no jumps. In every
+    region E[Y - h'] = E[Y - g0] - c (E[g_1 - g0] + E[g_2 - g0]) / 2 + (1 - b - c) E[g0] - a, less
+    what the blend adds. Given the rows they were fitted to, g0 and g_k are fixed, so bets bound all
+    terms, for all a, b and c at once (`calibrant.calibrators.anchored.curve_bounds`). Limits on the
+    shares of rows at knots bound the blend. So epsilon is about that of bins with the same regions.
+    Where the data refute an increasing h', it is shifted until they no longer do; it jumps, and the
+    ranking changes, only there, and the guarantee's notes say where. The curve also jumps at a
+    score that is a region of its own, because many rows share it. Curves are stored as a table of
+    knots, linear in between, and rows are counted at knots in a way that preserves averages exactly
+    (`calibrant.cells.knots`).
 
     With `groups` or `importance_weight`, the bets are on whole groups, or on rows by their weight
     (`calibrant.calibrators.anchored.units`). All statements are then about rows of new groups, or
@@ -326,7 +338,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
             values = evidence.mean_curve
             mix = None
             if self._is_increasing():
-                values, mix = halves.moved(usual)
+                values, mix = halves.moved(usual, self.smoothness)
             n_refuted = int(bounds.refuted(values, mix).sum())
             values = bounds.shifted(values, mix)
             proved = bounds.proved_for(values, mix, proof.partition, proof.for_limits)
@@ -379,6 +391,10 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         falls = self._is_increasing() and fitted.curve.falls
         claim = CurveClaim(margin, errors, falls, theorem)
         guarantee = proof.guarantee(self, limits, fitted.average, classes.positive, claim)
+        jumps = fitted.curve.jumps
+        if self._is_increasing() and jumps.size:
+            notes = (*guarantee.statement.notes, _said_of(jumps))
+            guarantee = guarantee.with_facts(notes=notes)
         self.stated_ = proof.stated
         self._set_fitted(proof.partition, proof.tally, guarantee, classes, facts)
         self.proof_ = proof
@@ -417,6 +433,16 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
             fitted.proved.check(proof.tally.counts, proof.for_limits)
             limits = fitted.proved.rates
         self._set_curve(fitted, proof, limits, classes, learned["facts"])
+
+
+def _said_of(jumps: FloatArray) -> str:
+    """Where the curve jumps, and why."""
+    named = ", ".join(nearest(score) for score in jumps[:_NAMED_JUMPS].tolist())
+    more = f" and {jumps.size - _NAMED_JUMPS} more scores" if jumps.size > _NAMED_JUMPS else ""
+    return (
+        f"the curve jumps at {named}{more}: many rows share a score there, or the data refute"
+        " every curve in order and without jumps"
+    )
 
 
 def automatic_regions(n_rows: int) -> int:

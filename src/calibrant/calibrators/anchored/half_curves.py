@@ -16,7 +16,7 @@ from calibrant.calibrators.anchored.curve_bounds import (
     Mix,
 )
 from calibrant.calibrators.anchored.curve_kinds import Curve, fit_curve, within_0_and_1
-from calibrant.calibrators.anchored.least_epsilon import CurveMoves, Side
+from calibrant.calibrators.anchored.least_epsilon import CurveMoves, Side, joined_edges
 from calibrant.calibrators.anchored.pilot_rows import (
     AS_ZERO,
     MOST_PILOT,
@@ -196,6 +196,8 @@ class HalfCurves:
         unseen = ~np.isin(knots.segment, knots.segment[knots.starts[:-1]][rows.labelled > 0])
         first = np.where(unseen, 0.5, first)  # nothing is known about a segment without rows
         fitted = np.array([np.where(unseen, 0.5, values) for values in halves])
+        first = _joined(knots, first)
+        fitted = np.array([_joined(knots, values) for values in fitted])
         name = names[0] if names[0] == names[1] else f"{names[0]} and {names[1]}"
         return cls(name, CurveEvidence(rows, first, fitted, fitted_to))
 
@@ -204,9 +206,9 @@ class HalfCurves:
         shares = self.evidence.guess.shares(self.evidence.rows.expected, alpha)
         return CurveBounds.of(self.evidence, alpha, shares)
 
-    def moved(self, bounds: CurveBounds) -> tuple[FloatArray, Mix]:
-        """A curve that keeps the ranking and has about the smallest epsilon at little cost, and
-        what it is made of.
+    def moved(self, bounds: CurveBounds, smoothness: float) -> tuple[FloatArray, Mix]:
+        """A curve without jumps that keeps the ranking and has about the smallest epsilon at little
+        cost, and what it is made of.
 
         Regions without rows, and those in which no such curve escapes refutation, do not affect the
         others.
@@ -214,14 +216,14 @@ class HalfCurves:
         falls = _falling(self.evidence.knots, self.evidence.mean_curve)
         errors = bounds.errors(self.evidence.mean_curve)
         unknown = errors.upper - errors.lower >= 1.0
-        curve, mix = self._moved(bounds, falls, unknown)
+        curve, mix = self._moved(bounds, falls, unknown, smoothness)
         refuted = bounds.refuted(curve, mix)
         if refuted.any():
-            curve, mix = self._moved(bounds, falls, unknown | refuted)
+            curve, mix = self._moved(bounds, falls, unknown | refuted, smoothness)
         return curve, mix
 
     def _moved(
-        self, bounds: CurveBounds, falls: BoolArray, ignored: BoolArray
+        self, bounds: CurveBounds, falls: BoolArray, ignored: BoolArray, smoothness: float
     ) -> tuple[FloatArray, Mix]:
         """The curve, moved.
 
@@ -239,6 +241,8 @@ class HalfCurves:
             knots,
             np.where(falls, 1.0 - evidence.first, evidence.first),
             np.clip(mean, _NEAREST, 1.0 - _NEAREST),
+            evidence.rows.at_knots.astype(np.float64),
+            bounds.proved.gaps,
             evidence.rows.at_knots + (PRIOR_ROWS / np.diff(knots.starts))[knots.region],
             _chosen(of_region, above.mirrored(), below),
             _chosen(of_region, below.mirrored(), above),
@@ -246,9 +250,10 @@ class HalfCurves:
             _mirrored(of_first, of_region, 1.0),
             ignored,
         )
-        found = moves.least(self._allowed(bounds, moves, of_region))
-        curve = _rising(knots, np.clip(moves.values(found), 0.0, 1.0))
-        return np.where(falls, 1.0 - curve, curve), Mix(found[1], found[2])
+        found = moves.least(self._allowed(bounds, moves, of_region), smoothness)
+        curve = _joined(knots, _rising(knots, np.clip(found.values, 0.0, 1.0)))
+        _, of_first_curve, of_mean = found.coefficients.reshape(3, -1)
+        return np.where(falls, 1.0 - curve, curve), Mix(of_first_curve, of_mean)
 
     def _allowed(self, bounds: CurveBounds, moves: CurveMoves, falls: BoolArray) -> float:
         """How much the log loss may grow, in nats over all rows."""
@@ -258,9 +263,8 @@ class HalfCurves:
         widths = np.where(moves.ignored, 0.0, errors.upper - errors.lower) / 2.0
         most = (1.0 + self._slack()) * float(widths.max())
         shift = np.maximum(errors.upper - most, 0.0) - np.maximum(-errors.lower - most, 0.0)
-        shifted = moves.unmoved
-        shifted[0] = np.where(moves.ignored, 0.0, shift)
-        of_shift = float(moves.divergence(shifted).sum())
+        shift = np.where(moves.ignored, 0.0, shift)
+        of_shift = float(moves.divergence(p + shift[moves.knots.region]).sum())
         return _MOVE_COST * loss + min(of_shift, _SHIFT_COST * loss)
 
     def _slack(self) -> float:
@@ -324,6 +328,14 @@ def _rising(knots: Knots, curve: FloatArray) -> FloatArray:
     for number in range(len(knots.cells.parts)):
         here = knots.segment == number
         found[here] = np.maximum.accumulate(curve[here])
+    return found
+
+
+def _joined(knots: Knots, curve: FloatArray) -> FloatArray:
+    """The curve with one value at both knots of an edge between regions: that at the edge."""
+    found = curve.copy()
+    edges = joined_edges(knots)
+    found[edges - 1] = curve[edges]
     return found
 
 

@@ -5,27 +5,24 @@ to the counted rows:
 
 1. count the rows in fine cells of the score (`Grid`), and find the limits of the rates;
 2. fit the curve to all rows (`fit_curve`), as a table of straight pieces (`Pieces`);
-3. shift it towards the rates, in order (`bent`), and into their limits where the data refute it
-   (`anchored`);
+3. shift it into the limits on the rates where the data refute it (`anchored`);
 4. bound how far its averages can be off (`CurveProof.margin`).
 """
 
 from collections.abc import Hashable
-from dataclasses import replace
 
 import numpy as np
 
-from calibrant._typing import FloatArray, IntArray
+from calibrant._typing import FloatArray
 from calibrant.calibrators.anchored.curve_kinds import Curve, fit_curve, within_0_and_1
 from calibrant.calibrators.anchored.fine_cells import Averages, Grid
 from calibrant.calibrators.anchored.fitted_curve import (
-    USUAL_LEVEL,
     CurveProof,
     FittedCurve,
     Parts,
 )
-from calibrant.calibrators.anchored.logit_shifts import anchored, bent
-from calibrant.calibrators.anchored.pieces import Pieces, simplified, with_jumps
+from calibrant.calibrators.anchored.logit_shifts import anchored
+from calibrant.calibrators.anchored.pieces import Pieces, simplified
 from calibrant.calibrators.regions.binned_rows import Binned
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.cells.bins import Bins
@@ -39,10 +36,7 @@ _FEW_ROWS = 500  # a segment with fewer rows gets the curve of all rows
 def fit_to_all_rows(
     binned: Binned, proof: CurveProof, kind: str | ScoreCalibrator
 ) -> tuple[FittedCurve, Interval]:
-    """Fit a curve of a kind, and return it with limits on the rates.
-
-    A named kind is kept in order.
-    """
+    """Fit a curve of a kind, and return it with limits on the rates."""
     regions = binned.partition.as_bins()
     tally = binned.tally
     grid = Grid.count(binned.rows, regions, _sizes(regions, tally))
@@ -52,11 +46,6 @@ def fit_to_all_rows(
         whole = grid if same else Grid.over(binned.whole, grid.cells)
         limits = proof.rates()
         name, curve = _fitted(kind, whole, grid, regions)
-        if isinstance(kind, str):
-            near = limits
-            if proof.confidence_level != USUAL_LEVEL:
-                near = replace(proof, confidence_level=USUAL_LEVEL).rates()
-            curve = _in_order(curve, grid, regions, tally.counts, tally.rates, near)
         moved = anchored(curve, Averages.over(curve, grid, regions), regions, limits)
         averages = Averages.over(moved, grid, regions).of(moved)
         parts = Parts.without_guess(proof.margin(moved, grid, averages, limits))
@@ -83,10 +72,7 @@ def _fitted(
         # nothing is known about a segment without rows
         y = fitted(x) if grid.rows[here].any() else np.full(1, 0.5)
         values.append(_monotone(y) if isinstance(kind, str) else y)
-    kept = [
-        simplified(*with_jumps(x, y, part.cuts))
-        for x, y, part in zip(knots, values, regions.parts, strict=True)
-    ]
+    kept = [simplified(x, y) for x, y in zip(knots, values, strict=True)]
     return name, Pieces.through(regions, [x for x, _ in kept], [y for _, y in kept])
 
 
@@ -98,26 +84,6 @@ def _monotone(values: FloatArray) -> FloatArray:
     """Values of a monotone curve, without steps in the other direction caused by rounding."""
     way = np.minimum if values[0] > values[-1] else np.maximum
     return np.asarray(way.accumulate(values))
-
-
-def _in_order(
-    curve: Pieces, grid: Grid, regions: Bins, counts: IntArray, rates: FloatArray, near: Interval
-) -> Pieces:
-    """The curve, bent towards the rates in the order of scores, or in reverse order in segments
-    where it decreases.
-    """
-    falling = curve.falling_segments
-    if not falling.any():
-        return bent(curve, Averages.over(curve, grid, regions), regions, counts, rates, near)
-    here = falling[regions.layout.cells.segment]
-    opposite = Interval(
-        np.where(here, 1.0 - near.upper, near.lower), np.where(here, 1.0 - near.lower, near.upper)
-    )
-    mirrored = curve.mirrored(falling)
-    averages = Averages.over(mirrored, grid, regions)
-    return bent(
-        mirrored, averages, regions, counts, np.where(here, 1.0 - rates, rates), opposite
-    ).mirrored(falling)
 
 
 def _sizes(regions: Bins, tally: Tally) -> dict[Hashable, int]:

@@ -14,7 +14,7 @@ from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray
 from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
 from calibrant.calibrators.tables.steps import steps_of_bins
 from calibrant.calibrators.tables.table import Table
-from calibrant.cells.bins import Bins, next_double
+from calibrant.cells.bins import Bins
 from calibrant.cells.knots import first_inside, straight_cells
 from calibrant.cells.lines import Lines
 from calibrant.cells.score_partition import ScorePartition
@@ -29,7 +29,7 @@ from calibrant.text.sentences import shown
 _ACCURACY = 0.002  # of the curve between the kept knots, on the logit scale
 ROUNDING = 1e-12
 """Added to results computed from sums over rows."""
-_JUMP = 0.01  # a rise between neighbouring knots from which on the curve jumps where regions meet
+_JUMP = 0.002  # the smallest step that is named
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,11 +116,13 @@ class Pieces(Saved):
         """Whether the curve decreases in every segment."""
         return bool(self.falling_segments.all())
 
-    def mirrored(self, segments: BoolArray) -> Pieces:
-        """One minus the curve, in some of the segments."""
-        here = segments[self.cells.layout.cells.segment]
-        left = np.where(here, 1.0 - self.left, self.left)
-        return replace(self, left=left, right=np.where(here, 1.0 - self.right, self.right))
+    @property
+    def jumps(self) -> FloatArray:
+        """The scores at which the curve jumps, in any segment."""
+        segment = self.cells.layout.cells.segment
+        steps = np.abs(self.left[1:] - self.right[:-1])
+        found = np.flatnonzero((steps > _JUMP) & (np.diff(segment) == 0)) + 1
+        return np.unique(self.cells.layout.ends[0][found])
 
     def regions(self, partition: Bins) -> IndexArray:
         """The region of each cell, for prediction."""
@@ -267,18 +269,6 @@ def interpolate(scores: FloatArray, x: FloatArray, y: FloatArray) -> FloatArray:
     low = np.minimum(y[left], y[right])
     high = np.maximum(y[left], y[right])
     return np.where(share == 1.0, y[right], np.clip(between, low, high))
-
-
-def with_jumps(x: FloatArray, y: FloatArray, cuts: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """More knots, so that the curve jumps where a region begins, if it rises much from the knot
-    before it.
-    """
-    place = np.searchsorted(x, cuts)
-    place = place[(place > 0) & (place < x.size)]
-    place = place[np.isin(x[place], cuts) & (y[place] - y[place - 1] > _JUMP)]
-    before = next_double(x[place], -np.inf)
-    place, before = place[before > x[place - 1]], before[before > x[place - 1]]
-    return np.insert(x, place, before), np.insert(y, place, y[place - 1])
 
 
 def simplified(

@@ -169,11 +169,13 @@ class CurveUnits:
         n_steps = max(self.knots.n_knots - n_regions, 1)
         gaps = self._gaps((of_moves - of_first) / (2.0 * n_steps))
         nothing = np.isin(np.arange(n_regions), self.unproved)
+        ends = np.mean([evidence.ends(half - evidence.first) for half in evidence.halves], axis=0)
+        lower, upper = (
+            np.mean([getattr(half, side) for half in curves], axis=0) for side in ("lower", "upper")
+        )
         return CurveLimits(
             Interval(np.where(nothing, -2.0, labels.lower), np.where(nothing, 2.0, labels.upper)),
-            Interval(
-                (curves[0].lower + curves[1].lower) / 2.0, (curves[0].upper + curves[1].upper) / 2.0
-            ),
+            Interval(np.where(nothing, ends[0], lower), np.where(nothing, ends[1], upper)),
             Interval(np.where(nothing, 0.0, first.lower), np.where(nothing, 1.0, first.upper)),
             np.where(nothing[self.knots.region], 1.0, gaps),
             np.zeros(n_regions, dtype=bool),
