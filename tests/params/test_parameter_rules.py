@@ -112,8 +112,11 @@ def test_a_signature_shows_plain_types(estimator):
 
 @of_every_estimator
 def test_no_estimator_has_many_parameters(estimator):
-    """What describes the data is told to `fit`. A classifier has its model, too."""
-    most = MOST_PARAMETERS + (estimator is calibrant.CalibratedClassifier)
+    """What describes the data is told to `fit`. A classifier has its model, and the default its
+    curve, too.
+    """
+    more = (calibrant.CalibratedClassifier, calibrant.AnchoredCalibrator)
+    most = MOST_PARAMETERS + (estimator in more)
     assert len(inspect.signature(estimator).parameters) <= most
 
 

@@ -84,6 +84,10 @@ class CurveRows(Protocol):
         """The knots between which rows are."""
 
     @property
+    def of_pilot(self) -> FloatArray | IntArray:
+        """Pilot rows by knot and label."""
+
+    @property
     def expected(self) -> FloatArray | IntArray:
         """The approximate number of independent units in each region, fixed before their rows are
         seen.

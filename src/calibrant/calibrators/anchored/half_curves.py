@@ -181,7 +181,7 @@ class HalfCurves:
         knots = rows.knots
         first = _at_knots(knots, counted.firsts)
         tame = pilot.beyond(knots, rows.guess(first), rows.expected) if pilot.is_enough else None
-        first = first if tame is None else tame.of(first)
+        first = first if tame is None else tame.of(first, rows.of_pilot)
         names = []
         halves = []
         fitted_to = (rows.to_fit(0), rows.to_fit(1))
@@ -192,7 +192,7 @@ class HalfCurves:
                 continue
             name, values = _fitted(curve, knots, counts)
             names.append(name)
-            halves.append(values if tame is None else tame.of(values))
+            halves.append(values if tame is None else tame.of(values, counts))
         unseen = ~np.isin(knots.segment, knots.segment[knots.starts[:-1]][rows.labelled > 0])
         first = np.where(unseen, 0.5, first)  # nothing is known about a segment without rows
         fitted = np.array([np.where(unseen, 0.5, values) for values in halves])

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
+from scipy.special import xlogy
 
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.calibrators.anchored.curve_kinds import Curve, first_curve
@@ -47,6 +48,7 @@ _OWN_PILOT = 50  # pilot rows from which on a segment has its own first curve an
 _NEAREST = 0.01  # distance to 0 and 1, if the score itself is the first curve
 # share of the standard error of a rate times the rows: how far curves move beyond pilot rows
 _MOST_BEYOND = 0.015
+_MOST_COST = 0.002  # of the log loss: what that may cost
 _TRUSTED = 20.0  # rows that the probabilities themselves count as in a guess from pilot rows
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 
@@ -293,9 +295,14 @@ class Beyond:
     last: IndexArray
     most: FloatArray
 
-    def of(self, curve: FloatArray) -> FloatArray:
-        """The curve, with smaller movements there."""
+    def of(self, curve: FloatArray, counts: FloatArray | IntArray) -> FloatArray:
+        """The curve, with smaller movements there, if that costs little log loss.
+
+        `counts` are the rows that the curve was fitted to, by knot and label. No other rows may
+        decide: the curve must be fixed given these.
+        """
         found = curve.copy()
+        whole = _losses(curve, counts).sum()
         for number, (first, last) in enumerate(
             zip(self.first.tolist(), self.last.tolist(), strict=True)
         ):
@@ -304,9 +311,18 @@ class Beyond:
                 moved = curve[place] - curve[anchor]
                 most = float(self.most[self.knots.region[anchor]])
                 largest = float(np.abs(moved).max(initial=0.0))
-                if largest > most:
-                    found[place] = curve[anchor] + moved * (most / largest)
+                if largest <= most:
+                    continue
+                tamed = curve[anchor] + moved * (most / largest)
+                costs = _losses(tamed, counts[place]) - _losses(curve[place], counts[place])
+                if costs.sum() <= _MOST_COST * whole:
+                    found[place] = tamed
         return found
+
+
+def _losses(values: FloatArray, counts: FloatArray | IntArray) -> FloatArray:
+    """The log loss of rows at knots, by label."""
+    return -(xlogy(counts[:, 0], 1.0 - values) + xlogy(counts[:, 1], values))
 
 
 def _clipped(scores: FloatArray) -> FloatArray:
