@@ -151,7 +151,7 @@ def test_no_curve_of_untied_scores_jumps_where_the_notes_name_nothing(name, n):
     for seed in range(3):
         scores, y = draw(n, seed, RATES[name])
         model = AnchoredCalibrator().fit(scores, y)
-        edges, steps = steps_at_edges(model)
+        _, steps = steps_at_edges(model)
         said = [note for note in model.guarantee_.notes if note.startswith("the curve jumps at")]
         assert (steps > 0.002).any() == bool(said)
         if model.n_anchored_ == 0:
