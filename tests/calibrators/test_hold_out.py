@@ -16,6 +16,7 @@ from calibrant.calibrators.hold_out import HoldOutCalibrator
 from calibrant.calibrators.regions.weakness import reported_by_caller
 from calibrant.errors import GroupCapWarning, InvalidValueError
 from calibrant.limits.interval import Interval
+from calibrant.params.random import RandomSource
 from read_marks import unmarked
 from worlds.guarantees import assert_rare
 
@@ -333,7 +334,7 @@ def test_over_all_labels_of_few_rows_the_guarantee_is_exact(level, pilot_rates) 
     beside = {
         "pilot_scores": pilot,
         "pilot_y": rng.uniform(size=1_000) < np.repeat(pilot_rates, 500),
-        "order": rng.permutation(2 * n),
+        "source": RandomSource(0),  # one order, whatever the labels
         "classes": (False, True),
     }
     p = np.repeat([0.2, 0.7], n)

@@ -15,6 +15,7 @@ from calibrant.limits import bet_limits as engine
 from calibrant.limits import bet_units
 from calibrant.limits.bet_limits import bet_limits, exceeds
 from calibrant.limits.bet_units import BetUnits, Draws
+from calibrant.limits.chernoff import lower_mean
 from worlds.guarantees import assert_rare
 
 TAIL = 0.25
@@ -466,3 +467,36 @@ def test_the_capital_that_a_stake_aims_from_is_looked_up_precisely_enough():
     place = engine._rank(lacks)
     d = engine._DEVIATE[place]
     assert np.allclose(np.log(ndtr(-d)), -lacks, rtol=0.01)
+
+
+@pytest.mark.parametrize("n", [100, 1_000, 30_000])
+def test_limits_are_narrower_than_those_of_bernstein_and_chernoff(n):
+    values = np.random.default_rng(9).beta(0.5, 2.0, n)
+    tail = 0.05
+    lower, upper = limits_of(values, tail=tail)
+    bernstein = math.sqrt(2.0 * values.var(ddof=1) * math.log(2.0 / tail) / n)
+    bernstein += 7.0 * math.log(2.0 / tail) / (3.0 * (n - 1))  # Maurer and Pontil (2009), Theorem 4
+    mean = values.mean()
+    chernoff = 1.0 - lower_mean(1.0 - mean, n, tail) - lower_mean(mean, n, tail)
+    assert lower < mean < upper
+    assert upper - lower < 0.8 * 2.0 * bernstein
+    assert upper - lower < 0.75 * chernoff
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("weighted", [False, True])
+def test_limits_of_many_units_hold_where_most_blocks_are_bounded(weighted):
+    """Rare large values, which most blocks do not have."""
+    rng = np.random.default_rng(14)
+    n, n_draws = 8_000, 300
+    region = np.repeat(np.arange(n_draws), n)
+    is_large = rng.random(region.size) < 0.001
+    values = np.where(is_large, 1.0, rng.uniform(0.0, 0.02, region.size))
+    weights = np.where(is_large, 1.0, 0.2) if weighted else None
+    of_others = 0.2 * 0.999 if weighted else 0.999
+    mean = (0.001 + of_others * 0.01) / (0.001 + of_others)
+    ends = np.full(n_draws, -1.0), np.ones(n_draws)
+    units = BetUnits.of(Draws(region, values, weights), *ends, _AsGiven())
+    found = bet_limits(units, np.full(n_draws, TAIL))
+    for side in (found.lower > mean, found.upper < mean):
+        assert_rare(int(side.sum()), n_draws, TAIL)

@@ -1,4 +1,4 @@
-"""Hedged betting: the narrowest interval under covariate shift; it needs individual rows."""
+"""Betting: the narrowest interval under covariate shift; it needs individual rows."""
 
 from __future__ import annotations
 

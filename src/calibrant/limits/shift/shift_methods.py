@@ -21,7 +21,7 @@ from calibrant.limits.shift.oracle import oracle
 from calibrant.limits.shift.paper import paper, why_vacuous
 from calibrant.params.rules import Choice
 
-_ON_ROWS = "hedged betting on w (y - q) (Waudby-Smith and Ramdas 2024), at the Sidak level"
+_ON_ROWS = "betting on w (y - q) (Waudby-Smith and Ramdas 2024), at the Sidak level"
 _BERNSTEIN = (
     "the empirical Bernstein bound on w (y - q) inverted (Audibert et al. 2007), at the Sidak level"
 )
