@@ -322,7 +322,8 @@ class Beyond:
 
 def _losses(values: FloatArray, counts: FloatArray | IntArray) -> FloatArray:
     """The log loss of rows at knots, by label."""
-    return -(xlogy(counts[:, 0], 1.0 - values) + xlogy(counts[:, 1], values))
+    losses = xlogy(counts[:, 0], 1.0 - values) + xlogy(counts[:, 1], values)
+    return -np.asarray(losses)
 
 
 def _clipped(scores: FloatArray) -> FloatArray:
