@@ -4,8 +4,8 @@ The default calibrator fits a curve that keeps the ranking of the scores. The gu
 about the average in each region: with 90% confidence, if rows are i.i.d., every band contains the
 true rate in its region.
 
-Picture: The scores of an overfitted model, which are far too extreme, and a smooth calibrated curve
-inside its guaranteed bands. The rates in held-out flights lie close to the curve.
+Picture: The scores of an overfitted model, which are far too extreme, and a calibrated curve without
+jumps inside its guaranteed bands. The rates in held-out flights lie close to the curve.
 """
 
 import matplotlib.pyplot as plt

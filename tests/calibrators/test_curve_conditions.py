@@ -68,6 +68,42 @@ def test_flattening_beyond_pilot_scores_is_decided_by_the_rows_of_the_fit():
     np.testing.assert_array_equal(beyond.of(curve, elsewhere), flat)
 
 
+def test_each_curve_is_flattened_by_the_rows_that_it_was_fitted_to(monkeypatch):
+    rows = counted(300)
+    seen = []
+    flattened = Beyond.of
+
+    def spy(beyond, curve, counts):
+        seen.append(counts)
+        return flattened(beyond, curve, counts)
+
+    monkeypatch.setattr(Beyond, "of", spy)
+    HalfCurves.fit(rows, "auto")
+    allowed = (rows.rows.of_pilot, rows.rows.to_fit(0), rows.rows.to_fit(1))
+    for counts, expected in zip(seen, allowed, strict=True):
+        np.testing.assert_array_equal(counts, expected)
+
+
+def test_where_groups_prove_nothing_the_curves_are_bounded_by_their_ends(monkeypatch):
+    seen = []
+    bounds = HalfCurves.bounds
+
+    def spy(halves, alpha):
+        seen.append(halves.evidence)
+        return bounds(halves, alpha)
+
+    monkeypatch.setattr(HalfCurves, "bounds", spy)
+    scores, y = draw(600)
+    AnchoredCalibrator(n_bins=2).fit(scores, y, groups=np.arange(600) // 2, max_group_size=2)
+    evidence = seen[-1]
+    rows = replace(evidence.rows, unproved=np.array([1]))
+    proved = rows.prove(evidence, 0.1, np.full(2, 0.5))
+    ends = [evidence.ends(half - evidence.first) for half in evidence.halves]
+    assert proved.curves.lower[1] == pytest.approx(np.mean([low[1] for low, _ in ends]))
+    assert proved.curves.upper[1] == pytest.approx(np.mean([high[1] for _, high in ends]))
+    assert proved.curves.upper[0] < np.mean([high[0] for _, high in ends])
+
+
 def two_clusters(n, rng):
     """A good score that is small for nearly all rows."""
     high = rng.uniform(size=n) < 0.08
