@@ -325,15 +325,9 @@ def test_regions_of_tied_edges_are_those_of_a_count_of_their_own(n_tied, monkeyp
     assert model.to_dict() == again.to_dict()
 
 
-def test_files_with_limits_of_another_rule_are_refused():
+def test_files_with_limits_that_no_rows_give_are_refused():
     scores, y, model = fitted()
     state = model.fit(scores, y).to_dict()
-    for rule in (1, 6):
-        state["state"]["curve"]["proved"]["rule"] = rule
-        with pytest.raises(ValueError, match=r"curve\.proved\.rule must be"):
-            AnchoredCalibrator.from_dict(state)
-    state["state"]["curve"]["proved"]["rule"] = 2  # an earlier one is read, and kept
-    assert AnchoredCalibrator.from_dict(state)._limits_rule == 2
     state["state"]["curve"]["proved"]["errors"] = [[-1e-6] * 7, [1e-6] * 7]
     with pytest.raises(ValueError, match="leave at least"):
         AnchoredCalibrator.from_dict(state)

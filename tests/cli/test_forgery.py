@@ -384,21 +384,3 @@ def test_the_guide_shows_how_to_sign(model: Path, folder: Path) -> None:
     done = subprocess.run(["bash", "-c", commands[-1]], cwd=folder, capture_output=True, text=True)
     assert done.returncode != 0
     assert "Verification" in done.stdout + done.stderr
-
-
-def test_limits_of_an_earlier_rule_are_said_not_to_be_checked(folder: Path, calibrant: Any) -> None:
-    """A file of a release whose curves had other limits: regions and counts are those of the rows,
-    and that is said.
-    """
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("calibrant.calibrators.anchored.half_curves.has_pilot", lambda _: False)
-        assert calibrant("fit", "scores.csv", *COLUMNS, "-o", "earlier.json").code == 0
-    assert (
-        "proved"
-        not in json.loads((folder / "earlier.json").read_text())["calibrator"]["state"]["curve"]
-    )
-    told = calibrant("verify", "earlier.json", "scores.csv")
-    words = " ".join(told.out.split())
-    assert "stands" not in words.split("counts")[0]
-    assert "earlier rule" in words
-    assert "the same in all" in words

@@ -27,7 +27,6 @@ from calibrant import (
 from calibrant.assess.metrics.reliability import reliability_tables
 from calibrant.calibrators import ScalingBinningCalibrator
 from calibrant.draw.report.charts import models_chart
-from calibrant.sample.reader import one_row_each, read_rows
 
 COLUMNS = ("--score", "p", "--label", "y", "--group", "patient")
 
@@ -354,26 +353,13 @@ def test_verify_counts_the_groups_of_a_shift_again(visits: pd.DataFrame, calibra
     weighted.to_csv("visits.csv", index=False)
     named = {"score": "p", "label": "y", "weight": "w", "group": "patient"}
     data = scored("visits.csv", **named)
-    bins = Partition.from_edges([0.5])
     save_model(ShiftCalibrator(n_bins=2).fit(data, weight_bound=1.0), "whole.json")
-    one = one_row_each(
-        read_rows(
-            weighted["p"],
-            weighted["y"],
-            groups=weighted["patient"],
-            importance_weight=weighted["w"],
-        )
-    )
-    save_model(ShiftCalibrator(partition=bins).fit(one, weight_bound=1.0), "one.json")
     columns = ("visits.csv", "--score", "p", "--label", "y", "--weight", "w")
     whole = calibrant("verify", "whole.json", *columns, "--group", "patient")
     assert whole.code == 0, whole.out
     assert "the limits of all 2 regions follow from the rows" in whole.out
     ungrouped = calibrant("verify", "whole.json", *columns)
     assert "this needs the column of groups, --group" in ungrouped.out
-    earlier = calibrant("verify", "one.json", *columns, "--group", "patient")
-    assert "an earlier rule drew one row of each group" in earlier.out
-    assert "  NO  " not in earlier.out
 
 
 @pytest.mark.parametrize("kind", [BinningCalibrator, ShiftCalibrator])

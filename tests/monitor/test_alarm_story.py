@@ -81,12 +81,11 @@ def test_advice_after_an_alarm_of_a_calibrator_that_counted_no_rows() -> None:
 
 def test_states_of_other_releases_say_what_to_do() -> None:
     state = DriftMonitor(CALIBRATOR).to_dict()
-    for schema, word in (("calibrant.drift/1", "start again"), ("calibrant.drift/99", "install")):
-        with pytest.raises(InvalidValueError) as caught:
-            DriftMonitor.from_dict({**state, "schema": schema})
-        assert caught.value.parameter == "schema of the state"
-        assert caught.value.got == repr(schema)
-        assert word in caught.value.advice
+    with pytest.raises(InvalidValueError) as caught:
+        DriftMonitor.from_dict({**state, "schema": "calibrant.drift/99"})
+    assert caught.value.parameter == "schema of the state"
+    assert caught.value.got == repr("calibrant.drift/99")
+    assert "start again" in caught.value.advice
     with pytest.raises(InvalidValueError) as caught:
         DriftMonitor.from_dict({**state, "schema": "calibrant.score-drift/1"})
     assert caught.value.advice is None

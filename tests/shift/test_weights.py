@@ -31,7 +31,7 @@ from calibrant import (
     scored,
 )
 from calibrant.calibrators import ScalingBinningCalibrator
-from calibrant.calibrators.regions.weighted_rows import checked_bound, kept_rows, rounded_rows
+from calibrant.calibrators.regions.weighted_rows import checked_bound, kept_rows
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.statement import Population
 from calibrant.params.random import RandomSource
@@ -290,15 +290,6 @@ def test_rows_are_kept_and_rounded_by_their_weights():
     assert np.array_equal(kept.scores, scores[uniform < weights / 2.0])
     assert 1250 - 100 < len(kept) < 1250 + 100
     assert kept.weights is None
-    # 2,500 squared over 4,250 rows: a weight of 0.5 is 0.294 rows, and one of 2 is 1.176
-    uniform = RandomSource.of(2, "rounded weights", rows=rows.fingerprint()).uniforms(places)
-    times = np.floor(weights * 2500 / 4250 + uniform).astype(int)
-    rounded = rounded_rows(rows, 2)
-    assert np.array_equal(rounded.scores, scores[times > 0])
-    assert np.array_equal(rounded.repeats, times[times > 0])
-    alike = rounded_rows(replace(rows, weights=np.full(3000, 0.3)), 3)
-    assert np.array_equal(alike.scores, scores)
-    assert alike.repeats is None or (alike.repeats == 1).all()
 
 
 def test_weights_may_equal_their_bound_and_must_not_all_be_zero():

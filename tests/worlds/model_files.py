@@ -12,6 +12,7 @@ from calibrant import (
     AnchoredCalibrator,
     BetaCalibrator,
     BinningCalibrator,
+    BlendCalibrator,
     IsotonicCalibrator,
     LabelShiftCalibrator,
     Model,
@@ -77,6 +78,7 @@ def examples(n_rows: int = 60) -> dict[str, tuple[Any, dict[str, Any]]]:
             AnchoredCalibrator("venn-abers", n_bins=2, pilot=0.3, random_state=0).fit(scores, y),
             {},
         ),
+        "blend": (BlendCalibrator().fit(scores, y), {}),
         "scaling-binning": (
             ScalingBinningCalibrator(BetaCalibrator(), n_bins=2, random_state=0).fit(scores, y),
             {},

@@ -74,13 +74,6 @@ def recomputed(model: Any, data: Any) -> tuple[Any, list[Check]]:
     if again.partition_.fingerprint == calibrator.partition_.fingerprint:
         regions = counted(calibrator.partition_.n_regions, "region")
         same = Check("regions", True, f"{regions}, cut from the data as saved")
-        if getattr(calibrator, "_limits_rule", None) != getattr(again, "_limits_rule", None):
-            counts = _same_counts(calibrator, again.tally_)
-            earlier = unchecked(
-                "epsilon",
-                "an earlier rule computed these limits; fit again for the current ones",
-            )
-            return again, [same, *counts, *earlier, _same_settings(model, data)]
         learned = [
             *_same_counts(calibrator, again.tally_),
             *_same_guarantee(model, again),

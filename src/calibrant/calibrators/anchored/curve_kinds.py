@@ -91,7 +91,7 @@ def _rising_first(rows: ScoreCounts) -> Curve:
     def itself(scores: FloatArray) -> FloatArray:
         return np.clip(scores, *ends)
 
-    losses = [log_loss(rows, curve(rows.scores)) for curve in (itself, fitted)]
+    losses = [loss_of(rows, curve(rows.scores)) for curve in (itself, fitted)]
     return fitted if losses[0] > losses[1] + _CLEARLY else itself
 
 
@@ -100,7 +100,7 @@ def within_0_and_1(scores: FloatArray) -> bool:
     return bool(scores[0] >= 0.0 and scores[-1] <= 1.0)
 
 
-def log_loss(rows: ScoreCounts, values: FloatArray) -> float:
+def loss_of(rows: ScoreCounts, values: FloatArray) -> float:
     """The log loss over all rows of probabilities at their scores."""
     negatives = rows.counts - rows.positives
     return -float((xlogy(rows.positives, values) + xlogy(negatives, 1.0 - values)).sum())

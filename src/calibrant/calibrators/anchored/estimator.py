@@ -403,12 +403,6 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         self.n_anchored_ = fitted.n_anchored
         self._set_pieces(fitted.curve, errors)
 
-    @property
-    def _limits_rule(self) -> int:
-        """Version of the rule by which limits were found: 1 for all but bets at knots."""
-        proved = self._fitted_curve.proved
-        return 1 if proved is None else proved.rule
-
     def _needs_rows(self) -> tuple[str, ...]:
         if self._fitted_curve.proved is not None:
             return (*super()._needs_rows(), "limits", "averages", "margins")

@@ -31,16 +31,6 @@ THEOREM_OF_UNITS = (
     "Ville's inequality for bets on labels minus a first curve, and on what the curves of two halves "
     "add to it, each bet on a whole group or a row with its weight, by Bonferroni over regions"
 )
-RULE = 5
-"""Version of the rule by which limits are currently found.
-
-Rule 4 had no limits on the averages of the first curve, and pulled the shapes of the curves of
-halves towards that of the first curve before betting. Rule 3 spent 10% of the budget on the curves
-of halves, and their shapes were not pulled towards that of the first curve. Rule 2 used bounds in
-place of exact capital for all but the last 128 rows of a region. Files without a number have limits
-without bets.
-"""
-_EARLIER_RULE = 2
 USUAL_LEVEL = 0.9
 """Curves are moved as at this level, so that they do not depend on `confidence_level`."""
 CURVE_SHARE = 0.1
@@ -63,12 +53,9 @@ class ProvedCurve(Saved):
         The rate of each region.
     margin : float array of shape (n_regions,)
         The largest distance between the average prediction and that over the counted rows.
-    rule : int
-        The version of the rule by which they were found.
     """
 
     _entries: ClassVar[EntryTable] = {
-        "rule": Integer(_EARLIER_RULE),
         "errors": PairOfLimits("proof.tally.n_regions", low=-1.0),
         "rates": PairOfLimits("proof.tally.n_regions"),
         "margin": Numbers("proof.tally.n_regions", 0.0, 1.0),
@@ -77,11 +64,6 @@ class ProvedCurve(Saved):
     errors: Interval
     rates: Interval
     margin: FloatArray
-    rule: int = RULE
-
-    def _check_state(self, known: Known) -> None:
-        if self.rule > RULE:
-            raise InvalidValueError("rule", f"be at most {RULE}", got=str(self.rule))
 
     def check(self, counts: IntArray, alpha: float) -> None:
         """Raise an error for limits that are narrower than any rows could make them."""

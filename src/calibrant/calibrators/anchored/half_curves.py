@@ -252,8 +252,11 @@ class HalfCurves:
         )
         found = moves.least(self._allowed(bounds, moves, of_region), smoothness)
         curve = _joined(knots, _rising(knots, np.clip(found.values, 0.0, 1.0)))
+        curve = np.where(falls, 1.0 - curve, curve)
+        has_rows = np.bincount(knots.segment, evidence.rows.at_knots) > 0.0
+        curve = np.where(has_rows[knots.segment], curve, evidence.mean_curve)
         _, of_first_curve, of_mean = found.coefficients.reshape(3, -1)
-        return np.where(falls, 1.0 - curve, curve), Mix(of_first_curve, of_mean)
+        return curve, Mix(of_first_curve, of_mean)
 
     def _allowed(self, bounds: CurveBounds, moves: CurveMoves, falls: BoolArray) -> float:
         """How much the log loss may grow, in nats over all rows."""

@@ -132,7 +132,7 @@ class CurveMoves:
         """The coefficients of h itself."""
         return np.repeat([0.0, 0.0, 1.0], self.n_regions)
 
-    def least(self, allowed: float, smoothness: float = SMOOTHNESS) -> "Moved":
+    def least(self, allowed: float, smoothness: float = SMOOTHNESS) -> "MovedCurve":
         """The curve with about the smallest epsilon, if the log loss may grow by `allowed`.
 
         The widest blend whose epsilon is not much larger than that of the curve with jumps.
@@ -180,7 +180,7 @@ class CurveMoves:
         return float(np.where(self.ignored, 0.0, width / 2.0).max())
 
 
-class Moved(NamedTuple):
+class MovedCurve(NamedTuple):
     """A curve that was found: its values at knots, its coefficients, and its largest error."""
 
     values: FloatArray
@@ -259,7 +259,7 @@ class _Programme:
         entries = np.concatenate([weight * part for part in parts])
         return self._sparse.csr_matrix((entries, (row, column)), (knot.size, 3 * n))
 
-    def solved(self) -> Moved:
+    def solved(self) -> MovedCurve:
         """The best curve that was found; h itself if there is none."""
         moves = self.moves
         best = moves.unmoved
@@ -283,7 +283,7 @@ class _Programme:
             guessed = self.off_of_edges @ np.abs(self.distance @ inside)
             more = np.maximum(moves.off(self._rest(inside)) - guessed, 0.0)
         values = self.values @ best
-        return Moved(values, best, self.epsilon(best, values))
+        return MovedCurve(values, best, self.epsilon(best, values))
 
     def goal(self, coefficients: FloatArray) -> float:
         """What is made small."""

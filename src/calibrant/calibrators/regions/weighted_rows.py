@@ -87,20 +87,6 @@ def kept_rows(rows: MemoryRows, bound: float, random_state: Seed) -> MemoryRows:
     return replace(rows.take(uniform * bound < weights_of(rows)), weights=None)
 
 
-def rounded_rows(rows: MemoryRows, random_state: Seed) -> MemoryRows:
-    """Each row as often as its weight says, randomly rounded up or down.
-
-    The total is the number of independent rows with the same precision: the sum of the weights is
-    scaled to (sum of w)^2 / (sum of w^2) rows (Kish 1965), and equal weights to one row each.
-    """
-    weights = weights_of(rows)
-    scaled = weights * (weights.sum() / np.square(weights).sum())
-    source = RandomSource.of(random_state, "rounded weights", rows=rows.fingerprint())
-    uniform = source.uniforms(position_keys(0, len(rows)))
-    times = np.floor(scaled * (1.0 + 1e-12) + uniform).astype(np.int64)
-    return replace(rows, weights=None, repeats=times).without_empty()
-
-
 def weighted_sums(rows: MemoryRows, partition: Partition, design: GroupDesign) -> UnitSums:
     """Sums of the weights of groups in regions."""
     if rows.groups is None:
