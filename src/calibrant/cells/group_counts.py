@@ -42,7 +42,7 @@ class GroupCounts(Saved):
     --------
     >>> counts = GroupCounts.of([0, 0, 1, 0, 0], [1, 0, 1, 1, 0], [7, 7, 7, 8, 8]).without_sizes()
     >>> counts.region, counts.rows, counts.positives, counts.number
-    (array([0, 0, 1]), array([2, 2, 1]), array([1, 1, 1]), array([1, 1, 1]))
+    (array([0, 1]), array([2, 1]), array([1, 1]), array([2, 1]))
     """
 
     _entries: ClassVar[EntryTable] = {

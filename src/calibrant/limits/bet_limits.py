@@ -91,7 +91,7 @@ def bet_limits(units: BetUnits, tail: FloatArray) -> Interval:
     >>> units = BetUnits.of(draws, zero, one, np.random.default_rng(0))
     >>> limits = bet_limits(units, np.array([0.05]))
     >>> limits.lower.round(2), limits.upper.round(2)
-    (array([0.38]), array([0.43]))
+    (array([0.38]), array([0.42]))
     """
     n_regions = units.low.size
     parts = [slice(at, at + _COLUMNS) for at in range(0, n_regions, _COLUMNS)]

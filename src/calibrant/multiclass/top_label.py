@@ -102,7 +102,7 @@ class TopLabelCalibrator(ColumnsCalibrator):
     >>> calibrator = TopLabelCalibrator(n_bins=5).fit(scores, y)
     >>> calibrator.predict([[0.1, 0.1, 0.8]]), calibrator.predict_confidence([[0.1, 0.1,
     ...     0.8]]).round(2)
-    (array([2]), array([0.8]))
+    (array([2]), array([0.79]))
     >>> calibrator.guarantee_.is_proved, len(calibrator.guarantee_.regions)
     (True, 15)
     """

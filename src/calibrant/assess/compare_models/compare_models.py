@@ -119,7 +119,7 @@ def compare_models(
     >>> result.verdict
     "'sharp' is better than 'dull'"
     >>> print(result.differences[0])
-    Brier score of 'sharp' minus that of 'dull': -0.025 to -0.018
+    Brier score of 'sharp' minus that of 'dull': -0.025 to -0.017
     """
     alpha = error_budget(confidence_level)
     clip = CLIP.check("clip", clip)

@@ -57,7 +57,7 @@ def betting(evidence: Evidence, alpha: float) -> Interval:
     >>> tally = Tally.from_data(Partition.fixed_width(1), np.zeros(1000), codes,
     ...     importance_weight=weights)
     >>> betting(Evidence(tally, weight_bound=2.0, rows=rows), 0.1).radius.round(3)
-    array([0.034])
+    array([0.03])
     """
     alpha = OPEN_UNIT.check("alpha", alpha)
     rows = evidence.rows
