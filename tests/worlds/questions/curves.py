@@ -9,7 +9,7 @@ import calibrant
 from calibrant import Partition, Tally, load_model
 from calibrant.assess.threshold.columns import SelectRows
 from calibrant.calibrators.anchored.fine_cells import Averages, Grid
-from calibrant.calibrators.anchored.pieces import Pieces, interpolate, simplified, with_jumps
+from calibrant.calibrators.anchored.pieces import Pieces, interpolate, simplified
 from calibrant.cells.group_counts import GroupCounts
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.segmented_partition import SegmentedPartition
@@ -107,7 +107,6 @@ def knots_of_curves() -> Any:
     found: list[Any] = []
     for values in SHAPES.values():
         found += [interpolate(scores, KNOTS, values)]
-        found += [with_jumps(KNOTS, values, np.array([0.05, 0.3, 0.5, 0.6, 0.9]))]
         smooth = interpolate(fine, KNOTS, values)
         found += [simplified(fine, smooth), simplified(fine, smooth, 0.5), simplified(fine, fine)]
         found += [simplified(fine[:2], smooth[:2]), simplified(fine[:3], fine[:3] ** 3)]

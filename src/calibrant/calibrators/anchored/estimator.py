@@ -186,7 +186,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     >>> y = rng.uniform(size=10_000) < scores**2
     >>> calibrator = AnchoredCalibrator(n_bins=10).fit(scores, y)
     >>> calibrator.predict([0.3, 0.5, 0.7]).round(2)
-    array([0.1 , 0.25, 0.48])
+    array([0.09, 0.24, 0.49])
     >>> calibrator.curve_, round(calibrator.guarantee_.epsilon, 2)
     ('blend', 0.04)
     """
