@@ -161,8 +161,8 @@ def kish_scaled(weights: FloatArray) -> FloatArray:
 
     That is (sum of w)^2 / (sum of w^2): all of them if weights are equal.
 
-    >>> kish_scaled(np.array([2.0, 2.0, 2.0])), kish_scaled(np.array([0.1, 0.3])).sum()
-    (array([1., 1., 1.]), np.float64(1.6000000000000003))
+    >>> kish_scaled(np.array([2.0, 2.0, 2.0])), kish_scaled(np.array([1.0, 3.0]))
+    (array([1., 1., 1.]), array([0.4, 1.2]))
     """
     shares = weights / weights.max()
     return np.asarray(shares * (shares.sum() / np.square(shares).sum()))
