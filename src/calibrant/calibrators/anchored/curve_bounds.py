@@ -14,8 +14,9 @@ and h' any curve made from h. In region b
 
 (A) is the mean of independent draws from all rows of the region, because g0 is fixed; it has all
 the noise of the labels. (C_k) is a mean over half k, without labels, because g_k is fixed given the
-rows it was fitted to. Both are bounded by bets (`calibrant.limits.bet_limits`), (A) by Sidak over
-regions, because different regions are independent given the regions of the rows. (D) is bounded for
+rows it was fitted to. Both are bounded by bets: (A) by those of `calibrant.limits.bet_limits`, by
+Sidak over regions, because different regions are independent given the regions of the rows; (C_k),
+whose noise is small, by one stake for all plain rows, which needs no order of them. (D) is bounded for
 every h' simultaneously: with knots k_0 < ... < k_K of the region and F(i) the share of the
 population at knots up to k_i, E[f] minus the average of f over the rows is the sum over i of the
 steps f(k_{i+1}) - f(k_i) times F_N(i) - F(i), and the number of rows at knots up to k_i is
@@ -189,6 +190,16 @@ class CurveEvidence:
     def guess(self) -> Guess:
         """The estimates from pilot rows for each region."""
         return self.rows.guess(self.first)
+
+    @cached_property
+    def spreads(self) -> FloatArray:
+        """Guesses at the variance of g_k - g0 in each region, from the rows that g_k was fitted to."""
+        return np.array(
+            [
+                _spread(self.knots, curve - self.first, counts)
+                for curve, counts in zip(self.halves, self.fitted_to, strict=True)
+            ]
+        )
 
     @cached_property
     def mean_curve(self) -> FloatArray:
@@ -371,6 +382,18 @@ class CurveBounds:
 def _both(one: Interval, other: Interval) -> Interval:
     """What two intervals have in common."""
     return Interval(np.maximum(one.lower, other.lower), np.minimum(one.upper, other.upper))
+
+
+def _spread(knots: Knots, values: FloatArray, counts: FloatArray | IntArray) -> FloatArray:
+    """A guess at the variance of a function of the score in each region, from counts that the
+    limits do not use.
+    """
+    starts = knots.starts[:-1]
+    size = np.diff(knots.starts)
+    weight = counts.sum(axis=1) + (PRIOR_ROWS / size)[knots.region]
+    total = np.add.reduceat(weight, starts)
+    mean = np.add.reduceat(weight * values, starts) / total
+    return np.asarray(np.add.reduceat(weight * (values - mean[knots.region]) ** 2, starts) / total)
 
 
 def _mixed(between: Interval, at_edge: Interval, share: FloatArray) -> Interval:

@@ -153,46 +153,47 @@ class PlainRows:
         n_regions = self.knots.regions.n_regions
         budget = Budget.of(alpha, shares, self.knots.n_knots - n_regions)
         exact = self.is_exact(evidence.guess, evidence.first)
-        labels, *halves = self._bets(evidence, budget, ~exact)
+        labels = self._bets(evidence, budget.of_labels, ~exact)
         known = self.positives[exact], self.labelled[exact], budget.of_rates[exact]
         labels.lower[exact] = lower_limit(*known)
         labels.upper[exact] = upper_limit(*known)
-        curves = Interval(
-            np.mean([half.lower for half in halves], axis=0),
-            np.mean([half.upper for half in halves], axis=0),
-        )
-        first = self._first_limits(evidence, budget.of_first)
+        curves = self._curve_limits(evidence, budget.of_curves)
+        of_first = evidence.guess.of_scores
+        first = self._averages(evidence.first, self.at_knots, of_first, budget.of_first)
         gaps = self._gaps(budget.of_steps)
         return CurveLimits(labels, curves, first, gaps, exact)
 
-    def _bets(self, evidence: CurveEvidence, budget: Budget, used: BoolArray) -> list[Interval]:
-        """Limits on (A), (C_1) and (C_2) in the `used` regions; all are columns of one walk.
+    def _bets(self, evidence: CurveEvidence, tail: FloatArray, used: BoolArray) -> Interval:
+        """Limits on (A) in the `used` regions."""
+        region = np.tile(self.knots.region, 2)
+        value = np.concatenate([-evidence.first, 1.0 - evidence.first])
+        draws = Draws(region, value, None, self.counts.sum(axis=1).T.ravel())
+        seen = draws._replace(number=self.of_pilot.T.ravel())
+        low, high = evidence.ends(evidence.first)
+        generator = self.source.for_purpose("order of bets").generator()
+        units = BetUnits.of(draws.take(used[region]), -high, 1.0 - low, generator, seen)
+        return bet_limits(units, tail)
+
+    def _curve_limits(self, evidence: CurveEvidence, tail: FloatArray) -> Interval:
+        """Limits on the average of h minus the first curve: the mean of (C_1) and (C_2).
 
         Unlabelled scores are additional draws for both halves: they are independent of what g_1 and
         g_2 were fitted to, and the union bound allows both limits to use them.
         """
-        values = [-evidence.first, 1.0 - evidence.first]
-        numbers = [*self.counts.sum(axis=1).T]
-        pilot = [*self.of_pilot.T]
-        for half, curve, fitted_to in zip((0, 1), evidence.halves, evidence.fitted_to, strict=True):
-            values.append(curve - evidence.first)
-            numbers.append(self.counts[:, half].sum(axis=1) + self.unlabelled)
-            pilot.append(fitted_to.sum(axis=1))
-        n_regions = used.size
-        question = np.repeat([0, 0, 1, 2], self.knots.n_knots)
-        region = np.tile(self.knots.region, 4)
-        value = np.concatenate(values)
-        draws = Draws(question * n_regions + region, value, None, np.concatenate(numbers))
-        seen = draws._replace(number=np.concatenate(pilot))
-        ends = [(-high, 1.0 - low) for low, high in [evidence.ends(evidence.first)]]
-        ends += [evidence.ends(apart) for apart in values[2:]]
-        low, high = (np.concatenate(end) for end in zip(*ends, strict=True))
-        generator = self.source.for_purpose("order of bets").generator()
-        units = BetUnits.of(draws.take(used[region]), low, high, generator, seen)
-        tails = [budget.of_labels, budget.of_curves, budget.of_curves]
-        found = bet_limits(units, np.concatenate(tails))
-        lower, upper = (limit.reshape(3, -1) for limit in (found.lower, found.upper))
-        return [Interval(*limits) for limits in zip(lower, upper, strict=True)]
+        limits = []
+        for half, curve in enumerate(evidence.halves):
+            counts = self.counts[:, half].sum(axis=1) + self.unlabelled
+            spread = evidence.spreads[half]
+            limits.append(self._averages(curve - evidence.first, counts, spread, tail))
+        one, other = limits
+        return Interval((one.lower + other.lower) / 2.0, (one.upper + other.upper) / 2.0)
+
+    def _averages(
+        self, values: FloatArray, counts: IntArray, variance: FloatArray, tail: FloatArray
+    ) -> Interval:
+        """Limits on the average of a curve in each region, by one stake for all rows."""
+        rest = (counts, self.knots.starts[:-1], variance, tail)
+        return Interval(lower_averages(values, *rest), -lower_averages(-values, *rest))
 
     def is_exact(self, guess: Guess, first: FloatArray) -> BoolArray:
         """Where exact limits on the rate replace bets, by pilot rows and the number of rows.
@@ -221,12 +222,6 @@ class PlainRows:
         of_exact = unknown + half_width * (1.0 - np.sqrt(unexplained))
         is_narrower = of_exact < _SKEW_COST * skewness * half_width
         return np.asarray(((skewness > _SKEWED) & is_narrower) | (n_knots == 1))
-
-    def _first_limits(self, evidence: CurveEvidence, tail: FloatArray) -> Interval:
-        """Limits on the average of the first curve in each region."""
-        rest = (self.at_knots, self.knots.starts[:-1], evidence.guess.of_scores, tail)
-        lower = lower_averages(evidence.first, *rest)
-        return Interval(lower, -lower_averages(-evidence.first, *rest))
 
     def _gaps(self, tail: float) -> FloatArray:
         """Exact binomial limits on the share of rows at knots up to each one."""
