@@ -5,15 +5,14 @@ keeps the ranking cannot follow a rate that goes up and down. So this is an esti
 that was fitted to simulated fits. The limits of the curve come from bets
 (`calibrant.calibrators.anchored.plain_rows`): with N rows in a region, with rate 1/2 in the worst
 case, their half-width is about z / (2 sqrt(N)), where z is the normal quantile at the tail of each
-region. Averaging the curves of both halves, and the fact that an increasing curve cannot be in the
-middle of all limits, make epsilon larger, by a factor of at most 1.1 + 6 / sqrt(N) in about nine of
-ten fits.
+region. Averaging the curves of both halves, and the fact that a curve without jumps cannot be in
+the middle of all limits, make epsilon larger, and rates other than 1/2 make it smaller: the factor is
+at most 0.98 + 4.8 / sqrt(N) in about nine of ten fits.
 
 Simulated: uniform scores; the rate is the score, its square, and the score of a model that is over-
-or underconfident by a factor of two on the logit scale; 3, 10 and 20 regions of 88 to 13,200 rows.
-For a rate that hardly depends on the score, epsilon was up to 1.35 times as large. With fewer
-regions there are few pilot rows, or none, so epsilon is larger; it was up to 1.5 times that of the
-formula for 2 regions and a decreasing rate, and 2.7 times for 1 region.
+or underconfident by a factor of two on the logit scale; 3, 10 and 20 regions of 91 to 2,244 rows.
+For a rate that does not depend on the score, epsilon was up to 1.7 times as large. With fewer
+regions there are few pilot rows, or none, so epsilon is larger.
 """
 
 import math
@@ -36,8 +35,8 @@ FEWEST_PLANNED = 80
 FEWEST_REGIONS = 3
 REACHED = 0.9
 """The approximate share of fits that reach the planned epsilon."""
-_FACTOR = 1.1
-_FACTOR_OF_FEW = 6.0  # over the square root of the rows of a region
+_FACTOR = 0.98
+_FACTOR_OF_FEW = 4.8  # over the square root of the rows of a region
 
 
 def rows_of_region(n_rows: int, n_bins: int) -> int:
@@ -49,7 +48,7 @@ def curve_epsilon(n_rows: int, n_bins: int, confidence_level: float) -> float:
     """The epsilon that nine of ten fits reach.
 
     >>> round(curve_epsilon(10_000, 10, 0.9), 3)
-    0.055
+    0.048
     """
     rows = rows_of_region(n_rows, n_bins)
     if rows < 1:
