@@ -379,8 +379,8 @@ def test_segments_with_rounded_scores_are_fitted():
 def test_the_sentence_states_the_average_only_where_it_says_more():
     scores, y = draw(200)
     stated = "Averaged over the population"
-    for labels, says_more in ((y, False), (np.zeros(200), True)):
-        guarantee = AnchoredCalibrator().fit(scores, labels, classes=(0, 1)).guarantee_
+    for n_bins, labels, says_more in ((1, y, False), ("auto", np.zeros(200), True)):
+        guarantee = AnchoredCalibrator(n_bins=n_bins).fit(scores, labels, classes=(0, 1)).guarantee_
         average = upper(guarantee.average_epsilon)
         assert (stated in guarantee.details) is says_more
         assert (average < upper(guarantee.stated.epsilon)) is says_more
