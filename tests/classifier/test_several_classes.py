@@ -32,6 +32,7 @@ X, Y = make_classification(
     flip_y=0.2,
     random_state=1,
 )
+X = X.round(6)  # the last digits depend on the machine, and all digits decide which rows are drawn
 WORDS = np.array(["owl", "cat", "dog"])[Y]
 MODEL = LogisticRegression().fit(X[:300], WORDS[:300])
 
@@ -233,7 +234,7 @@ def test_details_name_each_class_once(fitted) -> None:
 
 def test_one_warning_for_all_classes_that_say_little() -> None:
     with pytest.warns(WeakGuaranteeWarning) as caught:
-        CalibratedClassifier(LogisticRegression()).fit(X[:120], Y[:120])
+        CalibratedClassifier(LogisticRegression()).fit(X[:60], Y[:60])
     assert len(caught) == 1
     assert caught[0].filename == __file__
 
