@@ -303,12 +303,12 @@ def test_plan_equals_the_library(calibrant: Any) -> None:
     assert said.startswith(expected.replace("BinningCalibrator", "--method binning"))
     both = (
         "Label 7,240 rows drawn at random, fit with binning,",
-        "anchored, needs about 11,710 rows",
+        "anchored, needs about 9,351 rows",
     )
     assert all(words in " ".join(first.split()) for words in both)
-    assert "With --method anchored, the default, 11,710 labels give an epsilon" in said
+    assert "With --method anchored, the default, 9,351 labels give an epsilon" in said
     quiet = calibrant("plan", "--epsilon", "0.05", "--bins", "10", "--quiet")
-    assert "With --method anchored, the default, 11,710 labels" in " ".join(quiet.out.split())
+    assert "With --method anchored, the default, 9,351 labels" in " ".join(quiet.out.split())
     assert calibrant("plan", "--rows", "20000", "--json").json["method"] == "binning"
     assert calibrant("plan", "--rows", "20000", "--json").json["epsilon"] == plan(n=20000).epsilon
     of_curve = calibrant("plan", "--epsilon", "0.05", "--method", "anchored")

@@ -215,9 +215,9 @@ def test_a_plan_by_estimate_says_so() -> None:
 def test_a_plan_names_its_method_and_the_number_for_the_default() -> None:
     wanted = in_short(calibrant.plan(epsilon=0.03))
     assert wanted.startswith("Label 19,451 rows drawn at random, fit with binning, and")
-    assert wanted.endswith("The default, anchored, needs about 28,821 rows if rates rise smoothly.")
+    assert wanted.endswith("The default, anchored, needs about 22,984 rows if rates rise smoothly.")
     given = in_short(calibrant.plan(n=20_000))
-    assert "The default, anchored, reaches about 3.7 percentage points if rates rise" in given
+    assert "The default, anchored, reaches about 3.3 percentage points if rates rise" in given
     assert "default" not in in_short(calibrant.plan(n=20_000, base_rate=0.1))
 
 
