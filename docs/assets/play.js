@@ -220,11 +220,12 @@
       const seen = draw(truth, chosen.rows, generator(seed))
       const found = guarantee(seen.counts, seen.positives, chosen.confidence)
       picture(svg, truth, found)
-      const epsilon = Math.ceil(found.epsilon * 1000 - 1e-9) / 1000
-      const each = chosen.bins === 1 ? "in the one bin" : `in each of ${chosen.bins} bins`
+      const points = Math.ceil(found.epsilon * 1000 - 1e-9) / 10
+      const each = chosen.bins === 1 ? "Over all scores" : `In each of ${chosen.bins} score ranges`
+      const together = chosen.bins === 1 ? "" : ", all ranges together"
       sentence.textContent =
-        `With ${WORDS.confidence(chosen.confidence)} confidence, if new rows are i.i.d. with these, then ${each} ` +
-        `the true rate is within ${epsilon.toFixed(3)} of the prediction.`
+        `${each}, the true rate is within ${points} points of the prediction ` +
+        `(${WORDS.confidence(chosen.confidence)} confidence${together}, if new rows are like these).`
       root.dataset.epsilon = String(found.epsilon)
       coverage.textContent = ""
     }
