@@ -84,7 +84,7 @@ def order(folder: Path) -> str:
 def clusters(folder: Path) -> str:
     table = read(folder, "clusters")
     lines = []
-    ways = [("binning", True), ("binning", False), ("anchored", True), ("anchored", False)]
+    ways = [("binning", True), ("binning", False), ("curve", True), ("curve", False)]
     for name, each in table.groupby("set", sort=False):
         cells = [name, each.column.iloc[0], f"{each.groups.iloc[0]:,}", f"{each.rows.iloc[0]:,}"]
         for method, grouped in ways:

@@ -7,7 +7,8 @@ import numpy as np
 from by_rows import compared
 from matplotlib.axes import Axes
 from quoting import NOMINAL, read, share
-from ranking import ranks
+from ranking import draw_ranks, ranks
+from unseen_tables import by_set, compared_unseen
 
 BLUE = "#1f5f8b"
 RED = "#b5402f"
@@ -102,10 +103,16 @@ def clusters(axes: Axes, folder: Path) -> None:
     axes.legend(frameon=False, loc="lower right")
 
 
+def unseen_ranks(axes: Axes, folder: Path) -> None:
+    """Mean ranks over sets that no choice has seen."""
+    draw_ranks(axes, by_set(compared_unseen(folder)))
+
+
 SIZES = {
     guarantees: (7.5, 9.0),
     methods: (7.5, 6.5),
     ranks: (7.5, 5.5),
+    unseen_ranks: (7.5, 4.5),
     order: (6.5, 5.5),
     clusters: (7.5, 4.0),
 }

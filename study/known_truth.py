@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import expit, logit
 from scipy.stats import binomtest, chi2, norm
 
-from calibrant import AnchoredCalibrator, BinningCalibrator, DriftMonitor, GuaranteeMonitor
+from calibrant import BinningCalibrator, Calibrator, DriftMonitor, GuaranteeMonitor
 
 N_BINS = 10
 BAND_LEVEL = 0.9
@@ -111,7 +111,7 @@ def misses_of_bins(world: World, rng: np.random.Generator, n: int) -> Line:
         for name, (low, high) in bands.items()
     }
     found["calibrant binning"] = of_ours(BinningCalibrator(N_BINS), world, scores, y)
-    found["calibrant"] = of_ours(AnchoredCalibrator(), world, scores, y)
+    found["calibrant"] = of_ours(Calibrator(), world, scores, y)
     belt = of_belt(world, scores, y)
     return found if belt is None else {**found, "probcal calibration belt": belt}
 

@@ -128,7 +128,7 @@ SLOW_ROWS = 1_000
 """Methods that are left out where there are more rows to calibrate."""
 OURS: dict[str, Callable[[], Any]] = {
     "calibrant": (
-        calibrant.AnchoredCalibrator
+        calibrant.Calibrator
     ),  # the default of `CalibratedClassifier` and of `calibrant fit`
     "calibrant binning": calibrant.BinningCalibrator,
 }

@@ -14,8 +14,10 @@ from judging import average_gap, is_broken, proved_distance, regions
 from known_truth import CELLS, coverage_part
 from methods import OURS, PEERS, SLOW, SLOW_ROWS, measure, peer
 from sets import BY_NAME, SETS, RealSet, generator, load, score, scored
+from unseen import UNSEEN_PARTS, unseen_units
+from unseen_sets import UNSEEN_BY_NAME
 
-from calibrant import AnchoredCalibrator, BinningCalibrator, DriftMonitor, check
+from calibrant import BinningCalibrator, Calibrator, DriftMonitor, check
 
 Line = dict[str, Any]
 SPLITS = 3  # of the rows of each set
@@ -132,7 +134,7 @@ def order_part(real: RealSet, by: str, model: str, cache: Path) -> Iterator[Line
             moment = generator(real.name, by, "shuffled").permutation(moment)
         train, known, later = in_order(moment, by)
         scores = score(real, model, table, y, train, drop=(getattr(real, by),))
-        fitted = AnchoredCalibrator().fit(scores[known], y[known])
+        fitted = Calibrator().fit(scores[known], y[known])
         both = np.concatenate([known, later])
         found = check(y[both], scores[both], time=moment[both])
         monitor = DriftMonitor(fitted)
@@ -186,7 +188,7 @@ def clusters_part(real: RealSet, model: str, cache: Path) -> Iterator[Line]:
     group = group[~train][order]
     _, first, size = np.unique(group, return_index=True, return_counts=True)
     samples = [rng.integers(0, first.size, min(CLUSTERS, first.size)) for _ in range(CLUSTER_DRAWS)]
-    for method, make in {"binning": BinningCalibrator, "anchored": AnchoredCalibrator}.items():
+    for method, make in {"binning": BinningCalibrator, "curve": Calibrator}.items():
         for grouped in (True, False):
             broken = 0
             epsilon = []
@@ -220,6 +222,7 @@ OF_SETS: dict[str, Callable[..., Iterator[Line]]] = {
     "order": order_part,
     "clusters": clusters_part,
     "wrapper": wrapper_part,
+    **UNSEEN_PARTS,
 }
 SIMULATED: dict[str, Callable[..., Iterator[Line]]] = {
     "coverage": coverage_part,
@@ -238,14 +241,15 @@ def lines_of(unit: Unit, cache: Path) -> list[Line]:
     part, name, names = unit
     if part in SIMULATED:
         return list(SIMULATED[part](name, *names))
-    return list(OF_SETS[part](BY_NAME[name], *names, cache))
+    return list(OF_SETS[part]({**BY_NAME, **UNSEEN_BY_NAME}[name], *names, cache))
 
 
 def units(parts: Iterable[str], sets: tuple[RealSet, ...] = SETS) -> list[Unit]:
     """What there is to do; simulated parts have no sets, and are done with all of them alone."""
-    todo = of_sets(sets)
+    todo = of_sets(tuple(real for real in sets if real.name in BY_NAME))
+    todo |= unseen_units([real.name for real in sets if real.name in UNSEEN_BY_NAME])
     if sets == SETS:
-        todo |= simulated()
+        todo |= simulated() | unseen_units(list(UNSEEN_BY_NAME))
     return [unit for part in parts for unit in todo.get(part, [])]
 
 

@@ -105,8 +105,12 @@ def groups_not_told_apart(ranks: pd.Series, corrected: dict[frozenset[str], floa
 
 
 def ranks(axes: Axes, folder: Path) -> None:
+    """Mean ranks over sets that choices have seen."""
+    draw_ranks(axes, losses(folder))
+
+
+def draw_ranks(axes: Axes, table: pd.DataFrame) -> None:
     """Mean ranks over sets; a bar joins methods that are not told apart."""
-    table = losses(folder)
     mean = mean_ranks(table)
     at = np.arange(mean.size)
     ours = [name.startswith("calibrant") for name in mean.index]

@@ -27,9 +27,11 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from sets import BY_NAME, SEED, SETS, RealSet
+from sets import SEED, SETS, RealSet
 from tables import CACHE, LICENCES
 from threadpoolctl import threadpool_limits
+from unseen import UNSEEN_MODELS, UNSEEN_PARTS, whole_splits
+from unseen_sets import UNSEEN
 
 
 def result_path(unit: Unit, cache: Path) -> Path:
@@ -37,8 +39,10 @@ def result_path(unit: Unit, cache: Path) -> Path:
     return cache / "results" / part / f"{', '.join((name, *names))}.json"
 
 
-def do(unit: Unit, cache: Path) -> float:
-    """Do a unit, keep its lines, and return the processor time in seconds."""
+def do(unit: Unit, cache: Path, end: float) -> float:
+    """Do a unit before the end, keep its lines, and return the processor time in seconds."""
+    if time.monotonic() > end:
+        return 0.0
     start = time.process_time()
     with threadpool_limits(1), warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # of models, of peers, and of guarantees that say little
@@ -59,9 +63,15 @@ def leave() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def run(todo: Sequence[Unit], cache: Path, jobs: int) -> None:
-    """Do what is not done yet, with a progress bar; what fails is named at the end."""
+def run(todo: Sequence[Unit], cache: Path, jobs: int, minutes: float) -> None:
+    """Do what is not done yet, with a progress bar; what fails is named at the end.
+
+    Parts on sets that no choice has seen go from split to split; when the time is over, the
+    tables have the splits that are whole.
+    """
     waiting = [unit for unit in todo if not result_path(unit, cache).exists()]
+    waiting.sort(key=lambda unit: int(unit[2][1]) if unit[0] in UNSEEN_PARTS else -1)
+    end = time.monotonic() + 60 * minutes
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -74,7 +84,7 @@ def run(todo: Sequence[Unit], cache: Path, jobs: int) -> None:
         ProcessPoolExecutor(jobs, initializer=leave) as pool,
     ):
         bar = progress.add_task("Study", total=len(todo), completed=len(todo) - len(waiting))
-        started = {pool.submit(do, unit, cache): unit for unit in waiting}
+        started = {pool.submit(do, unit, cache, end): unit for unit in waiting}
         try:
             for job in as_completed(started):
                 if (error := job.exception()) is not None:
@@ -97,8 +107,10 @@ def write_tables(parts: Sequence[str], sets: Sequence[RealSet], cache: Path, fol
         kept = {
             unit: json.loads(result_path(unit, cache).read_text())
             for unit in units([part], tuple(sets))
+            if part not in UNSEEN_PARTS or result_path(unit, cache).exists()
         }
         table = pd.DataFrame([line for found in kept.values() for line in found["lines"]])
+        table = whole_splits(table) if part in UNSEEN_PARTS else table
         table = over_splits(table) if part in ("rows", "peers") else table
         table.to_csv(folder / f"{part}.csv", index=False, float_format="%.6g")
         times += [
@@ -106,12 +118,19 @@ def write_tables(parts: Sequence[str], sets: Sequence[RealSet], cache: Path, fol
             for unit, found in kept.items()
         ]
     write_times(pd.DataFrame(times), folder / "time.csv")
+    sets = [*sets, *(real for real in UNSEEN if real not in sets)]
     known = pd.DataFrame(
         {
             "set": [real.name for real in sets],
             "table": [real.table for real in sets],
             "licence": [LICENCES[real.licence_key] for real in sets],
-            "models": [" ".join(name.replace(" ", "-") for name in real.models) for real in sets],
+            "models": [
+                " ".join(
+                    name.replace(" ", "-")
+                    for name in (UNSEEN_MODELS if real in UNSEEN else real.models)
+                )
+                for real in sets
+            ],
             "time": [real.time for real in sets],
             "site": [real.site for real in sets],
             "group": [real.group for real in sets],
@@ -152,16 +171,21 @@ def main() -> None:
         help="only these sets; the tables then go to the cache, not to the page",
     )
     parser.add_argument("--jobs", type=int, default=2, help="processes")
+    parser.add_argument(
+        "--minutes", type=float, default=40.0, help="after which no other unit begins"
+    )
     options = parser.parse_args()
     parts = options.parts or PARTS
     if unknown := set(parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}; choose from {', '.join(PARTS)}")
-    if unknown := set(options.sets or ()) - set(BY_NAME):
+    if unknown := set(options.sets or ()) - {real.name for real in (*SETS, *UNSEEN)}:
         parser.error(f"no such set: {', '.join(sorted(unknown))}")
-    sets = tuple(real for real in SETS if options.sets is None or real.name in options.sets)
+    sets = SETS
+    if options.sets is not None:
+        sets = tuple(real for real in (*SETS, *UNSEEN) if real.name in options.sets)
     if not (todo := units(parts, sets)):
         parser.error("these sets have no such part")
-    run(todo, options.cache, options.jobs)
+    run(todo, options.cache, options.jobs, options.minutes)
     done = [part for part in parts if units([part], sets)]
     folder = RESULTS if options.sets is None else options.cache / "tables"
     write_tables(done, sets, options.cache, folder)

@@ -396,7 +396,7 @@ def generator(*names: object) -> np.random.Generator:
     return np.random.default_rng([SEED, zlib.crc32(repr(names).encode())])
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=64)
 def load(
     real: RealSet, times: int = 1, whole_groups: bool = False
 ) -> tuple[pd.DataFrame, np.ndarray]:

@@ -1,0 +1,329 @@
+"""Tables on sets that no choice has seen.
+
+A set counts once: its figure is the mean over models and splits. Limits of medians over sets are
+those of the sign test.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from quoting import NOMINAL, at_least, markdown, read, share, shown
+from ranking import holm, mean_ranks, median_limits
+from scipy.stats import wilcoxon
+from unseen import UNSEEN_MODELS
+
+DEFAULT = "calibrant"
+SIGMOID = "scikit-learn sigmoid"
+CLASSIFIER = "calibrant CalibratedClassifier"
+
+
+def lines(folder: Path, *parts: str) -> pd.DataFrame:
+    """The lines of some parts, for the splits that all of them have."""
+    tables = [read(folder, part) for part in parts]
+    common = set.intersection(*(set(table.split) for table in tables))
+    table = pd.concat(tables, ignore_index=True)
+    return table[table.split.isin(common)]
+
+
+def compared_unseen(folder: Path) -> pd.DataFrame:
+    """The methods that turn scores into probabilities."""
+    return lines(folder, "unseen", "unseen_ours")
+
+
+def classifiers(folder: Path) -> pd.DataFrame:
+    """Whole classifiers."""
+    return lines(folder, "unseen_classifiers", "unseen_our_classifiers")
+
+
+def by_set(table: pd.DataFrame, measure: str = "log_loss") -> pd.DataFrame:
+    """A measure of each set (rows) and method (columns)."""
+    means = table.groupby(["set", "model", "method"])[measure].mean()
+    return means.groupby(["set", "method"]).mean().unstack()
+
+
+def percent_change(ratios: np.ndarray) -> str:
+    """The median of ratios and its limits, rounded outwards, as changes in per cent."""
+    median, low, high = median_limits(ratios - 1)
+    outwards = f"{np.floor(1e4 * low) / 1e2:+.2f}% to {np.ceil(1e4 * high) / 1e2:+.2f}%"
+    return f"{median:+.2%} ({outwards})"
+
+
+def over_oracle(draws: pd.DataFrame) -> pd.Series:
+    """Epsilon over the oracle's, for each set: the median over its models and splits."""
+    return (draws.epsilon / draws.oracle).groupby(draws.set).median()
+
+
+def unseen_guarantees(folder: Path) -> str:
+    """Guarantees broken and epsilon over the oracle's, by number of rows."""
+    table = read(folder, "unseen_guarantees")
+    cells = []
+    for method, each in table.groupby("method", sort=False):
+        for n, draws in each.groupby("n"):
+            median, low, high = median_limits(over_oracle(draws).to_numpy())
+            cells.append(
+                [
+                    f"`{method}`",
+                    f"{n:,}",
+                    *shown(draws.broken.sum(), len(draws)),
+                    f"{draws.regions.median():.0f}",
+                    f"{np.ceil(1e3 * draws.epsilon.median()) / 1e3:.3f}",
+                    f"{draws.oracle.median():.3f}",
+                    f"{median:.2f} ({at_least(low)} to {np.ceil(100 * high) / 100:.2f})",
+                ]
+            )
+    header = ["method", "rows", "broken", "share", "95% limits", "regions", "epsilon", "oracle"]
+    return markdown([*header, "epsilon over oracle's (95% limits)"], cells)
+
+
+def unseen_margins(folder: Path) -> str:
+    """What each safety margin costs: medians of half-widths, from the narrowest to epsilon."""
+    table = read(folder, "unseen_guarantees")
+    steps = {
+        "one region at a time, exact limits, all rows": "one_region",
+        "all regions simultaneously (the oracle)": "oracle",
+        "without the pilot rows": "counted_rows",
+        "epsilon: unknown regions, a fitted curve": "epsilon",
+    }
+    ours = table[table.method == DEFAULT]
+    sizes = sorted(ours.n.unique())
+    cells = [
+        [words, *(f"{ours[ours.n == n][column].median():.3f}" for n in sizes)]
+        for words, column in steps.items()
+    ]
+    return markdown(["half-width, median", *(f"{n:,} rows" for n in sizes)], cells)
+
+
+def unseen_methods(folder: Path) -> str:
+    """Every method against the default: log loss, win rate, post-hoc improvement."""
+    table = compared_unseen(folder)
+    losses = by_set(table)
+    ranks = mean_ranks(losses)
+    rivals = [name for name in ranks.index if name != DEFAULT]
+    raw = [wilcoxon(losses[name] - losses[DEFAULT]).pvalue for name in rivals]
+    corrected = dict(zip(rivals, holm(np.array(raw)), strict=True))
+    wins = win_rates(table)
+    improved = by_set(table, "brier")
+    cells = []
+    for name in ranks.index:
+        ratios = (losses[name] / losses[DEFAULT]).to_numpy()
+        phi = 100 * (improved["raw score"] - improved[name])
+        p = corrected.get(name, np.nan)
+        cells.append(
+            [
+                f"**{name}**" if name.startswith(DEFAULT) else name,
+                f"{ranks[name]:.1f}",
+                "" if name == DEFAULT else percent_change(ratios),
+                "" if name == DEFAULT else f"{(ratios > 1).sum()}",
+                "" if name == DEFAULT else (f"{p:.3f}" if p >= 0.001 else "<0.001"),
+                f"{wins[name]:.0%}",
+                f"{phi.mean():.2f} ± {1.96 * phi.std() / np.sqrt(len(phi)):.2f}",
+                f"{by_set(table, 'ece')[name].median():.3f}",
+            ]
+        )
+    header = ["method", "mean rank", "log loss over the default's (95% limits)", "default better"]
+    return markdown([*header, "p-value, Holm", "win rate", "PHI", "ECE"], cells)
+
+
+def win_rates(table: pd.DataFrame) -> pd.Series:
+    """The share of rivals with a larger Brier score, averaged over sets, models and splits."""
+    wide = table.pivot_table(index=["set", "model", "split"], columns="method", values="brier")
+    rates = {
+        name: (wide.drop(columns=name).gt(wide[name], axis=0)).mean(axis=1).mean() for name in wide
+    }
+    return pd.Series(rates)
+
+
+def unseen_sigmoid(folder: Path) -> str:
+    """The default curve over scikit-learn's sigmoid, by kind of model."""
+    table = compared_unseen(folder)
+    return _by_model(table, DEFAULT, [SIGMOID, "probmetrics quadratic", "venn-abers", "raw score"])
+
+
+def unseen_classifiers(folder: Path) -> str:
+    """`CalibratedClassifier` over each rival, by kind of model."""
+    table = classifiers(folder)
+    rivals = [name for name in table.method.unique() if name != CLASSIFIER]
+    return _by_model(table, CLASSIFIER, rivals)
+
+
+def _by_model(table: pd.DataFrame, ours: str, rivals: list[str]) -> str:
+    cells = []
+    for rival in rivals:
+        row = [rival]
+        for model in (*UNSEEN_MODELS, None):
+            each = table if model is None else table[table.model == model]
+            losses = by_set(each)
+            row.append(percent_change((losses[ours] / losses[rival]).to_numpy()))
+        cells.append(row)
+    return markdown(["ours over", *UNSEEN_MODELS, "all models"], cells)
+
+
+def over_mcgrad(folder: Path) -> pd.DataFrame:
+    """The log loss of `SubgroupCalibrator` over mcgrad's, by set, for each model and for all."""
+    table = read(folder, "unseen_subgroups")
+    losses = table.groupby(["set", "model", "method"], sort=False).log_loss.mean().unstack()
+    ratios = (losses["SubgroupCalibrator"] / losses["mcgrad"]).unstack()
+    pooled = losses.groupby("set", sort=False).mean()
+    ratios["all models"] = pooled["SubgroupCalibrator"] / pooled["mcgrad"]
+    others = losses[losses.index.get_level_values("model") != "forest"]
+    pooled = others.groupby("set", sort=False).mean()
+    ratios["without forests"] = pooled["SubgroupCalibrator"] / pooled["mcgrad"]
+    return ratios[[*UNSEEN_MODELS, "all models", "without forests"]]
+
+
+def unseen_subgroups(folder: Path) -> str:
+    """`SubgroupCalibrator` beside mcgrad, on sets with sex, age or race among the attributes."""
+    table = read(folder, "unseen_subgroups")
+    ratios = over_mcgrad(folder)
+    cells = []
+    for name, each in ratios.iterrows():
+        ours = table[(table.set == name) & (table.method == "SubgroupCalibrator")]
+        theirs = table[(table.set == name) & (table.method == "mcgrad")]
+        cells.append(
+            [
+                str(name),
+                f"{ours.rows.iloc[0]:,}",
+                *(f"{ratio:.4f}" for ratio in each),
+                f"{np.ceil(1e3 * ours.epsilon.mean()) / 1e3:.3f}",
+                f"{ours.seconds.median() / theirs.seconds.median():.1f}",
+            ]
+        )
+    header = ["log loss over mcgrad's", "rows", *ratios.columns, "epsilon", "time over mcgrad's"]
+    return markdown(header, cells)
+
+
+def unseen_criteria(folder: Path) -> str:
+    """What was fixed before the run, and what came out."""
+    draws = read(folder, "unseen_guarantees")
+    draws = draws[draws.method == DEFAULT]
+    kept = [
+        share(int(each.broken.sum()), len(each))[1] <= NOMINAL for _, each in draws.groupby("n")
+    ]
+    losses = by_set(compared_unseen(folder))
+    sigmoid = median_limits((losses[DEFAULT] / losses[SIGMOID]).to_numpy() - 1)[2]
+    whole = classifiers(folder)
+    below = 0
+    for model in UNSEEN_MODELS:
+        each = by_set(whole[whole.model == model])
+        below += median_limits((each[CLASSIFIER] / each[SIGMOID]).to_numpy() - 1)[2] < 0
+    ratios = over_mcgrad(folder)
+    met = (ratios["all models"] <= 1.001).sum()
+    others = (ratios["without forests"] <= 1.001).sum()
+    kinds = len(UNSEEN_MODELS)
+    cells = [
+        ["guarantees hold at each n", _verdict(all(kept)), f"{sum(kept)} of {len(kept)} sizes"],
+        [
+            "default curve better than scikit-learn's sigmoid",
+            _verdict(sigmoid < 0),
+            percent_change((losses[DEFAULT] / losses[SIGMOID]).to_numpy()),
+        ],
+        [
+            "`CalibratedClassifier` better than scikit-learn's default, for each kind of model",
+            _verdict(below == kinds),
+            f"{below} of {kinds} kinds",
+        ],
+        [
+            "`SubgroupCalibrator` at most 1.001 times mcgrad's log loss on each set",
+            _verdict(met == len(ratios)),
+            f"{met} of {len(ratios)} sets; without forests, {others} of {len(ratios)}",
+        ],
+    ]
+    return markdown(["criterion", "met", "found"], cells)
+
+
+def _verdict(met: bool) -> str:
+    return "met" if met else "**missed**"
+
+
+def unseen_large(folder: Path) -> str:
+    """Many rows of a real table."""
+    cells = [
+        [
+            each.model,
+            f"{each.n:,}",
+            f"{each.seconds:.2f} s",
+            f"{each.regions}",
+            f"{np.ceil(1e4 * each.epsilon) / 1e4:.4f}",
+            f"{each.oracle:.4f}",
+            f"{each.epsilon / each.oracle:.2f}",
+            "yes" if each.broken else "no",
+        ]
+        for each in read(folder, "unseen_large").itertuples()
+    ]
+    header = ["model", "rows", "processor time", "regions", "epsilon", "oracle", "ratio", "broken"]
+    return markdown(header, cells)
+
+
+def unseen_monitors(folder: Path) -> str:
+    """Alarms by number of labels, for rows as in calibration and after a change, by level."""
+    table = read(folder, "unseen_monitors")
+    cells = []
+    for level, each in table.groupby("level"):
+        mixed, real = each[~each.changed], each[each.changed]
+        warned = [f"{(real.labels <= n).mean():.0%}" for n in (500, 1_000, 2_000, 3_000)]
+        false = shown(mixed.labels.notna().sum(), len(mixed))
+        cells.append([f"{level:.0%}", f"{false[0]} ({false[2]})", *warned])
+    header = ["confidence", "false alarms in 3,000 labels (95% limits)"]
+    return markdown([*header, *(f"warned after {n:,}" for n in (500, 1_000, 2_000, 3_000))], cells)
+
+
+def by_kind(table: pd.DataFrame, ours: str) -> str:
+    """Ours over scikit-learn's sigmoid, for each kind of model, in a sentence."""
+    said = []
+    for model in UNSEEN_MODELS:
+        losses = by_set(table[table.model == model])
+        said.append(f"{model} {percent_change((losses[ours] / losses[SIGMOID]).to_numpy())}")
+    return "; ".join(said)
+
+
+def refuted_nowhere(folder: Path) -> tuple[pd.DataFrame, pd.Series]:
+    """The splits by time or site in which no guarantee was refuted, and which alarms of `check`
+    there are about rates.
+    """
+    order = read(folder, "order").fillna({"causes": ""})
+    fine = order[~order.shuffled & (order.distance <= 0)]
+    return fine, fine.causes.str.contains("labels")
+
+
+def alarms(folder: Path) -> str:
+    """Alarms of `check` where no guarantee was refuted: about rates, or about scores only."""
+    fine, about_rates = refuted_nowhere(folder)
+    cells = [
+        ["the rates changed (or they and the scores)", f"{(fine.check & about_rates).sum()}"],
+        ["only the scores changed", f"{(fine.check & ~about_rates).sum()}"],
+        ["no alarm", f"{(~fine.check).sum()}"],
+    ]
+    return markdown([f"what `check` says, {len(fine)} splits", "splits"], cells)
+
+
+def unseen_figures(folder: Path) -> dict[str, str]:
+    """Figures that stand in sentences."""
+    table = compared_unseen(folder)
+    losses = by_set(table)
+    sigmoid = losses[DEFAULT] / losses[SIGMOID]
+    whole = classifiers(folder)
+    ours = by_set(whole)
+    dropin = ours[CLASSIFIER] / ours[SIGMOID]
+    draws = read(folder, "unseen_guarantees")
+    draws = draws[draws.method == DEFAULT]
+    ranks = mean_ranks(losses)
+    fine, about_rates = refuted_nowhere(folder)
+    return {
+        "unseen_sets": f"{losses.shape[0]}",
+        "unseen_splits": f"{table.split.nunique()}",
+        "unseen_classifier_splits": f"{whole.split.nunique()}",
+        "unseen_guarantee_splits": f"{draws.split.nunique()}",
+        "unseen_draws": f"{len(draws):,}",
+        "unseen_sigmoid": by_kind(table, DEFAULT),
+        "unseen_sigmoid_better": f"{(sigmoid < 1).sum()} of {len(sigmoid)}",
+        "unseen_dropin": by_kind(whole, CLASSIFIER),
+        "unseen_dropin_better": f"{(dropin < 1).sum()} of {len(dropin)}",
+        "unseen_best": ranks.index[0],
+        "unseen_rank": f"{list(ranks.index).index(DEFAULT) + 1} of {len(ranks)}",
+        "unseen_broken": f"{draws.broken.mean():.1%}",
+        "alarms_others": f"{fine.check.sum()} of {len(fine)}",
+        "alarms_rates": f"{(fine.check & about_rates).sum()}",
+        "alarms_scores": f"{(fine.check & ~about_rates).sum()}",
+        "unseen_allowed": f"{NOMINAL:.0%}",
+    }
