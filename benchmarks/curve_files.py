@@ -13,7 +13,7 @@ import duckdb
 from files import write
 from timing import processor_medians, render
 
-from calibrant import AnchoredCalibrator, BinningCalibrator, scored
+from calibrant import BinningCalibrator, Calibrator, scored
 
 BINS = 100
 
@@ -34,13 +34,13 @@ def main() -> None:
             query = f"SELECT {group} AS b, count(*), sum(label) FROM '{path}' GROUP BY b"
             duckdb.sql(query).fetchall()
 
-        def fit(calibrator: BinningCalibrator | AnchoredCalibrator) -> None:
+        def fit(calibrator: BinningCalibrator | Calibrator) -> None:
             calibrator.fit(scored(path, score="score", label="label", n_jobs=2))
 
         ways = {
             "duckdb, one count": count,
             "default bins": lambda: fit(BinningCalibrator()),
-            "default curve": lambda: fit(AnchoredCalibrator()),
+            "default curve": lambda: fit(Calibrator()),
         }
         seconds = processor_medians(ways, options.rounds)
     base = seconds["duckdb, one count"]

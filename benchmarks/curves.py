@@ -35,7 +35,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from timing import render
 
-from calibrant import AnchoredCalibrator, BlendCalibrator
+from calibrant import BlendCalibrator, Calibrator
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 from realdata import DataNotFetchedError, read_table
@@ -199,7 +199,7 @@ def curves() -> dict[str, Callable[[np.ndarray, np.ndarray], Predict]]:
     """All curves that can be fitted here."""
     found = {
         "blend": _ours(BlendCalibrator),
-        "anchored": _ours(AnchoredCalibrator),
+        "curve": _ours(Calibrator),
         "sklearn sigmoid": _sigmoid,
         "sklearn isotonic": _isotonic,
     }

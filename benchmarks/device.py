@@ -22,7 +22,7 @@ import torch
 from timing import render
 
 from calibrant import kernels
-from calibrant.cells.knots import Knots, RowHashes
+from calibrant.cells.knots import Knots
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.gpu import draws
 from calibrant.gpu import kernels as device
@@ -136,10 +136,10 @@ def check() -> int:
             np.sort(scores.astype(np.float64))[ranks - 1],
             f"ranks: {words}",
         )
-        same(device.extremes(s), (scores.min(), scores.max()), f"extremes: {words}")
+        same(device.ends_of(s), (scores.min(), scores.max()), f"extremes: {words}")
         for bad in (np.nan, np.inf, -np.inf):
             scores[77_777] = bad
-            same(np.isfinite(device.extremes(to(scores))).all(), False, f"not finite: {words}")
+            same(np.isfinite(device.ends_of(to(scores))).all(), False, f"not finite: {words}")
     return len(cases)
 
 
@@ -167,7 +167,7 @@ def check_curves() -> int:
         counting, *columns = knots.counting
         cells = counting.bins_by_segment[None].cuts, np.column_stack(columns).astype(float)
         got = draws.count_knots(s, to(labels), source.key, cells, knots.n_places)
-        same(got, knots.count(scores, labels, RowHashes(source)), f"knots: {words}")
+        same(got, knots.count(scores, labels, source), f"knots: {words}")
     return len(cases)
 
 

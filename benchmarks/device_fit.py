@@ -12,7 +12,7 @@ from statistics import median
 import numpy as np
 import torch
 
-from calibrant import AnchoredCalibrator, BinningCalibrator, Partition, audit, scored
+from calibrant import BinningCalibrator, Calibrator, Partition, audit, scored
 
 FITS = {
     "the default": {},
@@ -32,7 +32,7 @@ def check(to_device, to_host, rows: int = 3_000_000) -> None:
     scores = rng.uniform(size=rows).astype(np.float32)
     y = (rng.uniform(size=rows) < scores**2).astype(np.uint8)
     there = {"p": to_device(scores), "y": to_device(y)}
-    kinds = [(BinningCalibrator, FITS), (AnchoredCalibrator, CURVES)]
+    kinds = [(BinningCalibrator, FITS), (Calibrator, CURVES)]
     for kind, fits in kinds:
         for name, parameters in fits.items():
             near = kind(**parameters).fit(scores, y)
@@ -68,7 +68,7 @@ def main() -> None:
     predictions(fitted, scores)
     for part in (rows // 10, rows):
         for name, parameters in CURVES.items():
-            fitted = timed(AnchoredCalibrator(**parameters), scores[:part], y[:part], name, 2)
+            fitted = timed(Calibrator(**parameters), scores[:part], y[:part], name, 2)
         predictions(fitted, scores)
         predictions(fitted, scores.double())
     print(f"10 bins, epsilon of tied float32 over that of untied float64 scores: {ties(rows):.3f}")

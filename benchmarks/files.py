@@ -58,13 +58,6 @@ def calibrant(paths: list[str], threads: int = -1) -> Counts:
     return tally.counts.tolist(), tally.positives.tolist()
 
 
-def calibrant_numpy(paths: list[str]) -> Counts:
-    from calibrant import kernels
-
-    kernels.NUMBA_ROWS = kernels.PASS_ROWS = 10**18
-    return calibrant(paths)
-
-
 def quantiles(paths: list[str]) -> Counts:
     """Cut at the data's own quantiles: three or four passes."""
     from calibrant import BinningCalibrator, scored
@@ -151,7 +144,6 @@ CONTENDERS: dict[str, Callable[[list[str]], Counts]] = {
     "calibrant": calibrant,
     "calibrant, 1 thread": lambda paths: calibrant(paths, 1),
     "calibrant, 8 threads": lambda paths: calibrant(paths, 8),
-    "calibrant, numpy alone": calibrant_numpy,
     "calibrant, own quantiles": quantiles,
     "duckdb search": lambda paths: duckdb(paths, "search"),
     "duckdb arithmetic": lambda paths: duckdb(paths, "arithmetic"),

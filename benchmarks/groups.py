@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from calibrant import AnchoredCalibrator, BinningCalibrator
+from calibrant import BinningCalibrator, Calibrator
 
 
 def seconds(work: Callable[[], Any], times: int) -> float:
@@ -35,7 +35,7 @@ def main(n_rows: int = 10**7, n_groups: int = 10**6) -> None:
     )
     factorize = seconds(lambda: pd.factorize(groups), 3)
     print(f"processor time; pandas.factorize: {factorize:.2f} s")
-    for calibrator in (AnchoredCalibrator(), BinningCalibrator()):
+    for calibrator in (Calibrator(), BinningCalibrator()):
         taken = seconds(lambda fit=calibrator.fit: fit(scores, y, groups=groups), 1)
         epsilon = calibrator.guarantee_.epsilon
         name = type(calibrator).__name__

@@ -15,8 +15,9 @@ from collections.abc import Callable
 import numpy as np
 from timing import render
 
-from calibrant.calibrators.anchored.half_curves import HalfCurves, RowsAtKnots, _plain_rows
-from calibrant.calibrators.anchored.pilot_rows import MOST_PILOT, LabelledPilot
+from calibrant.calibrators.curve.half_curves import HalfCurves, RowsAtKnots, _plain_rows
+from calibrant.calibrators.curve.least_epsilon import SMOOTHNESS
+from calibrant.calibrators.curve.pilot_rows import MOST_PILOT, LabelledPilot
 from calibrant.calibrators.regions.binned_rows import split_size
 from calibrant.cells.knots import Knots
 from calibrant.cells.score_partition import ScorePartition
@@ -75,7 +76,7 @@ def main() -> None:
     def after() -> None:
         with np.errstate(all="ignore"):
             halves = HalfCurves.fit(counted, "auto")
-            halves.moved(halves.bounds(LEVEL))
+            halves.moved(halves.bounds(LEVEL), SMOOTHNESS)
 
     def cut_and_first() -> None:
         ScorePartition.from_tied_scores(scores, n_regions, aside=n_pilot)

@@ -23,8 +23,7 @@ from threadpoolctl import threadpool_limits
 from timing import machine, once, render, write_json
 
 from calibrant.ratios import ULSIF
-from calibrant.shift.ratios.gaussian import Basis
-from calibrant.shift.ratios.least_squares import LeastSquares
+from calibrant.shift.ratios.least_squares import Basis, LeastSquares
 
 Array = NDArray[np.float64]
 BANDWIDTHS = np.geomspace(1e-2, 1e2, 25)

@@ -47,11 +47,11 @@ def of_package(scores: np.ndarray, y: np.ndarray) -> object:
     return fitted
 
 
-def forced(scores: np.ndarray, y: np.ndarray, implementation: str) -> VennAbersCalibrator:
-    """A whole fit with the pooling done by one implementation."""
+def forced(scores: np.ndarray, y: np.ndarray, *, compiled: bool) -> VennAbersCalibrator:
+    """A whole fit with the pooling done by Python, or compiled by numba."""
     chosen = venn_abers.multiprobabilities
     venn_abers.multiprobabilities = lambda counts, positives: chosen(
-        counts, positives, implementation=implementation
+        counts, positives, compiled=compiled
     )
     try:
         return VennAbersCalibrator().fit(scores, y)
@@ -88,10 +88,10 @@ def main() -> None:
                 "isotonic": (
                     lambda s=scores, y=y: IsotonicRegression(out_of_bounds="clip").fit(s, y)
                 ),
-                "python": lambda s=scores, y=y: forced(s, y, "numpy"),
+                "python": lambda s=scores, y=y: forced(s, y, compiled=False),
             }
             if has_numba:
-                ways["numba"] = lambda s=scores, y=y: forced(s, y, "numba")
+                ways["numba"] = lambda s=scores, y=y: forced(s, y, compiled=True)
             if has_package and rows <= PACKAGE_ROWS:
                 ways["package"] = lambda s=scores, y=y: of_package(s, y)
             ns = best_of(ways, rows, rounds=3)

@@ -30,7 +30,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from calibrant import CalibratedClassifier
 from calibrant.calibrators.hold_out import HoldOutCalibrator
-from calibrant.classifier.bag import mean_probability
+from calibrant.classifier.bag import mean_probabilities
 
 LEVELS = (0.9, 0.5)
 HELD_OUT = 0.25  # share of rows; by default, all of so few would train
@@ -142,7 +142,8 @@ def tried(world: str, number: int, truth: Rows) -> dict[str, object] | None:
         model = CalibratedClassifier(WORLDS[world][2], calibration_size=HELD_OUT)
         model.fit(features, y, groups=groups)
     _, *arrays = proof.call_args.args
-    p = mean_probability(model.estimators_, model.curve_, truth[0], model.classes_, "auto")
+    curves = (model.curve_,)
+    (p,) = mean_probabilities(model.estimators_, curves, truth[0], model.classes_, "auto").T
     region = model.calibrator_.partition_.regions_of(p)
     line: dict[str, object] = {"world": world, "draw": number}
     for level in LEVELS:  # the models and their bins are the same at every level

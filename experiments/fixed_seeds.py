@@ -21,9 +21,9 @@ from scipy.stats import binomtest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from calibrant import (
-    AnchoredCalibrator,
     BinningCalibrator,
     CalibratedClassifier,
+    Calibrator,
     Partition,
     compare_models,
     threshold,
@@ -130,7 +130,7 @@ def band_of_groups(data: Data, seed: int, alpha: float, share: float) -> bool:
 def curve(data: Data, seed: int, alpha: float, share: float) -> bool:
     """The average of a weighted curve in one region; rate = score, and all rows weigh the same."""
     scores, y = data
-    found = AnchoredCalibrator(n_bins=1, confidence_level=1 - alpha, random_state=seed)
+    found = Calibrator(n_bins=1, confidence_level=1 - alpha, random_state=seed)
     found.fit(scores, y, importance_weight=np.full(len(y), share), weight_bound=1.0)
     return abs(found.predict(GRID).mean() - 0.5) > found.guarantee_.epsilon
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import binomtest
 
-from calibrant import AnchoredCalibrator, BinningCalibrator, audit, threshold
+from calibrant import BinningCalibrator, Calibrator, audit, threshold
 from calibrant.errors import GroupCapWarning
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -63,7 +63,7 @@ def three_bins(world: Giants, rows: Rows, alpha: float) -> Outcome:
 
 def curve(world: Giants, rows: Rows, alpha: float) -> Outcome:
     """Limits of the average error of a curve."""
-    return _of_bins(world, AnchoredCalibrator(n_bins=1, confidence_level=1 - alpha), rows)
+    return _of_bins(world, Calibrator(n_bins=1, confidence_level=1 - alpha), rows)
 
 
 def precision(world: Giants, rows: Rows, alpha: float) -> Outcome:

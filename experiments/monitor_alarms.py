@@ -25,8 +25,8 @@ from scipy.special import expit, logit
 from scipy.stats import binomtest
 
 from calibrant import (
-    AnchoredCalibrator,
     BinningCalibrator,
+    Calibrator,
     DriftMonitor,
     GuaranteeMonitor,
     Partition,
@@ -149,7 +149,7 @@ class Deployment:
         rows = self.day(-1, n_rows)
         labels = np.where(rows.known + 1 > MATURITY, 0.0, rows.labels).astype(int)
         if self.world.curve:
-            calibrator: Any = AnchoredCalibrator(random_state=0)
+            calibrator: Any = Calibrator(random_state=0)
         elif self.world.own_bins:
             calibrator = BinningCalibrator(n_bins=N_BINS, random_state=0)
         else:

@@ -22,7 +22,7 @@ import numpy as np
 from calibrant import BinningCalibrator, Partition, save_model
 from calibrant.cli._app import app
 from calibrant.monitor import Monitor
-from calibrant.monitor.store import ModelRows
+from calibrant.monitor.model_rows import ModelRows
 from calibrant.monitor.tables import PREDICTIONS
 
 BATCH = 20
@@ -165,8 +165,8 @@ class Attack:
                 for number in done[-5:]:
                     ids = [f"row {number + step}" for step in range(BATCH)]
                     with monitor.store.reading() as connection:
-                        rows = ModelRows(connection, monitor._number)
-                        found = rows.by_id(PREDICTIONS, ids, (PREDICTIONS.c.label,))
+                        rows = ModelRows(connection, monitor.number)
+                        found = rows.by_id(PREDICTIONS, ids, "label")
                     known = {one: row[1] for one, row in found.items()}
                     every = range(number, number + BATCH)
                     if known != {f"row {one}": row_of(one)[1] for one in every}:
@@ -367,7 +367,7 @@ class Attack:
         if not same:
             with self.opened(name) as monitor, monitor.store.reading() as connection:
                 every = [f"row {number}" for number in range(end)]
-                known = ModelRows(connection, monitor._number).by_id(PREDICTIONS, every, ())
+                known = ModelRows(connection, monitor.number).by_id(PREDICTIONS, every)
             print("not in the store:", [one for one in every if one not in known][:300])
         if not same or any(strange.values()):
             fail(f"{name} is not what was handed in")

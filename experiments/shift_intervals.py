@@ -22,7 +22,7 @@ from shift_world import N_BINS, ROWS, WEIGHT_BOUND, scored_pool
 from calibrant import Tally
 from calibrant.cells.tally import WeightSums
 from calibrant.partition import ScorePartition
-from calibrant.shift import SHIFT_METHODS, Evidence, WeightedRows
+from calibrant.shift import SHIFT_METHODS, Entries, Evidence
 
 ALPHA = 0.1
 POOL = 300_000
@@ -54,7 +54,7 @@ class World:
         hits = np.bincount(region, codes, self.bins.n_regions).astype(np.int64)
         sums = WeightSums.of(weight, region, codes, self.bins.n_regions)
         tally = Tally(plain, hits, 0, None, sums)
-        rows = WeightedRows(region, weight, codes, self.bins.n_regions)
+        rows = Entries(region, codes, self.bins.n_regions, weight)
         return Evidence(tally, WEIGHT_BOUND, 0.0, self.relative_mass, rows)
 
 

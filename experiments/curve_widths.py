@@ -1,4 +1,4 @@
-"""Epsilon of AnchoredCalibrator over that of bins with the same regions and counts, on the real
+"""Epsilon of Calibrator over that of bins with the same regions and counts, on the real
 sets of the study.
 
 For each set and model: the mean over seeds of epsilon over that of exact binomial limits with equal
@@ -6,8 +6,8 @@ shares, and of the log loss on test rows over that of the same curve without pil
 fitted to all rows.
 
     export CALIBRANT_DATA=...
-    python experiments/anchored_widths.py --cache FOLDER --first 100 --seeds 10
-    python experiments/anchored_widths.py --cache FOLDER --models logistic --seeds 2
+    python experiments/curve_widths.py --cache FOLDER --first 100 --seeds 10
+    python experiments/curve_widths.py --cache FOLDER --models logistic --seeds 2
 
 Constants of the curve were chosen with seeds 0 to 4, so figures of other seeds are fairer.
 """
@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 from scipy.special import xlogy
 
-from calibrant import AnchoredCalibrator
+from calibrant import Calibrator
 from calibrant.guarantee.guarantee import Guarantee
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -39,8 +39,8 @@ def measured(scores: np.ndarray, y: np.ndarray, n_rows: int, seed: int) -> tuple
     order = np.random.default_rng(seed).permutation(scores.size)
     rows = order[:n_rows]
     test = order[n_rows:]
-    model = AnchoredCalibrator(random_state=seed).fit(scores[rows], y[rows], classes=(0, 1))
-    other = AnchoredCalibrator(pilot=None).fit(scores[rows], y[rows], classes=(0, 1))
+    model = Calibrator(random_state=seed).fit(scores[rows], y[rows], classes=(0, 1))
+    other = Calibrator(pilot=None).fit(scores[rows], y[rows], classes=(0, 1))
     bins = Guarantee.from_tally(model.partition_, model.tally_)
     losses = [log_loss(one.predict(scores[test]), y[test]) for one in (model, other)]
     return model.guarantee_.epsilon / bins.epsilon, losses[0] / losses[1]

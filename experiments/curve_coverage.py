@@ -1,4 +1,4 @@
-"""How often the guarantee of AnchoredCalibrator is broken, in worlds whose true rates are known.
+"""How often the guarantee of Calibrator is broken, in worlds whose true rates are known.
 
 A guarantee is broken if in any region the true rate less the average prediction lies outside its
 limits, or the true rate does. At alpha = 0.1 and 0.5 that may happen in at most 10 % and 50 % of
@@ -6,9 +6,9 @@ draws. Plain rows: a smooth rate, one that falls with the score, a step from 0 t
 scores with eleven values, scores that say nothing (lottery), a rare class, rows sorted by label,
 unlabelled scores. Groups whose sizes depend on their labels, and weights that follow labels.
 
-    python experiments/anchored_coverage.py                  # 400 draws of each world
-    python experiments/anchored_coverage.py --draws 50 --worlds groups weights
-    python experiments/anchored_coverage.py --first 400      # other draws than those of a first run
+    python experiments/curve_coverage.py                  # 400 draws of each world
+    python experiments/curve_coverage.py --draws 50 --worlds groups weights
+    python experiments/curve_coverage.py --first 400      # other draws than those of a first run
 """
 
 import argparse
@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 from scipy import stats
 
-from calibrant import AnchoredCalibrator
+from calibrant import Calibrator
 
 POPULATION = 20_000  # scores at even ranks, in place of integrals
 ALPHAS = (0.1, 0.5)
@@ -153,7 +153,7 @@ WORLDS = (
 )
 
 
-def is_broken(world: World, model: AnchoredCalibrator) -> bool:
+def is_broken(world: World, model: Calibrator) -> bool:
     """Whether any limit misses the truth."""
     points, true_rate, weight = world.truth()
     where = model.partition_.membership(points)
@@ -183,7 +183,7 @@ def n_broken(world: World, alpha: float, draws: range, n_rows: int) -> int:
     for draw in draws:
         seed = [*world.name.encode(), draw]
         rows = world.draw(np.random.default_rng(seed), n_rows)
-        model = AnchoredCalibrator(confidence_level=1.0 - alpha, random_state=draw)
+        model = Calibrator(confidence_level=1.0 - alpha, random_state=draw)
         broken += is_broken(world, model.fit(**rows, classes=(0, 1)))
     return broken
 
