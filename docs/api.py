@@ -1,7 +1,8 @@
 """For mkdocs: pages of the API, made from `__all__`.
 
-There is one page for each public class, with the parts that it consists of, and one for the
-functions of each public module. Tests ask `pages` for what is where.
+There is one page for each public class, with the parts that it consists of, one for each function
+of `calibrant` itself, and one for the functions of each other public module. Tests ask `pages` for
+what is where.
 """
 
 import importlib
@@ -46,8 +47,8 @@ PARTS = {
         "calibrant.assess.check.exchangeability.GroupSign",
     ),
     "calibrant.Guarantee": (
-        "calibrant.guarantee.partial.PartialGuarantee",
-        "calibrant.calibrators.claims.WeakerGuarantee",
+        "calibrant.guarantee.guarantee.PartialGuarantee",
+        "calibrant.guarantee.no_guarantee.WeakerGuarantee",
     ),
     "calibrant.ModelComparison": (
         "calibrant.assess.compare_models.model_comparison.Differences",
@@ -91,7 +92,7 @@ class ApiPage:
 
     @property
     def title(self) -> str:
-        """A class by its name, and a module by its path."""
+        """A class or function by its name, and a module by its path."""
         return self.about if self.about in MODULES else self.about.rpartition(".")[2]
 
     def markdown(self) -> str:
@@ -166,7 +167,8 @@ def made_pages() -> Iterator[ApiPage]:
                 continue
             seen.add(id(found))
             about = f"{path}.{name}"
-            if inspect.isclass(found) and not together:
+            alone = inspect.isclass(found) or (path == "calibrant" and callable(found))
+            if alone and not together:
                 learns = hasattr(found, "fit") or hasattr(found, "partial_fit")
                 names = (about, *PARTS.get(about, ()))
                 yield ApiPage(about, summary_of(found), names, inherited=learns)
@@ -175,14 +177,24 @@ def made_pages() -> Iterator[ApiPage]:
         yield ApiPage(path, summary_of(module), (*others, *PARTS.get(path, ())))
 
 
+def kinds() -> dict[str, list[ApiPage]]:
+    """Pages of functions and of classes, by name."""
+    own = sorted(
+        (page for page in pages() if page.about not in MODULES),
+        key=lambda page: page.title.lower(),
+    )
+    of_classes = [page for page in own if inspect.isclass(pkgutil.resolve_name(page.about))]
+    functions = [page for page in own if page not in of_classes]
+    return {"Functions": functions, "Classes": of_classes}
+
+
 def on_config(config: Any) -> None:
     """List the pages in the menu, below the index of the API."""
     for entries in (part["Reference"] for part in config.nav if "Reference" in part):
         (api,) = (entry["API"] for entry in entries if isinstance(entry, dict) and "API" in entry)
         api += [{page.title: page.uri} for page in pages() if page.about in MODULES]
-        classes = [page for page in pages() if page.about not in MODULES]
-        classes.sort(key=lambda page: page.title.lower())
-        api.append({"Classes": [{page.title: page.uri} for page in classes]})
+        for heading, listed in kinds().items():
+            api.append({heading: [{page.title: page.uri} for page in listed]})
 
 
 def on_files(files: Any, config: Any) -> None:
@@ -201,6 +213,6 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     if page.file.src_uri != INDEX:
         return markdown
     modules = [page for page in pages() if page.about in MODULES]
-    classes = [page for page in pages() if page.about not in MODULES]
-    classes.sort(key=lambda page: page.title.lower())
-    return f"{markdown}\n\n## Modules\n\n{linked(modules)}\n\n## Classes\n\n{linked(classes)}\n"
+    parts = {"Modules": modules, **kinds()}
+    lists = "\n\n".join(f"## {heading}\n\n{linked(listed)}" for heading, listed in parts.items())
+    return f"{markdown}\n\n{lists}\n"

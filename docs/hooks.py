@@ -1,5 +1,5 @@
 """What mkdocs does beyond its plugins: formulas as MathML, which needs no script, the changelog as
-a page, and guides before the API in searches.
+a page, guides before the API in searches, and the version and addresses of the project.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 import html
 import logging
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,19 @@ except ModuleNotFoundError:  # the other pages are checked all the same
 LOG = logging.getLogger("mkdocs.hooks")  # a warning fails a strict build
 ROOT = Path(__file__).parents[1]
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[([](.*?)\\[)\]]</\1>', re.DOTALL)
+
+
+def on_config(config: Any) -> None:
+    """Show the version below each page, and link to the addresses that pyproject.toml has."""
+    version = re.search(r'"(.+)"$', (ROOT / "src/calibrant/_version.py").read_text("utf-8").strip())
+    config.copyright = f"calibrant {version[1] if version else ''}, Apache-2.0"
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    addresses = project.get("urls", {})
+    config.site_url = addresses.get("Documentation", "")
+    config.repo_url = addresses.get("Source")
+    if config.site_url:
+        picture = f"{config.site_url.rstrip('/')}/assets/social-card.png"
+        config.extra["social_card"] = picture
 
 
 def mathml(found: re.Match[str]) -> str:
@@ -37,7 +51,8 @@ BOOSTS = {
     "start/": 4.0,
     "cases/": 2.0,
     "learn/": 2.0,
-    "reference/api/": 0.25,
+    "reference/command-line.md": 3.0,
+    "reference/api/": 0.1,
     "reference/changelog.md": 0.25,
 }
 """By how much a match counts more in a search, by the start of a page's path; others 1."""
@@ -67,8 +82,15 @@ def on_page_content(content: str, **_: Any) -> str:
     return FORMULA.sub(mathml, content)
 
 
-def on_post_page(output: str, **_: Any) -> str:
-    """Name the search dialog for screen readers; the theme does not."""
+def on_post_page(output: str, config: Any, **_: Any) -> str:
+    """Name the search dialog for screen readers, and the picture that shared links show.
+
+    The theme does neither. A picture needs an address.
+    """
+    if picture := config.extra.get("social_card"):
+        output = output.replace(
+            "</head>", f'<meta property="og:image" content="{picture}"></head>', 1
+        )
     return output.replace(
         'data-md-component="search" role="dialog"',
         'data-md-component="search" role="dialog" aria-label="Search"',

@@ -78,10 +78,10 @@ def is_random_of_numpy(node: ast.AST) -> bool:
 def test_random_numbers_come_from_one_source(sources: dict[Path, list[ast.AST]]) -> None:
     """A draw is keyed by the rows it is for.
 
-    The demo splits its own fixed data, and adversaries simulate theirs.
+    Adversaries simulate theirs.
     """
     for path, nodes in sources.items():
-        if path.parts[1:] in {("params", "random.py"), ("cli", "demo.py")}:
+        if path.parts[1:] == ("params", "random.py"):
             continue
         for node in nodes:
             where = f"{path}, line {getattr(node, 'lineno', 0)}"
@@ -232,7 +232,8 @@ def test_no_package_uses_private_parts_of_another_package(
         "_getframe",
         "_replace",
         "_check_parameters",
-    }  # of `sys`, of named tuples, and of every estimator
+        "_repr_html_",
+    }  # of `sys`, of named tuples, of every estimator, and of what notebooks show
     for path, nodes in sources.items():
         for node in nodes:
             if (

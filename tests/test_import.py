@@ -6,6 +6,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from calibrant._optional import _PACKAGES, install
@@ -24,7 +25,7 @@ HEAVY = {
     "torch",
     "cupy",
 }
-HEAVY |= {"sqlalchemy", "onnx", "jinja2", "click", "rich"}
+HEAVY |= {"sqlalchemy", "onnx", "jinja2", "click", "rich", "fastapi", "uvicorn"}
 
 
 def loaded_after(statement: str) -> set[str]:
@@ -48,6 +49,38 @@ def test_no_optional_library_is_loaded_before_it_is_used():
     # scikit-learn may bring some of its own accord
     plain = loaded_after("import sklearn.base, sklearn.model_selection")
     assert not (loaded_after("\n".join(statements)) - plain) & HEAVY
+
+
+LOADED = """
+import sys
+from calibrant import load_model
+model = load_model(sys.argv[1])
+model.predict([0.2, 0.7]), model.predict_proba([0.2, 0.7]), model.calibrator.get_params()
+print(*({"sklearn", "pandas", "scipy.stats"} & set(sys.modules)))
+"""
+
+
+@pytest.mark.parametrize(
+    "name", ["BinningCalibrator", "Calibrator", "PlattCalibrator", "TopLabelCalibrator"]
+)
+def test_a_loaded_model_predicts_without_scikit_learn(name, tmp_path):
+    import calibrant
+
+    rng = np.random.default_rng(0)
+    scores = rng.random((400, 3)) if name == "TopLabelCalibrator" else rng.random(400)
+    if scores.ndim == 2:
+        scores /= scores.sum(axis=1, keepdims=True)
+    labels = rng.integers(0, scores.ndim + 1, 400)
+    path = tmp_path / "model.json"
+    calibrant.save_model(getattr(calibrant, name)().fit(scores, labels), path)
+    code = LOADED
+    if scores.ndim == 2:
+        code = code.replace("[0.2, 0.7]", "[[0.2, 0.3, 0.5], [0.7, 0.2, 0.1]]")
+        code = code.replace("predict_proba", "predict_confidence")
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == []
 
 
 def test_every_public_name_can_be_imported():

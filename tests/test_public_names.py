@@ -14,12 +14,12 @@ import calibrant
 
 PUBLIC = {
     "": [
-        "AnchoredCalibrator",
         "Audit",
         "BetaCalibrator",
         "BinningCalibrator",
         "BlendCalibrator",
         "CalibratedClassifier",
+        "Calibrator",
         "CalibratorComparison",
         "ClassWiseCalibrator",
         "Decisions",
@@ -80,10 +80,10 @@ PUBLIC = {
         "width_demonstration",
     ],
     "calibrators": [
-        "AnchoredCalibrator",
         "BetaCalibrator",
         "BinningCalibrator",
         "BlendCalibrator",
+        "Calibrator",
         "IsotonicCalibrator",
         "PlattCalibrator",
         "ScalingBinningCalibrator",
@@ -180,12 +180,12 @@ PUBLIC = {
         "get_sequence",
     ],
     "shift": [
+        "Entries",
         "Evidence",
         "LabelShiftCalibrator",
         "SHIFT_METHODS",
         "ShiftCalibrator",
         "ShiftMethod",
-        "WeightedRows",
         "betting",
         "empirical_bernstein",
         "get_shift_method",
@@ -228,10 +228,22 @@ def test_a_door_exports_these_names(door):
     assert getattr(calibrant, door) is module
 
 
+IMPORTED_WHEN_USED = {"calibrators"}
+"""Doors whose names are imported when they are first used: a loaded model needs one of them."""
+
+
 @pytest.mark.parametrize("door", sorted({*DOORS} - {"errors"}))
 def test_a_door_holds_no_code(door):
     tree = ast.parse(Path(import_module(f"calibrant.{door}").__file__).read_text("utf-8"))
-    others = [node for node in tree.body[1:] if not isinstance(node, ast.ImportFrom)]
+    body = tree.body[1:]
+    if door in IMPORTED_WHEN_USED:
+        body.extend(node for block in body if isinstance(block, ast.If) for node in block.body)
+        body = [
+            node
+            for node in body
+            if not isinstance(node, ast.If) and getattr(node, "name", "") != "__getattr__"
+        ]
+    others = [node for node in body if not isinstance(node, ast.ImportFrom)]
     assert [ast.unparse(node.targets[0]) for node in others] == ["__all__"]
 
 

@@ -24,7 +24,7 @@ import calibrant
 from calibrant import calibrators, intervals, metrics, scored
 from calibrant.errors import CalibrantError
 
-OTHER_NAMES = {"AnchoredCalibrator": "Calibrator"}
+OTHER_NAMES = {"Calibrator": "AnchoredCalibrator"}
 """What a name is called in the other commit."""
 UNSTABLE = {"seconds", "identity", "fingerprint", "version", "calibrant", "made", "schema"}
 GRID = np.linspace(0.0, 1.0, 41)
@@ -145,7 +145,7 @@ def _predicted(fitted: Any, case: Case) -> Any:
 
 
 for _name in (
-    *("AnchoredCalibrator", "IsotonicCalibrator", "PlattCalibrator", "TemperatureCalibrator"),
+    *("Calibrator", "IsotonicCalibrator", "PlattCalibrator", "TemperatureCalibrator"),
     *("BetaCalibrator", "BlendCalibrator", "VennAbersCalibrator", "SubgroupCalibrator"),
 ):
     _calibrator(_name)
@@ -203,7 +203,7 @@ def compare_models(sample: Any, table: pa.Table, case: Case) -> Any:
 @question
 def decide(sample: Any, table: pa.Table, case: Case) -> Any:
     """Act or not, by the default calibrator."""
-    fitted = named("AnchoredCalibrator")().fit(table["p"].to_numpy(), table["y"].to_numpy())
+    fitted = named("Calibrator")().fit(table["p"].to_numpy(), table["y"].to_numpy())
     return calibrant.decide(fitted, GRID, cost_false_alarm=1.0, cost_miss=4.0)
 
 
@@ -235,9 +235,7 @@ def arrays(sample: Any, table: pa.Table, case: Case) -> Any:
         beside["groups"] = table["g"].to_numpy()
     if "segment" in case.roles:
         beside["segments"] = table["s"].to_pylist()
-    fitted = named("AnchoredCalibrator")().fit(
-        table["p"].to_numpy(), table["y"].to_numpy(), **beside
-    )
+    fitted = named("Calibrator")().fit(table["p"].to_numpy(), table["y"].to_numpy(), **beside)
     return _predicted(fitted, case)
 
 
@@ -255,7 +253,7 @@ def classifier(sample: Any, table: pa.Table, case: Case) -> Any:
 @question
 def saved(sample: Any, table: pa.Table, case: Case) -> Any:
     """A model that was saved and loaded again."""
-    fitted = named("AnchoredCalibrator")().fit(sample)
+    fitted = named("Calibrator")().fit(sample)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"
         calibrant.save_model(fitted, path)

@@ -49,8 +49,8 @@ import calibrant, pathlib, sys, numpy as np
 assert pathlib.Path(calibrant.__file__).is_relative_to(sys.prefix), calibrant.__file__
 rng = np.random.default_rng(0)
 scores = rng.uniform(size=10_000)
-print(calibrant.AnchoredCalibrator().fit(scores, rng.uniform(size=10_000) < scores**2).guarantee_.sentence)
-"""  # noqa: E501
+print(calibrant.Calibrator().fit(scores, rng.uniform(size=10_000) < scores**2).guarantee_.sentence)
+"""
 
 
 def main() -> None:

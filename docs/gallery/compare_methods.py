@@ -14,8 +14,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
 from calibrant import (
-    AnchoredCalibrator,
     BinningCalibrator,
+    Calibrator,
     IsotonicCalibrator,
     PlattCalibrator,
     compare_calibrators,
@@ -28,7 +28,7 @@ X_train, X_new, y_train, y_new = train_test_split(X, digit % 2 == 0, test_size=0
 forest = RandomForestClassifier(30, max_depth=3, random_state=0).fit(X_train, y_train)
 scores = forest.predict_proba(X_new)[:, 1]
 
-methods = [PlattCalibrator(), IsotonicCalibrator(), BinningCalibrator(), AnchoredCalibrator()]
+methods = [PlattCalibrator(), IsotonicCalibrator(), BinningCalibrator(), Calibrator()]
 found = compare_calibrators(y_new, scores, methods)
 figure, axes = plt.subplots(figsize=(6.4, 4.0))
 axes.barh(found.models, found.brier, color=np.where(np.isnan(found.epsilon), "0.8", "C0"))

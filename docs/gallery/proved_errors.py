@@ -1,7 +1,7 @@
 """Where is my model miscalibrated?
 
 `audit` tests score ranges of many sizes, which share one error budget. The plot shows the ranges in
-which the true rate is proved to differ from the mean score, with 95% confidence for all ranges
+which the true rate is shown to differ from the mean score, with 95% confidence for all ranges
 together.
 
 Picture: Rates whose limits don't touch the diagonal: below it at low scores, above it at high

@@ -13,7 +13,7 @@ import numpy as np
 from realdata import scored_flights
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from calibrant import AnchoredCalibrator
+from calibrant import Calibrator
 
 plt.style.use("calibrant.draw.plain")
 
@@ -22,7 +22,7 @@ flights = scored_flights(model, ["hour", "distance", "month", "day"])
 flights = flights.sample(frac=1.0, random_state=1)
 known, new = flights[:8_000], flights[8_000:].sort_values("score")
 
-calibrator = AnchoredCalibrator().fit(known["score"], known["late"])
+calibrator = Calibrator().fit(known["score"], known["late"])
 scores = new["score"].to_numpy()
 lower, upper = calibrator.predict_rate_interval(scores).T
 percent = np.linspace(0, 100, len(new))

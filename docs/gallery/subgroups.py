@@ -1,7 +1,7 @@
 """Subgroup calibration: airport and season
 
 This flight-delay model doesn't know the airport. Subgroups by airport and season overlap, but the
-limits hold simultaneously for all of them. Orange marks the part of an error that is proved.
+limits hold simultaneously for all of them. Orange marks the part of an error that is shown.
 
 Picture: A forest plot of subgroups with mean score, observed rate and limits; thick orange lines
 mark errors that are proved.
@@ -36,7 +36,7 @@ ax.plot(table.rate[order], names, "o", color="black", label="observed rate")
 for one in found.subgroups:
     if one.rate_limit is not None:
         ax.hlines(one.subgroup, one.tested_score, one.rate_limit, color="C1", linewidth=8)
-ax.set_xlabel("share of late flights; orange: error that is proved")
+ax.set_xlabel("share of late flights; orange: error that is shown")
 ax.legend(loc="lower right")
 
 plt.show()

@@ -1,7 +1,7 @@
 """A threshold with a guaranteed precision
 
 Suppose that at least 90% of the selected rows should be positive. calibrant finds the lowest
-threshold at which a precision of 90% is proved. The observed precision already reaches 90% at a
+threshold at which a precision of 90% is guaranteed. The observed precision already reaches 90% at a
 lower score, but that could be chance.
 
 Picture: Observed precision against the threshold. A vertical line marks the threshold that

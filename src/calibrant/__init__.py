@@ -1,4 +1,19 @@
-"""Scores of any binary classifier, turned into probabilities that come with a proof."""
+"""Scores of any binary classifier, turned into probabilities with a distribution-free guarantee.
+
+Begin with scores and labels of rows that the model was not trained on:
+
+    calibrator = calibrant.Calibrator().fit(scores, y)
+    print(calibrator.guarantee_)            # what is guaranteed, and if what
+    calibrator.predict(new_scores)          # probabilities
+    calibrator.predict_interval(new_scores) # limits of the true rate
+
+With a scikit-learn model and all rows: `CalibratedClassifier(model).fit(X, y)`. To ask whether a
+model is calibrated: `audit(y, scores)`; whether rows are i.i.d.: `check(y, scores)`; how many labels
+a guarantee needs: `plan(epsilon=0.05)`. Each answer can be printed; its `details` say the rest, and
+`to_dict` has the numbers.
+
+On the command line: `calibrant demo`, or `calibrant audit scores.csv --score p --label y`.
+"""
 
 from typing import TYPE_CHECKING, Any
 
@@ -37,10 +52,10 @@ if TYPE_CHECKING:
     from calibrant.assess.threshold.threshold import threshold as threshold
     from calibrant.assess.validation.result import Validation as Validation
     from calibrant.assess.validation.validation_table import validation_table as validation_table
-    from calibrant.calibrators.anchored.estimator import AnchoredCalibrator as AnchoredCalibrator
     from calibrant.calibrators.beta import BetaCalibrator as BetaCalibrator
     from calibrant.calibrators.binning import BinningCalibrator as BinningCalibrator
     from calibrant.calibrators.blend import BlendCalibrator as BlendCalibrator
+    from calibrant.calibrators.curve.estimator import Calibrator as Calibrator
     from calibrant.calibrators.isotonic import IsotonicCalibrator as IsotonicCalibrator
     from calibrant.calibrators.platt import PlattCalibrator as PlattCalibrator
     from calibrant.calibrators.score_calibrator import ScoreCalibrator as ScoreCalibrator
@@ -106,7 +121,7 @@ _NAMES = {
     "assess.threshold.threshold": ("threshold",),
     "assess.validation.validation_table": ("validation_table",),
     "assess.validation.result": ("Validation",),
-    "calibrators.anchored.estimator": ("AnchoredCalibrator",),
+    "calibrators.curve.estimator": ("Calibrator",),
     "calibrators.beta": ("BetaCalibrator",),
     "calibrators.binning": ("BinningCalibrator",),
     "calibrators.blend": ("BlendCalibrator",),

@@ -26,6 +26,7 @@ _PACKAGES = {
     "plot": ("matplotlib",),
     "polars": ("polars", "pyarrow"),
     "report": ("jinja2",),
+    "serve": ("fastapi", "uvicorn", "pyarrow", "sqlalchemy", "jinja2"),
     "spark": ("pyspark[connect]", "pyarrow"),
 }
 """The packages of each extra.

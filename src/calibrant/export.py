@@ -4,8 +4,7 @@ from calibrant.answers.onnx import to_onnx
 from calibrant.answers.python import to_python
 from calibrant.answers.sql import DIALECTS, to_sql
 from calibrant.answers.table import export_table
-from calibrant.calibrators.tables.outputs import OUTPUTS
-from calibrant.calibrators.tables.table import Steps, Table
+from calibrant.calibrators.table import OUTPUTS, Steps, Table
 
 __all__ = [
     "DIALECTS",

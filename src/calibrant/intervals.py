@@ -10,8 +10,7 @@ array([0.1871])
 
 from calibrant.assess.monotone.monotone_band import MonotoneBand
 from calibrant.limits.blaker import blaker
-from calibrant.limits.clopper_pearson import clopper_pearson
-from calibrant.limits.clopper_pearson_weighted import clopper_pearson_weighted
+from calibrant.limits.clopper_pearson import clopper_pearson, clopper_pearson_weighted
 from calibrant.limits.empirical_bernstein import empirical_bernstein
 from calibrant.limits.hoeffding import hoeffding
 from calibrant.limits.interval import Interval, Method

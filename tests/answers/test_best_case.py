@@ -8,28 +8,27 @@ import numpy as np
 import pytest
 
 from calibrant import (
-    AnchoredCalibrator,
     BinningCalibrator,
+    Calibrator,
     OnlineCalibrator,
     Partition,
     ShiftCalibrator,
     load_model,
     save_model,
 )
-from calibrant.calibrators._best_case import check_parts
 from calibrant.errors import CalibrantError, InvalidValueError
 from worlds.model_files import read, refused, sealed, written
 
 RNG = np.random.default_rng(0)
 SCORES = RNG.uniform(size=4_000)
 Y = (RNG.uniform(size=4_000) < SCORES**2).astype(int)
-DEFAULT = AnchoredCalibrator().fit(SCORES, Y)
+DEFAULT = Calibrator().fit(SCORES, Y)
 
 
-WITHOUT_PILOT = AnchoredCalibrator(pilot=None).fit(SCORES, Y)
+WITHOUT_PILOT = Calibrator(pilot=None).fit(SCORES, Y)
 
 
-def forged(fitted: AnchoredCalibrator, name: str, **parts: Any) -> bytes:
+def forged(fitted: Calibrator, name: str, **parts: Any) -> bytes:
     """A model with other margins and limits, and an epsilon that follows from them."""
     content = json.loads(written(fitted))
     curve = content["calibrator"]["state"]["curve"]
@@ -57,19 +56,18 @@ def test_a_default_model_with_a_forged_epsilon_is_refused() -> None:
 
 def test_a_model_without_pilot_rows_and_with_forged_margins_is_refused() -> None:
     n = WITHOUT_PILOT.partition_.n_regions
-    shares = [1.0 / n] * n
     refused(
         forged(WITHOUT_PILOT, "parts", margin=[0.0] * n), "margin of the curve must leave at least"
     )
-    bets = {"shares": shares, "lower": [-1e-6] * n}
-    refused(forged(WITHOUT_PILOT, "parts", **bets), "lower of the curve must leave at least")
-    bets = {"shares": shares, "upper": [1e-6] * n}
-    refused(forged(WITHOUT_PILOT, "parts", **bets), "upper of the curve must leave at least")
 
 
-def test_without_shares_there_were_no_bets() -> None:
+def test_a_model_without_pilot_rows_has_no_bets() -> None:
     n = WITHOUT_PILOT.partition_.n_regions
-    refused(forged(WITHOUT_PILOT, "parts", lower=[-0.01] * n), "lower and upper must be -1 and 1")
+    for bets in ({"lower": [-0.01] * n}, {"upper": [0.01] * n}, {"shares": [1.0 / n] * n}):
+        refused(forged(WITHOUT_PILOT, "parts", **bets), "lower and upper must be -1 and 1")
+    content = json.loads(written(WITHOUT_PILOT))
+    del content["calibrator"]["state"]["curve"]["parts"]
+    refused(sealed(content), "parts must be given without limits by bets")
 
 
 CURVES = {
@@ -92,21 +90,20 @@ def test_no_fit_beats_the_best_case(name: str, n_rows: int) -> None:
         scores = np.round(rng.uniform(size=n_rows), 2 if seed == 2 else 17)
         y = (rng.uniform(size=n_rows) < CURVES[name](scores)).astype(int)
         level = (0.9, 0.5, 0.999)[seed]
-        fitted = AnchoredCalibrator(confidence_level=level).fit(scores, y, classes=(0, 1))
+        fitted = Calibrator(confidence_level=level).fit(scores, y, classes=(0, 1))
         proved = fitted._fitted_curve.proved
         if proved is None:
-            check_parts(fitted.proof_, fitted._fitted_curve, fitted.guarantee_.interval)
+            fitted.proof_.check_parts(fitted._fitted_curve)
         else:
             proved.check(fitted.tally_.counts, fitted.proof_.for_limits)
         assert (
-            AnchoredCalibrator.from_dict(fitted.to_dict()).guarantee_.epsilon
-            == fitted.guarantee_.epsilon
+            Calibrator.from_dict(fitted.to_dict()).guarantee_.epsilon == fitted.guarantee_.epsilon
         )
 
 
 def test_averages_that_round_above_one_are_saved() -> None:
     scores = np.random.default_rng(26).uniform(size=12_000)
-    fitted = AnchoredCalibrator("beta", pilot=0.3).fit(scores, scores > 0.5)
+    fitted = Calibrator("beta", pilot=0.3).fit(scores, scores > 0.5)
     assert read(written(fitted)).guarantee_.epsilon == fitted.guarantee_.epsilon
 
 
@@ -137,8 +134,8 @@ def test_what_was_read_is_marked(name: str) -> None:
     assert "not recomputed" not in fitted.guarantee_.details
     again = read(written(fitted)).guarantee_
     assert again.read == expected
-    assert again.explanation.endswith(
-        f" Read from a file, not recomputed from the rows: {', '.join(expected)}."
+    assert again.details.endswith(
+        f"\nRead from a file, not recomputed from the rows: {', '.join(expected)}."
     )
     assert again.epsilon == fitted.guarantee_.epsilon
 

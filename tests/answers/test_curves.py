@@ -5,9 +5,9 @@ import pytest
 
 from answers import worlds
 from calibrant import (
-    AnchoredCalibrator,
     BetaCalibrator,
     BlendCalibrator,
+    Calibrator,
     IsotonicCalibrator,
     PlattCalibrator,
     TemperatureCalibrator,
@@ -126,7 +126,7 @@ def test_isotonic_curves_agree_bit_for_bit_by_a_join(database):
 def curve_of_many_pieces():
     rng = np.random.default_rng(0)
     scores = rng.uniform(size=20_000)
-    return AnchoredCalibrator("beta").fit(scores, rng.uniform(size=20_000) < scores**2)
+    return Calibrator("beta").fit(scores, rng.uniform(size=20_000) < scores**2)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

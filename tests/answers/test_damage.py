@@ -295,7 +295,7 @@ HOSTILE = {
         "p1 must be",
     ),
     "limits out of order": (
-        changed(*STATE, "lower", 0, to=1.0, of=EXAMPLES["shift"][0]),
+        changed(*STATE, "weighted", "lower", 0, to=1.0, of=EXAMPLES["shift"][0]),
         "be at most upper",
     ),
     "a sum of too many parts": (

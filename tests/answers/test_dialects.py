@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from answers import worlds
-from calibrant import AnchoredCalibrator, BinningCalibrator, Partition
+from calibrant import BinningCalibrator, Calibrator, Partition
 from calibrant.errors import CalibrantWarning, InvalidTypeError, InvalidValueError
 from calibrant.export import DIALECTS, to_sql
 from calibrant.sample.sql.dialects import DIALECTS as SPELLINGS
@@ -256,7 +256,7 @@ def test_the_header_is_made_of_comments(dialect):
     header, _, body = text.partition("CASE ")
     assert all(line.startswith("-- ") for line in header.splitlines())
     assert calibrator.partition_.fingerprint in header
-    assert "With 90% confidence" in header
+    assert "90%\n-- confidence, all ranges together" in header
     assert "late" not in body.replace(SPELLINGS[dialect].text("{late; '--\n*/}"), "").replace(
         SPELLINGS[dialect].text(str(calibrator.classes_[0])), ""
     ).replace(SPELLINGS[dialect].text(f"{{{', '.join(calibrator.classes_)}}}"), "")
@@ -357,7 +357,7 @@ def large_model():
     """The default model of 500,000 rows, whose comparisons have 0.5 to 1.4 MB."""
     rng = np.random.default_rng(0)
     scores = rng.uniform(size=500_000)
-    return AnchoredCalibrator().fit(scores, rng.uniform(size=scores.size) < scores**2)
+    return Calibrator().fit(scores, rng.uniform(size=scores.size) < scores**2)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

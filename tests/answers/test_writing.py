@@ -157,7 +157,7 @@ def test_no_more_is_read_than_a_model_may_hold():
 
 @pytest.mark.broad
 @pytest.mark.parametrize("kind", [ClassWiseCalibrator, TopLabelCalibrator])
-@pytest.mark.parametrize("method", ["anchored", "binning"])
+@pytest.mark.parametrize("method", ["curve", "binning"])
 def test_calibrators_of_several_classes_are_read_back(kind, method, tmp_path):
     scores = np.random.default_rng(0).dirichlet([1, 1, 1], 900)
     y = np.array(["a", "b", "c"])[scores.argmax(axis=1)]

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from calibrant import (
-    AnchoredCalibrator,
     BinningCalibrator,
+    Calibrator,
     LabelShiftCalibrator,
     OnlineCalibrator,
     Partition,
@@ -167,21 +167,21 @@ def by_bool():
     )
 
 
-def anchored():
+def curve():
     _, scores, y = data()
-    return AnchoredCalibrator(n_bins=6).fit(scores, y)
+    return Calibrator(n_bins=6).fit(scores, y)
 
 
-def anchored_in_segments():
+def curve_in_segments():
     rng, scores, y = data()
     y = np.where((scores > 0.4) & (scores < 0.5), 1 - y, y)  # where the curve moves
     segments = rng.choice(["a", "b'"], size=scores.size)
-    return AnchoredCalibrator("beta", n_bins=4, segment_rule=None).fit(scores, y, segments=segments)
+    return Calibrator("beta", n_bins=4, segment_rule=None).fit(scores, y, segments=segments)
 
 
-def anchored_positive_first():
+def curve_positive_first():
     _, scores, y = data()
-    return AnchoredCalibrator("venn-abers", n_bins=3, pos_label="bad").fit(
+    return Calibrator("venn-abers", n_bins=3, pos_label="bad").fit(
         scores, np.where(y == 1, "bad", "good")
     )
 
@@ -212,12 +212,10 @@ def others_alone():
     return counted(Partition.by_segment({}, other=Partition.fixed_width(3)))
 
 
-def anchored_and_others():
+def curve_and_others():
     rng, scores, y = data()
     segments = rng.choice(["a", "b'", "c", "d"], size=scores.size)
-    return AnchoredCalibrator("beta", n_bins=4, segment_rule=["a", "b'"]).fit(
-        scores, y, segments=segments
-    )
+    return Calibrator("beta", n_bins=4, segment_rule=["a", "b'"]).fit(scores, y, segments=segments)
 
 
 WORLDS = (
@@ -237,14 +235,14 @@ WORLDS = (
     by_text,
     by_number,
     by_bool,
-    anchored,
-    anchored_in_segments,
-    anchored_positive_first,
+    curve,
+    curve_in_segments,
+    curve_positive_first,
     absorbed,
     by_text_and_others,
     by_number_and_others,
     others_alone,
-    anchored_and_others,
+    curve_and_others,
 )
 
 

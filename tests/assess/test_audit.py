@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from calibrant import BinningCalibrator, audit
-from calibrant.assess.audit.resolutions import resolve
+from calibrant.assess.audit.plain_evidence import PlainEvidence
 from calibrant.cells.score_counts import ScoreCounts
 from calibrant.errors import InvalidValueError
 from calibrant.intervals import Interval
 from calibrant.limits.non_identical import non_identical
+from calibrant.text import numbers
 from worlds.binary import WORLDS, World
 from worlds.guarantees import assert_kept
 
@@ -38,7 +39,9 @@ def remembered_limits(monkeypatch: pytest.MonkeyPatch) -> None:
         lower, upper = np.array([memory[key] for key in keys]).T
         return Interval(lower, upper)
 
-    monkeypatch.setattr(sys.modules["calibrant.assess.audit.resolutions"], "non_identical", limits)
+    monkeypatch.setattr(
+        sys.modules["calibrant.assess.audit.plain_evidence"], "non_identical", limits
+    )
 
 
 class Truth:
@@ -181,11 +184,10 @@ def test_finitely_many_scores_have_an_upper_bound_that_shrinks() -> None:
         report = audit(rng.uniform(size=n) < scores, scores)
         bounds.append(report.upper_bound)
     assert bounds[1] < 0.015 < bounds[0]
-    assert (
-        report.verdict
-        == f"proved within {np.ceil(bounds[1] * 10_000) / 10_000:.4f} (finitely many scores)"
-    )
     assert report.upper_bound_reason is None
+    assert report.verdict == "ok"
+    (note,) = (text for text in report.notes if text.startswith("no observed score"))
+    assert f"by more than {numbers.points(numbers.upper(bounds[1]))}" in note
     assert report.unseen_mass < 0.03
 
 
@@ -195,7 +197,8 @@ def test_continuous_scores_have_no_upper_bound_and_the_reason_is_given() -> None
     report = audit(rng.uniform(size=10_000) < scores, scores)
     assert report.upper_bound is None
     assert report.upper_bound_reason.startswith("the 10,000 rows have 10,000 distinct scores")
-    assert report.verdict == "no evidence"
+    assert report.verdict == "ok"
+    assert report.sentence.startswith("No sign that scores are miscalibrated")
     assert report.worst is None
 
 
@@ -219,10 +222,10 @@ def test_segments_reveal_what_cancels_between_them() -> None:
     assert report.lower_bound == report.average_lower_bound == 0.0
     assert report.within_segments.lower_bound > 0.08
     assert report.within_segments.average_lower_bound > 0.08
-    assert report.verdict.startswith(
-        "no evidence of miscalibration overall; within segments, proved miscalibrated by at least"
-        " 0.0"
-    )
+    assert report.verdict == "problem"
+    least = numbers.points(numbers.lower(report.within_segments.lower_bound))
+    assert f"some scores are off by at least {least} within segments" in report.notes
+    assert not any("off by at least" in note and "within" not in note for note in report.notes)
     assert {finding.direction for finding in report.findings} == {
         "scores too low",
         "scores too high",
@@ -262,17 +265,16 @@ def test_bounds_of_the_score_hold_with_segments_whose_errors_cancel() -> None:
 def test_text_never_rounds_a_bound_in_its_favour_and_keeps_exact_ones(bound: float) -> None:
     report = audit([0] * 50, [1.0] * 50, classes=(0, 1))
     wrong = replace(report, lower_bound=bound, average_lower_bound=bound)
-    said = float(wrong.verdict.removeprefix("proved miscalibrated by at least "))
-    assert 0.9 * bound < said <= bound
+    (note,) = (one for one in wrong.shown() if one.startswith("some scores"))
+    said = float(note.split("at least ")[1].split()[0]) / 100
+    assert 0.9 * bound < said <= bound + 1e-15
     if bound in (0.29, 0.1, 0.3, 0.999):
-        assert said == bound
-        assert f"on average off by at least {bound}" in wrong.notes
+        assert said == pytest.approx(bound, abs=1e-15)
     if bound < 0.5:
-        right = replace(report, lower_bound=0.0, upper_bound=bound)
-        said = float(
-            right.verdict.removeprefix("proved within ").removesuffix(" (finitely many scores)")
-        )
-        assert bound <= said < 1.1 * bound
+        right = replace(report, lower_bound=0.0, upper_bound=bound, unseen_mass=0.1)
+        (note,) = (one for one in right.shown() if one.startswith("no observed"))
+        said = float(note.split("by more than ")[1].split()[0]) / 100
+        assert bound - 1e-15 <= said < 1.1 * bound
 
 
 def test_flipping_labels_and_scores_mirrors_the_report() -> None:
@@ -300,7 +302,8 @@ def test_rows_in_any_order_give_the_same_report_and_inputs_stay_as_they_were() -
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_few_rows_prove_nothing(n: int) -> None:
     report = audit(np.ones(n, dtype=int), np.full(n, 0.5), classes=(0, 1))
-    assert report.verdict == "no evidence"
+    assert report.verdict != "problem"
+    assert not report.is_miscalibrated
     assert report.lower_bound == report.average_lower_bound == 0.0
 
 
@@ -335,6 +338,8 @@ def test_an_error_within_the_tolerance_is_told_and_is_no_miscalibration() -> Non
     scores = rng.uniform(0.1, 0.9, size=50_000)
     y = rng.uniform(size=50_000) < scores + 0.03
     strict = audit(y, scores)
+    assert strict.verdict == "problem"
+    assert strict.sentence.startswith("Scores are too low by at least 2.")
     for tolerance in (0.0, 0.01, 0.03, 0.2):
         report = audit(y, scores, tolerance=tolerance)
         assert (
@@ -345,13 +350,10 @@ def test_an_error_within_the_tolerance_is_told_and_is_no_miscalibration() -> Non
             == (report.worst is not None)
             == (tolerance < strict.lower_bound)
         )
-    assert strict.verdict.startswith("proved miscalibrated by at least 0.02")
-    assert audit(y, scores, tolerance=0.01).verdict.startswith(
-        "proved miscalibrated by more than 0.01 (by at least 0.02"
-    )
-    assert report.verdict == "not proved to be off by more than 0.2"
-    assert report.sentence.endswith("; this does not prove that the scores are within 0.2.")
-    assert report.notes[0].startswith("somewhere off by at least 0.02")
+    assert audit(y, scores, tolerance=0.01).verdict == "problem"
+    assert report.verdict == "ok"
+    assert "No sign that scores are off by more than 20 points" in report.sentence
+    assert report.notes[0].startswith("some scores are off by at least 2.")
     assert report.notes[0].endswith("within the tolerance")
     for wrong in (-0.1, 1.0, np.nan):
         with pytest.raises(ValueError, match="tolerance must be a number from 0 to below 1; got"):
@@ -364,7 +366,7 @@ def test_every_region_lies_in_its_parent_also_where_the_first_value_is_common() 
         [np.full(600, 0.01), rng.uniform(0.1, 1.0, size=400)]
     )  # it fills four of eight bins
     cells = ScoreCounts.of(scores, rng.integers(2, size=1_000))
-    found = resolve(None, cells, 8, 0.1)
+    found = PlainEvidence([(None, cells)], 8).resolutions(0, 0.1)
     table = found.table
     parent = found.parent
     assert parent[0] == -1

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from calibrant import Partition, Tally, audit, scored
-from calibrant.assess.audit.cell_sums import finest_bins, is_finite
-from calibrant.cells.score_counts import ScoreCounts
+from calibrant.assess.audit.plain_evidence import is_finite
+from calibrant.assess.audit.resolutions import finest_bins
+from calibrant.cells.score_counts import ScoreCounts, ScoreSums
 from calibrant.limits.non_identical import non_identical
 
 
@@ -20,7 +21,7 @@ def test_table_is_one_row_per_region_and_resolutions_nest() -> None:
         assert table.counts[here].sum() == 5_000
         assert (table.low[here][1:] > table.high[here][:-1]).all()  # no tie is torn apart
     assert table.is_finest.sum() == np.unique(scores).size
-    assert set(frame["verdict"]) <= {"no evidence", "scores too low", "scores too high"}
+    assert set(frame["verdict"]) <= {"no sign of error", "scores too low", "scores too high"}
 
 
 def regions_by_hand(scores: np.ndarray, n_bins: int, finite: bool) -> list[list[list[int]]]:
@@ -108,9 +109,10 @@ def test_a_score_is_finite_from_twenty_rows_a_value_and_up_to_a_thousand_values(
 def test_cells_of_a_tally_are_its_regions_with_rows() -> None:
     scores = np.array([0.25, 0.5, 0.5, 0.75, 0.25])
     partition = Partition.fixed_width(10)
-    tally = Tally.from_data(partition, scores, [0, 1, 1, 0, 1], importance_weight=scores)
+    tally = Tally.from_data(partition, scores, [0, 1, 1, 0, 1])
+    sums = ScoreSums.of(scores, partition.membership(scores), partition.n_regions)
     for are_values in (True, False):
-        cells = ScoreCounts.of_tally(tally, are_values=are_values)
+        cells = ScoreCounts.of_tally(tally, sums, are_values=are_values)
         np.testing.assert_array_equal(cells.scores, [0.25, 0.5, 0.75])
         np.testing.assert_array_equal(cells.high, [0.25, 0.5, 0.75])
         np.testing.assert_array_equal(cells.counts, [2, 2, 1])

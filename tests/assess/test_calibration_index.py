@@ -5,11 +5,11 @@ import pytest
 
 from calibrant import validation_table
 from calibrant.assess.metrics.independent_units import Units
-from calibrant.assess.validation.calibration_index import calibration_index
+from calibrant.assess.validation.calibration_index import calibration_index, isotonic_rates
 from calibrant.assess.validation.result import MEASURED, PROVED_IF_MONOTONE
 from worlds.guarantees import assert_rare
 
-ROWS = Units(None, None, 1.0, True, "")
+ROWS = Units(None, 1.0, True, "")
 NAMES = ("ICI", "E50", "E90")
 TRUTHS = {
     "calibrated": lambda s: s,
@@ -34,26 +34,50 @@ def test_values_are_those_of_the_definition() -> None:
     scores = np.repeat([0.1, 0.6], 400)
     y = np.concatenate([np.arange(400) < 100, np.arange(400) < 300]).astype(int)
     table = validation_table(y, scores, n_draws=19)
-    assert [table[name].value for name in NAMES] == pytest.approx([0.15, 0.15, 0.15])
+    # less what a calibrated score would show: about sqrt(0.15^2 - 0.015^2)
+    assert [table[name].value for name in NAMES] == pytest.approx([0.15, 0.15, 0.15], abs=0.003)
     for name in NAMES:
         assert table[name].ideal == 0.0
         assert table[name].basis == PROVED_IF_MONOTONE
         assert 0.0 <= table[name].lower <= 0.15 <= table[name].upper <= 1.0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", TRUTHS)
-def test_limits_cover_the_truth_at_once(name) -> None:
+def test_values_are_near_the_truth_also_where_it_is_0(name) -> None:
+    """The mean over 40 sets of 500 rows. Uncorrected, ICI is 0.046 for the calibrated score; where
+    the score is off, the correction moves it by little.
+    """
+    rng = np.random.default_rng(4)
+    values = []
+    plain = []
+    for _ in range(40):
+        scores = rng.uniform(size=500)
+        rate = TRUTHS[name](scores)
+        codes = (rng.uniform(size=500) < rate).astype(np.int8)
+        found = {one.name: one for one in calibration_index(codes, scores, 0.1, ROWS, rng)}
+        values.append(found["ICI"].value)
+        plain.append(np.abs(scores - isotonic_rates(codes, scores, ROWS)).mean())
+        for one in found.values():
+            assert np.isnan(one.lower) or one.lower <= one.value <= one.upper
+    if name == "calibrated":
+        assert np.mean(values) < 0.015 < 0.04 < np.mean(plain)
+    else:
+        assert np.mean(plain) - 0.012 < np.mean(values) < np.mean(plain)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("alpha", [0.1, 0.5])
+@pytest.mark.parametrize("name", TRUTHS)
+def test_limits_cover_the_truth_at_once(name, alpha) -> None:
     """All three at once; the limits are for every rate that does not fall."""
     rng = np.random.default_rng(0)
-    alpha = 0.2
-    draws = 150
+    draws = 400
     missed = 0
     for _ in range(draws):
         scores = rng.uniform(size=400)
         rate = TRUTHS[name](scores)
         codes = (rng.uniform(size=400) < rate).astype(np.int8)
-        found = calibration_index(codes, scores, alpha, ROWS)
+        found = calibration_index(codes, scores, alpha, ROWS, rng)
         true = truth(scores, rate)
         inside = [
             np.isnan(one.lower) or one.lower - 1e-12 <= true[one.name] <= one.upper + 1e-12
@@ -110,6 +134,6 @@ def test_the_table_says_for_which_distributions_limits_hold() -> None:
     rng = np.random.default_rng(0)
     scores = rng.uniform(size=500)
     y = rng.uniform(size=500) < scores
-    words = "for those whose rate does not fall as the score rises where it is proved if monotone"
-    assert words in str(validation_table(y, scores, n_draws=99))
-    assert words not in str(validation_table(~y, scores, n_draws=99))  # refuted: no such limits
+    words = "for those whose rate does not fall as the score rises where it is exact if monotone"
+    assert words in validation_table(y, scores, n_draws=99).details
+    assert words not in validation_table(~y, scores, n_draws=99).details  # refuted: no such limits

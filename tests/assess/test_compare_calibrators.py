@@ -66,7 +66,7 @@ def test_it_is_compare_models_on_the_rows_that_no_calibrator_saw(rows) -> None:
 
 def test_without_a_list_the_calibrators_of_the_package_are_compared(rows) -> None:
     y, scores = rows
-    usual = ("anchored", "binning", "scaling-binning", "platt", "isotonic")
+    usual = ("curve", "binning", "scaling-binning", "platt", "isotonic")
     found = compare_calibrators(y, scores)
     assert found.models == ("uncalibrated", *usual, "temperature", "beta", "venn-abers")
     assert compare_calibrators(y, 10 * scores - 5).models == (*usual, "venn-abers")
@@ -147,10 +147,12 @@ def test_a_method_that_is_clearly_worse_is_shown_to_be_worse(rows) -> None:
     found = compare_calibrators(y, scores, [PlattCalibrator()])
     assert {one.better for one in found.differences} == {"Platt"}
     assert found.best == "Platt"
-    assert found.verdict == "'Platt' is better than 'uncalibrated'"
+    assert found.verdict == "ok"
+    assert found.sentence.startswith("'Platt' is better than 'uncalibrated': its Brier score is")
     same = compare_calibrators(y, 10 * scores - 5, {"a": PlattCalibrator(), "b": PlattCalibrator()})
     assert same.best is None
-    assert "the data cannot tell" in same.verdict
+    assert same.verdict == "unclear"
+    assert same.sentence.startswith("The data cannot tell which method is better")
 
 
 def test_only_calibrators_with_a_proof_have_an_epsilon(rows) -> None:
@@ -191,7 +193,9 @@ def test_text_labels_and_two_columns_work(rows) -> None:
         np.where(y, "a", "b"), columns[:, ::-1], [BinningCalibrator(5)], pos_label="a"
     )
     np.testing.assert_allclose(first.brier, plain.brier)
-    assert "the true rate of class 'yes' is within" in named.guarantee[1].sentence
+    assert named.guarantee[1].positive_label == "yes"
+    assert "the true rate is within" in named.guarantee[1].sentence  # "yes" says no more
+    assert "the true rate of 'a' is within" in first.guarantee[1].sentence
 
 
 def test_given_calibrators_stay_unfitted(rows) -> None:
@@ -208,12 +212,13 @@ def test_table_reads_well_and_becomes_a_frame(rows) -> None:
     )
     table, _ = found.tables()
     text = table.text()
-    assert text.heads == ["method", "Brier score", "log loss", "AUC", "ECE", "guaranteed"]
+    assert text.heads == ["method", "guaranteed within", "Brier score", "log loss", "AUC", "ECE"]
     assert [row[0] for row in text.rows] == ["uncalibrated", "Platt", "ten bins"]
-    assert text.rows[0][-1] == ""
-    assert found.epsilon[2] <= float(text.rows[2][-1]) < 1.1 * found.epsilon[2]
-    assert table.about in str(found)
-    assert "The methods were fitted to 1,500 other rows." in str(found)
+    assert text.rows[0][1] == ""
+    printed = float(text.rows[2][1].removesuffix(" points")) / 100
+    assert found.epsilon[2] <= printed < 1.1 * found.epsilon[2]
+    assert table.about in found.details
+    assert "The methods were fitted to 1,500 other rows;" in found.details
     frame = found.to_frame().set_index("method")
     assert list(frame.index) == ["uncalibrated", "Platt", "ten bins"]
     assert frame.loc["ten bins", "epsilon"] == found.epsilon[2]
@@ -221,10 +226,10 @@ def test_table_reads_well_and_becomes_a_frame(rows) -> None:
 
 def test_the_sentence_of_many_methods_leaves_the_limits_to_the_table(rows) -> None:
     many = compare_calibrators(*rows, [BinningCalibrator(n_bins) for n_bins in range(2, 6)])
-    assert "All limits hold simultaneously." in many.sentence
-    assert "log loss of" not in many.sentence
+    assert "All exact limits hold together." in many.details
+    assert "is lower by" not in many.sentence
     few = compare_calibrators(*rows, [PlattCalibrator()])
-    assert "log loss of" in few.sentence
+    assert "its Brier score is lower by" in few.sentence
 
 
 @pytest.mark.broad

@@ -15,13 +15,14 @@ import pytest
 from scipy import stats
 
 from calibrant import SequentialModelComparison, compare_models
-from calibrant.assess.compare_models.losses import scaled
+from calibrant.assess.compare_models.compare_models import scaled
 from calibrant.assess.compare_models.model_comparison import PairedDifference
 from calibrant.assess.metrics.auc import delong
 from calibrant.assess.metrics.independent_units import ROWS
+from calibrant.cells.entries import Entries
 from calibrant.draw.report.report import Report
 from calibrant.limits.bet_limits import bet_limits
-from calibrant.limits.bet_units import BetUnits, Draws
+from calibrant.limits.bet_units import BetUnits
 from calibrant.limits.sequences.betting import Gamblers
 from calibrant.metrics import auc
 from calibrant.params.random import RandomSource, fingerprint_of
@@ -106,7 +107,7 @@ def test_each_pair_and_loss_has_its_share_of_alpha() -> None:
     for one in found.differences:
         if one.is_proved:
             values, span = by_measure(y, models, one, 0.01)
-            draws = Draws(np.zeros(400, dtype=int), (2 * values - 1) * span)
+            draws = Entries(np.zeros(400, dtype=int), (2 * values - 1) * span, 1)
             order = RandomSource.of(0, "order of bets", rows=key).generator()
             units = BetUnits.of(draws, np.array([-span]), np.array([span]), order)
             of_bets = bet_limits(units, np.full(1, 0.1 / 12))  # three pairs, two losses, two sides
@@ -225,16 +226,17 @@ def test_better_model_is_found_and_the_verdict_says_so() -> None:
     y, models = drawn(np.random.default_rng(5), 20_000)
     found = compare_models(y, models)
     assert found.best == "true"
-    assert found.verdict == "'true' is better than every other model"
+    assert found.verdict == "ok"
     assert found.sentence.startswith(
-        "'true' is better than every other model, with 95% confidence, from 20,000 rows."
+        "'true' is better than every other model (95% confidence, 20,000 rows"
     )
     two = compare_models(y, {"one": models["true"], "other": models["true"]})
     assert two.best is None
-    assert two.verdict == "the data cannot tell 'one' from 'other'"
+    assert two.verdict == "unclear"
+    assert two.sentence.startswith("The data cannot tell which model is better (95% confidence")
     assert two.differences[0].upper < 0.001
     assert math.isnan(two.differences[2].lower)
-    assert "no limits" in str(two)
+    assert str(two.differences[2]) == "AUC of 'one' minus that of 'other': 0, no limits"
 
 
 def test_a_difference_that_may_be_zero_tells_nothing() -> None:
@@ -258,7 +260,8 @@ def test_losses_that_disagree_are_both_told() -> None:
     rng = np.random.default_rng(6)
     y = (rng.uniform(size=40_000) < 0.06).astype(int)
     found = compare_models(y, {"bold": np.full(y.size, 0.001), "timid": np.full(y.size, 0.25)})
-    assert found.verdict == "'bold' has the lower Brier score, 'timid' the lower log loss"
+    assert found.verdict == "unclear"
+    assert "'bold' has a lower Brier score but a higher log loss than 'timid'" in found.sentence
 
 
 def test_swapping_two_models_mirrors_the_limits() -> None:
@@ -314,7 +317,9 @@ def test_numbers_come_as_frames_and_json() -> None:
 
 def test_few_rows_and_one_class_are_answered_honestly() -> None:
     y, models = drawn(np.random.default_rng(11), 10)
-    assert "cannot tell" in compare_models(y, models, classes=(0, 1)).verdict
+    few = compare_models(y, models, classes=(0, 1))
+    assert few.verdict == "unclear"
+    assert "cannot tell" in few.sentence
     one = compare_models(
         np.zeros(50, int), {"a": np.full(50, 0.1), "b": np.full(50, 0.2)}, classes=(0, 1)
     )
@@ -362,7 +367,8 @@ def test_a_sequence_knows_its_models() -> None:
         race.update([0, 1], {"a": [0.1, 0.2]})
     with pytest.raises(TypeError, match="models must be names of models"):
         SequentialModelComparison("ab")
-    assert race.result().verdict == "the data cannot tell 'a' from 'b'"
+    assert race.result().verdict == "unclear"
+    assert race.result().sentence.startswith("The data cannot tell which model is better")
     state = race.update([0, 1], {"a": [0.1, 0.2], "b": [0.2, 0.3]}).to_dict()
     for broken in (
         {"gamblers": state["gamblers"][:1]},
@@ -443,3 +449,23 @@ def test_the_report_names_both_models_of_a_pair_if_names_are_long() -> None:
     told = {(row[0], row[1]) for row in rows if len(row) > 1}
     names = [" ".join(name.split()) for name in models]  # as a reader sees them
     assert set(combinations(names, 2)) <= told
+
+
+def test_the_sentence_says_what_is_independent_and_whose_losses_they_are() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    y = (rng.random(200) < p).astype(int)
+    models = {"a": p, "b": 1.0 - p}
+    groups = np.arange(200) // 4
+    found = compare_models(y, models, groups=groups, max_group_size=4)
+    assert found.sentence.endswith(
+        "200 rows; losses of rows of new groups, if the groups are independent draws from one"
+        " distribution)."
+    )
+    weights = {"importance_weight": np.ones(200), "weight_bound": 1.0}
+    found = compare_models(y, models, **weights)
+    assert found.sentence.endswith(
+        "200 rows; losses in the weighted population, if the rows are independent draws from one"
+        " distribution, and their weights are right and bounded)."
+    )
+    assert compare_models(y, models).sentence.endswith("200 rows, assumed independent).")

@@ -286,7 +286,7 @@ def test_guarantee_in_words():
     assert "exactly" not in str(guarantee)
     drawn = ConformalSets(randomized=True).fit(*data()).guarantee_
     assert "exactly" in str(drawn)
-    assert "and the random numbers together" in str(drawn)
+    assert "and the random numbers together" in drawn.details
     assert "random numbers of its own" in drawn.assumptions[-1]
     assert len(guarantee.assumptions) == len(drawn.assumptions) - 1
     for one in (guarantee, drawn):

@@ -1,5 +1,7 @@
 """`decide` and `net_benefit`: costs, proved decisions, and decision curves whose truth is known."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -7,9 +9,9 @@ from scipy.stats import binom
 from sklearn.linear_model import LogisticRegression
 
 from calibrant import (
-    AnchoredCalibrator,
     BinningCalibrator,
     CalibratedClassifier,
+    Calibrator,
     NetBenefitDisplay,
     Partition,
     PlattCalibrator,
@@ -20,6 +22,7 @@ from calibrant import (
 )
 from calibrant.assess.decide import decided_by_region
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
+from calibrant.limits.kolmogorov import kolmogorov_distance
 from calibrant.params.labels import UnexpectedLabelsError
 from worlds.guarantees import assert_rare
 
@@ -32,12 +35,14 @@ MIDDLES = [1 / 6, 1 / 2, 5 / 6]
 def test_a_region_is_acted_on_only_if_its_whole_interval_is_above_the_break_even_rate():
     found = decide(CALIBRATOR, MIDDLES, cost_false_alarm=1, cost_miss=3)
     assert found.break_even == 0.25
-    assert found.action.tolist() == ["do not act", "cannot tell", "act"]
+    assert found.action.tolist() == ["do not act", "too close to call", "act"]
     np.testing.assert_array_equal(
         np.column_stack([found.lower, found.upper]), CALIBRATOR.predict_rate_interval(MIDDLES)
     )
-    assert found.counts == {"act": 1, "do not act": 1, "cannot tell": 1}
-    assert "of 3 rows, act on 1, leave 1 alone; too close to call: 1." in found.sentence
+    assert found.counts == {"act": 1, "do not act": 1, "too close to call": 1}
+    assert found.sentence.startswith(
+        "Act on 1 of 3 rows, do not act on 1; 1 are too close to call (90% confidence"
+    )
 
 
 def test_costs_follow_from_rates():
@@ -74,7 +79,7 @@ def just_below_the_break_even_rate(s):
     ("kind", "rate", "levels"),
     [
         (BinningCalibrator, as_scored, None),
-        (AnchoredCalibrator, as_scored, None),
+        (Calibrator, as_scored, None),
         (BinningCalibrator, as_scored, 20),
         (BinningCalibrator, falls_at_the_top, None),
         (BinningCalibrator, just_below_the_break_even_rate, None),
@@ -134,11 +139,14 @@ def test_decisions_by_a_guarantee_with_a_caveat_say_that_nothing_is_proved():
         scores, scores > 0.5, importance_weight=np.linspace(0.5, 1.0, scores.size)
     )
     found = decide(unbounded, MIDDLES, cost_false_alarm=1, cost_miss=3)
-    assert found.sentence.startswith("Nothing is proved: weight_bound was not given")
-    assert decide(CALIBRATOR, MIDDLES, cost_false_alarm=1, cost_miss=3).sentence.startswith(
-        "With 90% confidence"
+    assert found.sentence.startswith(
+        "Nothing is guaranteed about these decisions: weight_bound was not given"
     )
-    assert "Assumed: what the calibrator's guarantee assumes" in found.sentence
+    assert found.verdict == "unclear"
+    sure = decide(CALIBRATOR, MIDDLES, cost_false_alarm=1, cost_miss=3)
+    assert "(90% confidence, if they come from the population of the guarantee)" in sure.sentence
+    assert set(unbounded.guarantee_.assumptions) < set(found.assumptions)
+    assert "no importance weight exceeds 1" in found.details
 
 
 FAMILY_HISTORY = np.repeat([1.0, 0.0, 1.0, 0.0], [24, 81, 91, 554])
@@ -164,15 +172,16 @@ def test_net_benefit_agrees_with_dcurves_of_r(threshold, family_history, everyon
 
 
 @pytest.mark.broad
+@pytest.mark.parametrize("alpha", [0.1, 0.5])
 @pytest.mark.parametrize(
     ("levels", "power", "top"), [(None, 1, 1.0), (5, 1, 1.0), (None, 12, 1.0), (None, 1, 0.8)]
 )
-def test_bands_hold_for_all_models_and_thresholds_at_once(levels, power, top):
+def test_bands_hold_for_all_models_and_thresholds_at_once(levels, power, top, alpha):
     """Rate = score^power for uniform scores, which may be rounded up to a few levels, or fall to
     0.1 at the top.
     """
     broken = 0
-    seeds = 150
+    seeds = 400
     n = 300
     fine = (np.arange(40_000) + 0.5) / 40_000
     at = np.arange(1, 50) / 50
@@ -183,6 +192,7 @@ def test_bands_hold_for_all_models_and_thresholds_at_once(levels, power, top):
         return values if shrink else values**power
 
     rate = np.where(fine > top, 0.1, fine**power)
+    everyone = rate.mean() - (1 - rate.mean()) * odds
     truth = []
     for shrink in (False, True):
         above = model(fine, shrink)[:, None] >= at
@@ -193,9 +203,35 @@ def test_bands_hold_for_all_models_and_thresholds_at_once(levels, power, top):
         y = rng.uniform(size=n) < np.where(scores > top, 0.1, scores**power)
         if y.all() or not y.any():
             continue
-        found = net_benefit(y, {"a": model(scores, False), "b": model(scores, True)}, thresholds=at)
-        broken += not ((found.lower <= truth) & (truth <= found.upper)).all()
-    assert_rare(broken, seeds, 0.1, level=0.01)
+        models = {"a": model(scores, False), "b": model(scores, True)}
+        found = net_benefit(y, models, thresholds=at, confidence_level=1.0 - alpha)
+        inside = (found.lower <= truth) & (truth <= found.upper)
+        inside &= found.over_all_lower <= truth - everyone
+        broken += not inside.all()
+    assert_rare(broken, seeds, alpha, level=0.01)
+
+
+def test_the_gain_over_acting_on_all_is_least_at_a_corner_of_the_limits():
+    """The corners of the box of p, R and F, in which the band lies; no sharper limit is valid for
+    all of them.
+    """
+    rng = np.random.default_rng(3)
+    scores = rng.uniform(size=300)
+    at = np.array([0.05, 0.4, 0.9])
+    odds = at / (1 - at)
+    y = rng.uniform(size=300) < scores
+    found = net_benefit(y, scores, thresholds=at)
+    p = np.array([[(found.act_on_all_lower[0] + odds[0]) / (1 + odds[0])]])
+    p = np.append(p, (found.act_on_all_upper[0] + odds[0]) / (1 + odds[0]))
+    reach = kolmogorov_distance(np.array([y.sum(), (~y).sum()]), 0.075)
+    gains = []
+    for share, sign1, sign0 in product(p, (-1, 1), (-1, 1)):
+        hits = np.clip([(scores[y] >= t).mean() + sign1 * reach[0] for t in at], 0, 1)
+        alarms = np.clip([(scores[~y] >= t).mean() + sign0 * reach[1] for t in at], 0, 1)
+        worth = share * hits - (1 - share) * alarms * odds
+        gains.append(worth - (share - (1 - share) * odds))
+    np.testing.assert_allclose(found.over_all_lower[0], np.min(gains, axis=0), atol=1e-12)
+    assert (found.over_all_lower[0] >= found.lower[0] - found.act_on_all_upper - 1e-12).all()
 
 
 def test_bands_are_useful_and_say_where_a_model_is():
@@ -231,8 +267,9 @@ def test_net_benefit_of_one_class_needs_both_named_and_allows_for_the_other(unit
 @pytest.mark.parametrize(
     ("scores", "arguments", "message"),
     [
-        ([0.1, 1.2, 0.5], {}, "scores must lie"),
-        ([0.1, 1.2, 0.5], {}, "turn scores into probabilities first"),
+        ([0.1, 1.2, 0.5], {}, r"scores must be probabilities in \[0, 1\]; got 1.2 at row index 1"),
+        ([0.1, -3.0, 5.0], {}, "turn scores into probabilities first"),
+        ({"a": [0.1, 1.2, 0.5]}, {}, "scores of model 'a' must be probabilities"),
         ({}, {}, "scores must have at least one model"),
         ({"a": [0.1, 0.2]}, {}, "2"),
         (
@@ -348,7 +385,7 @@ def test_the_expected_cost_is_that_of_the_regions_of_these_rows():
         found = decide(calibrator, middles[[region]], cost_false_alarm=1, cost_miss=3)
         assert found.cost_lower <= cost_of_region[region] <= found.cost_upper
         assert not found.cost_lower <= cost_of_region.mean() <= found.cost_upper
-        assert "Given the regions of these rows, the expected cost per row is" in found.sentence
+        assert "Given the regions of these rows, the expected cost per row is" in found.details
 
 
 def test_no_rows_have_no_cost():

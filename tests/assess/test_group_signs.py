@@ -37,7 +37,7 @@ def test_an_id_that_repeats_is_named_with_the_setting_that_helps():
     (sign,) = signs_in(scored(table, score="p", label="y"))
     assert (sign.kind, sign.column) == ("repeated id", "patient_id")
     assert "group='patient_id'" in str(sign)
-    assert f"{np.unique(table['patient_id']).size:,} different values" in str(sign)
+    assert f"{np.unique(table['patient_id']).size:,} values in the first" in sign.details
 
 
 @pytest.mark.parametrize("as_text", [False, True])
@@ -78,7 +78,7 @@ def test_a_file_that_is_sorted_by_label_is_told_to_be():
         (sign,) = signs_in(scored(pa.table({"p": p[order], "y": y[order]}), score="p", label="y"))
         assert sign.kind == "runs of labels"
         assert "have 2 runs of equal labels" in str(sign)
-        assert "the file may be sorted by outcome" in str(sign)
+        assert "the file may be sorted by outcome" in sign.details
     assert _kinds({"p": p, "y": np.sort(y)}, skip_missing=True) == [("runs of labels", None)]
     y[3_000:5_069] = False  # one run in the middle
     assert _kinds({"p": p, "y": y}) == [("runs of labels", None)]
@@ -193,7 +193,7 @@ def test_check_has_the_signs_of_rows_without_groups() -> None:
     assert [sign.column for sign in found.signs] == ["customer_id"]
     (row,) = found.to_dict()["signs"]
     assert row["sentence"] == found.signs[0].sentence
-    assert f"A sign that rows are grouped: {render(found.signs[0].text)}." in str(found)
+    assert f"A sign of groups: {render(found.signs[0].text)}." in found.details
     assert check(data, groups="customer_id").signs == ()
     assert check(scored(table, score="p", label="y", group="customer_id")).signs == ()
     assert check(table["y"].to_numpy(zero_copy_only=False), p).signs == ()

@@ -14,9 +14,10 @@ from calibrant import Partition, scored
 from calibrant.assess.metrics.bin_sums import binned, read_forecasts
 from calibrant.assess.metrics.ece import _estimate, debiased_square
 from calibrant.assess.metrics.smooth import _fixed_point
+from calibrant.cells.entries import Entries
 from calibrant.intervals import Interval
 from calibrant.limits.bet_limits import bet_limits
-from calibrant.limits.bet_units import BetUnits, Draws
+from calibrant.limits.bet_units import BetUnits
 from calibrant.limits.non_identical import non_identical
 from calibrant.metrics import (
     Estimate,
@@ -277,7 +278,7 @@ def test_scored_data_give_the_numbers_of_arrays(metric) -> None:
 
 def test_estimate_as_text_rounds_its_limits_outwards() -> None:
     estimate = Estimate("l1-ECE", 0.14, 0.12346, 0.15671, 0.999, False, "this", "that")
-    assert str(estimate) == "The l1-ECE is 0.14 (99.9% valid interval 0.123 to 0.157 for this)."
+    assert estimate.sentence == "l1-ECE: 0.14, exact 99.9% CI 0.123 to 0.157 for this."
 
 
 def test_reliability_table_refuses_regions_that_are_not_bins_of_one_score() -> None:
@@ -442,7 +443,7 @@ def test_brier_interval_does_not_suffer_from_sorted_rows() -> None:
     y = rng.uniform(size=5_000) < scores
     order = np.argsort(-((y - scores) ** 2))
     # bets on rows in the order of their losses win against the true mean, too
-    draws = Draws(np.zeros(5_000, dtype=int), (y - scores)[order] ** 2)
+    draws = Entries(np.zeros(5_000, dtype=int), (y - scores)[order] ** 2, 1)
     units = BetUnits.of(draws, np.zeros(1), np.ones(1), AsGiven(np.random.PCG64(0)))
     assert bet_limits(units, np.full(1, 0.025)).lower[0] > 1 / 6
     found = brier_score(y[order], scores[order])

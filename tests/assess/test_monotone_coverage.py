@@ -13,7 +13,7 @@ from scipy.special import expit
 from sklearn.exceptions import NotFittedError
 
 from calibrant import audit, scored
-from calibrant.assess.monotone.grouped_runs import GroupScores
+from calibrant.assess.monotone.run_limits import ScoredUnits
 from calibrant.assess.monotone.runs import BandSteps, refutation, runs
 from calibrant.errors import CalibrantWarning, InvalidValueError
 from calibrant.intervals import MonotoneBand
@@ -92,7 +92,7 @@ def test_a_weighted_band_holds_in_the_population_and_one_of_rows_alone_does_not(
     assert_rare(missed, 40, 0.2)
     assert alone > 35
     assert np.diff(band.predict_interval(GRID)).mean() < 0.5
-    assert "this is about the weighted population" in band.guarantee_.sentence
+    assert "in the weighted population" in band.guarantee_.sentence
     read = MonotoneBand.from_dict(json.loads(json.dumps(band.to_dict())))
     assert unmarked(read.guarantee_) == str(band.guarantee_)
 
@@ -319,7 +319,7 @@ def test_a_band_of_groups_does_not_depend_on_the_order_of_rows_and_survives_savi
     assert unmarked(read.guarantee_) == str(one.guarantee_)
     assert (
         "of 54 groups are counted; 6 pilot groups only decide where the runs"
-        in one.guarantee_.sentence
+        in one.guarantee_.details
     )
     assert "no importance weight exceeds 1" in one.guarantee_.assumptions
 
@@ -330,11 +330,11 @@ def test_pilot_groups_only_cut_the_runs() -> None:
     rows = read_rows(
         rng.uniform(size=300), rng.uniform(size=300) < 0.4, groups=np.repeat(np.arange(60), 5)
     ).collect()
-    pilot, counted = GroupScores.pilot_and_counted(rows, None, 0)
-    assert (pilot.n_groups, counted.n_groups) == (6, 54)
+    pilot, counted = ScoredUnits.pilot_and_counted(rows, 1.0, 0)
+    assert (pilot.n_units, counted.n_units) == (6, 54)
     assert not np.intersect1d(pilot.units.unit, counted.units.unit).size
     np.testing.assert_allclose(counted.units.totals.max(), 1.0)
-    steps = BandSteps.of_groups(pilot, counted, "auto", 0.1, rng)
+    steps = BandSteps.of_units(counted, pilot, "auto", 0.1, rng)
     assert steps.n_rows == 270
     assert np.isin(steps.lower_knots, pilot.scores).all()
     assert np.isin(steps.upper_knots, pilot.scores).all()
@@ -453,7 +453,8 @@ def test_a_rate_that_falls_is_refuted_and_the_place_is_named() -> None:
     assert found.high < found.other_low
     assert found.other_high > 0.7 > found.low
     assert found.at_most < found.at_least
-    assert "the rate falls somewhere" in band.guarantee_.sentence
+    assert band.guarantee_.sentence.startswith("The rate falls somewhere as the score rises: ")
+    assert str(found) in band.guarantee_.details
     np.testing.assert_array_equal(band.predict_interval([0.1, 0.9]), [[0, 1], [0, 1]])
     assert band.largest_error() is None
     assert any("the rate falls somewhere" in text for text in audit(y, scores, monotone=True).notes)
@@ -520,9 +521,9 @@ def test_audit_says_what_is_known_about_single_scores() -> None:
     finding = report.monotone.largest_error()
     assert not finding.is_too_low
     assert finding.limit >= finding.score**2
-    assert f"at scores near {finding.score:.3g} the rate is at most" in str(report)
+    assert f"at scores near {finding.score:.3g} the rate is at most" in report.details
     calibrated = audit((rng.uniform(size=10_000) < scores).astype(int), scores, monotone=True)
-    assert "no single score is proved to be off" in str(calibrated)
+    assert "no single score is shown to be off" in calibrated.details
     assert audit(y, scores).monotone is None
     assert "does not fall" not in str(audit(y, scores))
 

@@ -131,7 +131,7 @@ def test_a_sample_gives_the_curves_of_its_arrays():
     np.testing.assert_array_equal(weighted.lower, same.lower)
     assert weighted.population == "in the weighted population"
     assert "their weights are right" in weighted.assumptions[0]
-    assert weighted.population in weighted.sentence
+    assert weighted.population in weighted.details
 
 
 @pytest.mark.parametrize(
@@ -149,4 +149,21 @@ def test_a_single_useful_threshold_is_no_range() -> None:
     scores = rng.random(2_000)
     y = (rng.random(2_000) < scores).astype(int)
     found = net_benefit(y, scores, thresholds=[0.2, 0.5, 0.9])
-    assert "is proved to be useful at 1 of 3 thresholds, 0.5." in found.sentence
+    assert "'model' at 1 of 3 thresholds, 0.5 (90% confidence" in found.sentence
+
+
+def test_the_sentence_says_what_is_independent_and_whose_net_benefit_it_is() -> None:
+    scores, y, weight = weighted_rows(np.random.default_rng(5), 200)
+    grouped = {"groups": np.arange(200) // 4, "max_group_size": 4}
+    found = net_benefit(y, scores, thresholds=[0.5], **grouped)
+    assert found.sentence.endswith(
+        "200 rows; net benefit of rows of new groups, if the groups are independent draws from one"
+        " distribution)."
+    )
+    weighted = {"importance_weight": weight, "weight_bound": 3.0}
+    found = net_benefit(y, scores, thresholds=[0.5], **weighted)
+    assert found.sentence.endswith(
+        "200 rows; net benefit in the weighted population, if the rows are independent draws from one"
+        " distribution, and their weights are right and bounded)."
+    )
+    assert net_benefit(y, scores).sentence.endswith("200 rows, assumed independent).")

@@ -9,11 +9,14 @@ from scipy.special import expit, logit
 from scipy.stats import binom, binomtest
 
 from calibrant import audit, scored, validation_table
-from calibrant.assess.audit.resolutions import AVERAGE_SHARE, REGIONS_SHARE, UNSEEN_SHARE
-from calibrant.assess.audit.spread import SPREAD_SHARE, outer_signs, spread_of
+from calibrant.assess.audit.resolutions import (
+    AVERAGE_SHARE,
+    REGIONS_SHARE,
+    SPREAD_SHARE,
+    UNSEEN_SHARE,
+)
+from calibrant.assess.audit.spread import outer_signs, spread_of
 from calibrant.cells.score_counts import ScoreCounts
-from calibrant.draw.report.headline import headline
-from calibrant.draw.report.in_short import in_short
 from calibrant.limits.poisson_binomial import grouped_upper_tail, upper_tail
 
 LEVEL = 1e-3
@@ -46,7 +49,6 @@ def test_the_validation_table_quotes_the_audit():
         assert table.is_miscalibrated == found.is_miscalibrated
         assert table.sentence.startswith(found.sentence)
         assert "rejects" not in table.sentence
-        assert headline(table) == headline(found)
         assert "audit" not in table.to_dict()
         assert table.to_dict()["verdict"] == found.verdict
         small += table.p_value <= 0.05 and not found.is_miscalibrated
@@ -84,7 +86,7 @@ def test_overconfident_scores_are_found_where_no_region_is():
         assert worst.direction == "overconfident"
         assert 0.0 < worst.error == report.lower_bound
         assert "with the lowest and the highest scores" in str(worst)
-        assert "some scores are overconfident by at least" in in_short(report)
+        assert report.sentence.startswith("Scores are overconfident by at least")
         found += not report.table.error.any()
     assert found > 0
     timid = [audit(labels(sloped(scores, 1.2), rng), scores).worst for _ in range(10)]
@@ -140,7 +142,7 @@ def test_a_segment_that_is_off_is_not_called_the_whole():
     found = audit(y, scores, segments=segments)
     assert not found.is_miscalibrated
     assert found.within_segments.is_miscalibrated
-    assert headline(found).tag == "Proved miscalibrated in a segment"
+    assert found.verdict == "problem"
 
 
 def test_tails_of_sums_of_binomials_are_exact():

@@ -9,10 +9,11 @@ import pytest
 from scipy import stats
 
 import calibrant
-from calibrant import AnchoredCalibrator, BinningCalibrator, Tally, plan
+from calibrant import BinningCalibrator, Calibrator, Tally, plan
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals import METHODS, get_method
 from calibrant.limits.empirical_bernstein import largest_bernstein
+from calibrant.text import numbers
 from worlds.guarantees import assert_kept, assert_rare
 
 PLANNED = [name for name, method in METHODS.items() if method.largest_radius is not None]
@@ -206,9 +207,11 @@ def test_papers_bound_on_the_emptiest_bin_holds() -> None:
 def test_the_answer_is_a_sentence() -> None:
     assert (
         plan(n=10_000, n_bins=10).sentence
-        == "With 10,000 labels and 10 bins of at least 956 rows each, the epsilon of"
-        " BinningCalibrator at 90% confidence will be at most 0.043, whatever the rates, if no"
-        " scores are tied."
+        == "With 10,000 labels and BinningCalibrator, the true rate in each of 10 score ranges will"
+        " be within 4.3 points of the prediction (90% confidence, if no scores are tied)."
+    )
+    assert plan(n=10_000, n_bins=10).notes[2] == (
+        "Each score range has at least 956 rows, whatever the rates."
     )
 
 
@@ -219,7 +222,9 @@ def test_a_plan_names_the_calibrator_that_it_is_for() -> None:
         plan(n=4000, group_size=8, icc=0.3),
     ):
         assert planned.calibrator == "BinningCalibrator"
-        assert f"the epsilon of {planned.calibrator} at 90% confidence" in str(planned)
+        assert f" and {planned.calibrator}, the true rate in each of 10" in planned.sentence
+        assert "(90% confidence, " in planned.sentence
+        assert f"This plan is for {planned.calibrator}" in planned.details
 
 
 def test_a_fit_of_the_named_calibrator_reaches_the_plan_and_the_default_nearly() -> None:
@@ -230,9 +235,7 @@ def test_a_fit_of_the_named_calibrator_reaches_the_plan_and_the_default_nearly()
         scores = rng.uniform(size=4_000)
         y = rng.uniform(size=4_000) < scores
         assert named(n_bins=10).fit(scores, y).guarantee_.epsilon <= planned.epsilon
-        assert (
-            AnchoredCalibrator(n_bins=10).fit(scores, y).guarantee_.epsilon <= 1.2 * planned.epsilon
-        )
+        assert Calibrator(n_bins=10).fit(scores, y).guarantee_.epsilon <= 1.2 * planned.epsilon
 
 
 SMOOTH = {
@@ -247,14 +250,14 @@ SMOOTH = {
     ("n", "n_bins", "level"), [(1_000, 10, 0.9), (700, 3, 0.8), (4_000, 7, 0.99)]
 )
 def test_nine_of_ten_curves_reach_what_is_planned_for_smooth_rates(n, n_bins, level):
-    planned = plan(n=n, n_bins=n_bins, confidence_level=level, calibrator="AnchoredCalibrator")
+    planned = plan(n=n, n_bins=n_bins, confidence_level=level, calibrator="Calibrator")
     reached = []
     for number, rate in enumerate(SMOOTH.values()):
         for seed in range(12):
             rng = np.random.default_rng([11, number, seed])
             scores = rng.uniform(1e-6, 1.0, size=n)
             y = rng.uniform(size=n) < rate(scores)
-            model = AnchoredCalibrator(n_bins=n_bins, confidence_level=level, random_state=seed)
+            model = Calibrator(n_bins=n_bins, confidence_level=level, random_state=seed)
             reached.append(model.fit(scores, y).guarantee_.epsilon)
     missed = int((np.array(reached) > planned.epsilon).sum())
     assert_rare(missed, len(reached), 0.1, level=0.01)
@@ -262,14 +265,14 @@ def test_nine_of_ten_curves_reach_what_is_planned_for_smooth_rates(n, n_bins, le
 
 
 def test_a_plan_for_the_curve_says_that_it_is_for_smooth_rates_and_takes_more_labels():
-    planned = plan(epsilon=0.05, calibrator="AnchoredCalibrator")
-    assert planned.calibrator == "AnchoredCalibrator"
-    assert "if the rate rises smoothly and clearly with the score" in str(planned)
-    assert "not a bound for all rates" in str(planned)
-    assert "whatever the rates" not in str(planned)
+    planned = plan(epsilon=0.05, calibrator="Calibrator")
+    assert planned.calibrator == "Calibrator"
+    assert "if the rate rises smoothly and clearly with untied scores" in planned.sentence
+    assert "not a bound for all rates" in planned.details
+    assert "whatever the rates" not in planned.details
     assert planned.n > plan(epsilon=0.05).n
     assert planned.epsilon <= 0.05
-    before = plan(n=planned.n - 1, calibrator="AnchoredCalibrator")
+    before = plan(n=planned.n - 1, calibrator="Calibrator")
     assert before.epsilon > 0.05
     assert planned.to_dict()["probability"] == 0.9
 
@@ -288,7 +291,7 @@ def test_a_plan_for_the_curve_says_that_it_is_for_smooth_rates_and_takes_more_la
 )
 def test_what_is_not_planned_for_the_curve_is_refused(given, name):
     with pytest.raises(InvalidValueError) as caught:
-        plan(**given, calibrator="AnchoredCalibrator")
+        plan(**given, calibrator="Calibrator")
     assert caught.value.parameter == name
 
 
@@ -296,12 +299,13 @@ def test_what_is_not_planned_for_the_curve_is_refused(given, name):
 def test_a_plan_for_bins_also_plans_the_default_fit(asked: dict) -> None:
     """Those who plan and then fit the default calibrator read its number in the plan itself."""
     found = plan(**asked)
-    of_curve = plan(**asked, calibrator="AnchoredCalibrator")
+    of_curve = plan(**asked, calibrator="Calibrator")
     assert found.default_fit == of_curve
     assert of_curve.default_fit is None
     assert found.to_dict()["default_fit"] == {"n": of_curve.n, "epsilon": of_curve.epsilon}
-    assert "This plan is for BinningCalibrator. With AnchoredCalibrator, the default," in str(found)
-    assert f"{of_curve.n:,} labels give an epsilon of at most" in str(found)
+    assert "This plan is for BinningCalibrator. With Calibrator, the default," in found.details
+    most = numbers.points(numbers.upper(of_curve.epsilon))
+    assert f"{of_curve.n:,} labels keep it within {most} in about 9 of 10" in found.details
 
 
 @pytest.mark.parametrize(
@@ -317,7 +321,7 @@ def test_a_plan_that_the_default_fit_cannot_have_says_so(settings: dict) -> None
     found = plan(**settings)
     assert found.default_fit is None
     assert found.notes[0] == (
-        "This plan is for BinningCalibrator, not for the default, AnchoredCalibrator."
+        "This plan is for BinningCalibrator, not for the default, Calibrator."
     )
 
 
@@ -329,7 +333,7 @@ def test_the_default_fit_reaches_its_plan_in_9_of_10_fits() -> None:
         rng = np.random.default_rng(seed)
         rates = rng.random(planned.n)
         y = rng.random(planned.n) < rates
-        fitted = AnchoredCalibrator(n_bins=5, random_state=seed).fit(rates, y)
+        fitted = Calibrator(n_bins=5, random_state=seed).fit(rates, y)
         reached += fitted.guarantee_.epsilon <= 0.1
     assert stats.binom.cdf(reached, 30, 0.9) > 0.01
 
@@ -362,10 +366,14 @@ def test_advice_on_ties_fits_the_pilot_rows() -> None:
         "If scores are tied, plan and fit with pilot='auto'."
     )
     assert plan(n=5_000, pilot=0.5).notes[1] == "If scores are tied, label more rows."
-    assert len(plan(n=5_000, group_size=10, icc=0.2).notes) == 1
-    curve = plan(n=5_000, calibrator="AnchoredCalibrator")
+    grouped = plan(n=5_000, group_size=10, icc=0.2)
+    assert not any("tied" in note for note in grouped.notes)
+    assert grouped.notes[1].startswith("The design effect is 2.8; each score range has at least ")
+    curve = plan(n=5_000, calibrator="Calibrator")
     assert curve.notes == (
         "If scores are tied, the same number of labels was enough in simulated fits.",
+        f"Each score range has about {curve.rows_per_bin:,} rows.",
+        "This is an estimate from simulations, not a bound for all rates.",
     )
 
 
@@ -393,7 +401,8 @@ def test_a_base_rate_never_asks_for_more_labels_nor_gives_a_larger_epsilon(
 
 def test_the_answer_says_how_likely_it_is() -> None:
     assert plan(n=10_000, n_bins=10, base_rate=0.06, probability=0.95).sentence.endswith(
-        " with probability at least 95%, if 6% of rows are positive and no scores are tied."
+        " with a probability of at least 95% (90% confidence, if no scores are tied and 6% of rows"
+        " are positive)."
     )
 
 
@@ -408,9 +417,8 @@ def test_either_epsilon_or_n_is_given(arguments: dict) -> None:
 @pytest.mark.parametrize("epsilon", [0.05804, 0.0421004, 0.07, 0.00012341])
 def test_text_never_shows_less_than_epsilon(epsilon: float) -> None:
     text = str(replace(plan(n=10_000), epsilon=epsilon))
-    assert (
-        epsilon <= float(text.split("will be at most ")[1].split()[0].rstrip(",")) < 1.1 * epsilon
-    )
+    said = float(" ".join(text.split()).split("will be within ")[1].split()[0]) / 100
+    assert epsilon <= said + 1e-15 < 1.1 * epsilon
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from calibrant import Threshold, scored, threshold
-from calibrant.assess.threshold.columns import SelectRows
+from calibrant.assess.threshold.decisions import decision_columns
 from calibrant.errors import CalibrantError
 from worlds.model_files import read, refused, sealed, written
 
@@ -45,10 +45,8 @@ def test_what_was_found_is_read_back(name: str) -> None:
     assert Threshold.from_dict(found.to_dict()) == found
     assert found.read == ()
     assert again.read == ("counts", "thresholds")
-    assert (
-        again.sentence
-        == f"{found.sentence} Read from a file, not recomputed from the rows: counts, thresholds."
-    )
+    assert again.sentence == found.sentence
+    assert "Read from a file, not recomputed from the rows: counts, thresholds." in again.notes
 
 
 EDITS: dict[str, tuple[str, tuple[Any, ...], Any]] = {
@@ -174,7 +172,7 @@ def test_steps_of_a_threshold_select_and_refer_as_its_methods_do(name: str) -> N
     scores = np.concatenate([np.linspace(-0.5, 1.5, 900 - 3 * len(ends)), ends, near])
     table = pa.table({"p": scores, "s": ["a"] * 900})
     data = scored(table, progress=False, **columns)
-    steps = SelectRows(data.columns, found, "t_").as_look_up()
+    steps = decision_columns(found, data.columns, "t_")
     given = (scores,) if segments is None else (scores, segments)
     regions = steps.partition.assign(*given)
     assert np.asarray(steps.table["t_selected"])[regions].tolist() == found.predict(*given).tolist()

@@ -11,16 +11,20 @@ import pytest
 from calibrant import audit, scored
 from calibrant.assess.metrics.bin_sums import read_forecasts
 from calibrant.assess.subgroups.audit_subgroups import Question, audit_subgroups
-from calibrant.assess.subgroups.evidence import Expected, positives_of
+from calibrant.assess.subgroups.entries import (
+    Expected,
+    SubgroupEntries,
+    level_of_each,
+    proved_off,
+)
 from calibrant.assess.subgroups.findings import TOO_HIGH, TOO_LOW, SubgroupFinding
-from calibrant.assess.subgroups.how_much import proved_sizes, unlike_rates
+from calibrant.assess.subgroups.how_much import proved_sizes, rate_tests
 from calibrant.assess.subgroups.monte_carlo import (
+    JointCells,
     _drawn_positives,
     _sums_of_labels,
     largest_surprise_p_value,
 )
-from calibrant.assess.subgroups.upper_bound import all_limits, subgroup_tails
-from calibrant.assess.subgroups.which import level_of_each, proved_off
 from calibrant.cells.attribute_levels import AttributeLevels
 from calibrant.cells.subgroup_family import SubgroupFamily
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -72,7 +76,8 @@ def test_drawn_labels_that_surprise_as_much_count_against_the_real_ones(
 
     monkeypatch.setattr(Expected, "surprise", rounded)
     codes = np.ones(1, dtype=np.uint8)
-    assert largest_surprise_p_value(family, scores, codes, 19, RandomSource(0)) == 1.0
+    entries = SubgroupEntries.of_rows(family, scores, codes)
+    assert largest_surprise_p_value(entries, 19, RandomSource(0)) == 1.0
 
 
 @pytest.mark.broad
@@ -84,9 +89,8 @@ def test_the_monte_carlo_test_uses_its_whole_level():
     for seed in range(300):
         rows = calibrated(np.random.default_rng(seed), 300, "skewed")
         family = family_of(rows, min_share=0.1)
-        below += (
-            largest_surprise_p_value(family, rows.scores, rows.y, 19, RandomSource(seed)) <= 0.2
-        )
+        entries = SubgroupEntries.of_rows(family, rows.scores, rows.y)
+        below += largest_surprise_p_value(entries, 19, RandomSource(seed)) <= 0.2
     assert 40 <= below <= 80
 
 
@@ -97,9 +101,10 @@ def test_what_is_proved_of_which_and_how_much_and_the_upper_bound_is_true():
             rows = waves(np.random.default_rng(seed), 800)
             family = family_of(rows)
             error = rows.rates - rows.scores
-            marked = proved_off(family, rows.scores, rows.y, 0.1)
-            positives = positives_of(family, rows.y)
-            expected = Expected.of(family, rows.scores).total
+            entries = SubgroupEntries.of_rows(family, rows.scores, rows.y)
+            marked = proved_off(entries, 0.1)
+            positives = entries.n_positive
+            expected = entries.expected().total
             false = [
                 number
                 for number in np.flatnonzero(marked)
@@ -109,7 +114,7 @@ def test_what_is_proved_of_which_and_how_much_and_the_upper_bound_is_true():
                 ).any()
             ]
             first = np.arange(800) % 2 == 0
-            tests = unlike_rates(rows.scores, rows.y)
+            tests = rate_tests(entries)
             spread = rows.scores * (1 - rows.scores)
             sizes = proved_sizes(family, rows.y - rows.scores, spread, first, 0.1, tests)
             overstated = False
@@ -122,7 +127,7 @@ def test_what_is_proved_of_which_and_how_much_and_the_upper_bound_is_true():
                 ]
                 overstated |= size.error > max(truths)
             mean = family.sums(rows.rates) / family.counts
-            limits = all_limits(family, rows.scores, rows.y, 0.1)
+            limits = entries.rate_limits(0.1)
             missed = bool(((mean < limits.lower) | (mean > limits.upper)).any())
             yield {"which": bool(false), "how much": overstated, "limits": missed}
 
@@ -142,8 +147,9 @@ def test_a_subgroup_whose_rates_are_lower_is_not_said_to_have_a_higher_one():
             rates = np.where(rows.attributes["smoker"], rows.scores, 0.9 * rows.scores)
             y = (rng.random(400) < rates).astype(np.uint8)
             family = family_of(rows, min_share=0.1)
-            marked = proved_off(family, rows.scores, y, 0.5)
-            above = positives_of(family, y) > family.sums(rows.scores)
+            entries = SubgroupEntries.of_rows(family, rows.scores, y)
+            marked = proved_off(entries, 0.5)
+            above = entries.n_positive > family.sums(rows.scores)
             yield {"too low": bool((marked & above).any())}
 
     assert_kept(wrong(), alpha=0.5, caught=0.7)
@@ -166,11 +172,10 @@ def test_bounds_for_the_population_cover_its_errors(grouped: bool):
             effect = rng.choice([-0.15, 0.15], n_units)[unit] if grouped else 0.0
             y = (rng.random(unit.size) < scores + error[a, b] + effect).astype(np.uint8)
             attributes = {"a": a == 1, "b": b == 1}
-            beside = {"groups": unit} if grouped else {}
+            beside = {"groups": unit, "max_group_size": 4} if grouped else {}
             read = read_forecasts(y, scores, None, [0, 1], **beside)
             question = Question(target="population", confidence_level=0.9, n_draws=19)
-            limit = {"max_group_size": 4} if grouped else {}
-            found = audit_subgroups(read, read_attributes(attributes), question, **limit)
+            found = audit_subgroups(read, read_attributes(attributes), question)
             truth = {
                 "all rows": 0.5 * (0.7 * (0.1 + 0.0) + 0.3 * (-0.05 + 0.02)),
                 **{
@@ -271,9 +276,11 @@ def test_a_planted_subgroup_is_found_named_and_measured_and_its_relatives_are_fo
     assert finding.also, "smokers, and smokers of one sex, are off too"
     assert "smoker = True" in finding.also
     assert finding.rate_limit == pytest.approx(finding.tested_score + finding.error)
-    assert f"predicted {finding.tested_score:.3f}".rstrip("0") in finding.text
+    said = numbers.per_cent(numbers.nearest(finding.tested_score))
+    assert f"where the model says {said} and the true rate is at least" in finding.text
     assert 0.15 < found.subgroups_upper_bound < 0.25
-    assert f"in {finding.clause}" in str(found)
+    assert finding.text in found.details
+    assert finding.short in found.by_attributes.sentence
 
 
 @pytest.mark.broad
@@ -321,20 +328,23 @@ def test_drawn_labels_are_added_up_as_labels_are():
     family = family_of(rows, order=3)
     labels = rng.random((7, 9_000)) < rows.scores
     packed = sum(
-        _sums_of_labels(family, slice(start, start + 8191), labels[:, start : start + 8191])
+        _sums_of_labels(
+            JointCells.of(family), slice(start, start + 8191), labels[:, start : start + 8191]
+        )
         for start in (0, 8191)
     )
     assert np.array_equal(packed, np.stack([family.sums(one.astype(float)) for one in labels]))
-    full = _sums_of_labels(family, slice(0, 8191), np.ones((5, 8191), dtype=bool))
+    full = _sums_of_labels(JointCells.of(family), slice(0, 8191), np.ones((5, 8191), dtype=bool))
     assert (full[:, 0] == 8191).all(), "the largest sum has all 13 bits"
-    assert (_drawn_positives(family, np.ones(9_000), 3, rng)[:, 0] == 9_000).all()
+    assert (_drawn_positives(JointCells.of(family), np.ones(9_000), 3, rng)[:, 0] == 9_000).all()
 
 
 def test_the_surprise_is_half_a_squared_deviation_of_symmetric_labels_and_that_of_a_poisson_variable_of_rare_ones():  # noqa: E501
     one = SubgroupFamily.of([], [np.zeros(1000, dtype=int)], 1, 0.5)
-    symmetric = Expected.of(one, np.full(1000, 0.5))
+    none = np.zeros(1000, dtype=np.uint8)
+    symmetric = SubgroupEntries.of_rows(one, np.full(1000, 0.5), none).expected()
     assert symmetric.surprise(np.array([550.0]))[0] == pytest.approx(50**2 / (2 * 250), rel=1e-3)
-    rare = Expected.of(one, np.full(1000, 1e-3))
+    rare = SubgroupEntries.of_rows(one, np.full(1000, 1e-3), none).expected()
     assert rare.surprise(np.array([6.0]))[0] == pytest.approx(6 * np.log(6) - 5, rel=0.01)
     assert rare.surprise(np.array([0.0]))[0] == pytest.approx(1.0, rel=0.01)
 
@@ -343,7 +353,7 @@ def test_levels_and_tails_add_up_to_alpha():
     rows = calibrated(np.random.default_rng(2), 2_000, "skewed")
     family = family_of(rows, order=3)
     assert level_of_each(family, 0.05).sum() == pytest.approx(0.05)
-    tails = subgroup_tails(family, Expected.of(family, rows.scores), 0.05)
+    tails = SubgroupEntries.of_rows(family, rows.scores, rows.y).tails(0.05)
     assert 2 * tails.sum() == pytest.approx(0.05, rel=1e-6)
     smallest = tails[family.counts.argmin()]
     largest = tails[0]
@@ -426,7 +436,8 @@ def test_rare_rates_are_said_as_ratios_too():
     assert "times as large" in finding.text
     low, high = found.by_attributes.ratio_bounds
     assert low < 1.0 < 4.0 < high < 6.0
-    assert "times the predicted" in found.by_attributes.sentence
+    assert "times the predicted" in found.by_attributes.bound_sentence
+    assert found.by_attributes.bound_sentence in found.by_attributes.details
 
 
 def test_ratios_of_a_population_allow_for_its_unknown_average_score():
@@ -442,7 +453,7 @@ def test_ratios_of_a_population_allow_for_its_unknown_average_score():
     assert high > observed.max()  # where the mean score was taken for that of the population
     assert found.findings[0].ratio_limit is None
     assert "times as large" not in found.findings[0].text
-    assert "times the predicted" in found.sentence
+    assert "times the predicted" in found.details
 
 
 @pytest.mark.parametrize(
@@ -495,9 +506,10 @@ def test_scores_that_are_next_to_nothing_are_off_and_told_in_plain_numbers(small
 
 def test_a_single_relative_is_named_and_a_single_subgroup_counted_as_one():
     finding = SubgroupFinding("a", "scores too low", 100, 0.2, 0.4, 0.0, also=("b",))
-    assert finding.text.endswith("; 1 more subgroup is proved to be off in the same direction (b).")
+    assert finding.text.endswith("; 1 more subgroup is off in the same direction (b).")
     alone = audit([0, 1, 1], [0.1, 0.5, 0.7], attributes={"a": ["x"] * 3}).by_attributes
-    assert "among 1 subgroup of 3 rows" in alone.sentence
+    assert alone.sentence.startswith("No sign that any of 1 subgroup is off (")
+    assert ", 3 rows, " in alone.sentence
 
 
 def test_a_sentence_keeps_the_rows_tested_and_all_rows_apart():
@@ -513,14 +525,15 @@ def test_a_sentence_keeps_the_rows_tested_and_all_rows_apart():
     assert one.rate == pytest.approx(y[side].mean())
     assert numbers.nearest(one.tested_score) != numbers.nearest(one.mean_score)
     tested = (
-        f"the {one.tested_rows:,} rows tested (predicted {numbers.nearest(one.tested_score)}) have a"
-        f" true rate of at most {numbers.upper(one.rate_limit)}"
+        f"in {one.tested_rows:,} tested rows of side = True, where the model says"
+        f" {numbers.per_cent(numbers.nearest(one.tested_score))} and the true rate is at most"
+        f" {numbers.per_cent(numbers.upper(one.rate_limit))}"
     )
     every = (
-        f"(predicted {numbers.nearest(one.mean_score)}, observed rate {numbers.nearest(one.rate)} in"
-        f" {one.n_rows:,} rows)"
+        f"(model says {numbers.per_cent(numbers.nearest(one.mean_score))}, happened"
+        f" {numbers.per_cent(numbers.nearest(one.rate))} in {one.n_rows:,} rows)"
     )
-    assert f"In side = True {every}, {tested}" in one.text
+    assert f"{tested} {every}" in one.text
 
 
 def test_the_number_of_subgroups_counts_those_that_a_finding_explains():
@@ -529,14 +542,13 @@ def test_the_number_of_subgroups_counts_those_that_a_finding_explains():
     others = [SubgroupFinding(name, "scores too low", 9, 0.2, 0.4, 0.0) for name in "defa"]
     found = replace(alone, p_value=0.001, findings=(first, *others))
     assert found.n_off == 6
-    sure = "proved to be off (p = 0.001), with 95% confidence"
-    assert found.sentence.startswith(f"6 subgroups are {sure}: in a (")
-    assert "; 2 more subgroups are proved to be off in the same direction (such as b); in d (" in (
-        found.sentence
-    )
-    assert "; and 1 more. " in found.sentence
+    assert "; 6 of 1 subgroups are off (95% confidence, p = 0.001, " in found.sentence
+    assert first.text in found.notes
+    assert first.text.endswith("; 2 more subgroups are off in the same direction (such as b).")
+    assert [one.text in found.notes for one in others] == [True, True, False, False]
     one = replace(alone, p_value=0.001, findings=(others[0],))
-    assert one.sentence.startswith(f"One subgroup is {sure}: in d (")
+    assert one.n_off == 1
+    assert one.sentence.startswith("Scores are too low for some in d (95% confidence, p = 0.001, ")
 
 
 def test_in_a_population_the_error_is_told_and_no_limit_of_the_rate():
@@ -545,7 +557,9 @@ def test_in_a_population_the_error_is_told_and_no_limit_of_the_rate():
     leader = found.subgroups[0]
     assert leader.error > 0.0
     assert leader.rate_limit is None
-    assert f"the true rate is higher by at least {numbers.lower(leader.error)}" in leader.text
+    least = numbers.points(numbers.lower(leader.error))
+    assert leader.text.startswith(f"Scores are too low by at least {least} on average in ")
+    assert "true rate" not in leader.text
 
 
 def test_the_same_rows_give_the_same_answer():

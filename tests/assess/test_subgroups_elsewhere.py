@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import calibrant.assess.subgroups.elsewhere as elsewhere
 from calibrant import audit, scored
+from calibrant.assess.subgroups import audit_attributes as elsewhere
 from calibrant.errors import InvalidValueError
 from calibrant.sample.cross_counts import half_of
 from worlds.subgroups import planted

@@ -26,9 +26,10 @@ def test_segments_share_the_budget_and_keep_their_own_thresholds():
     assert (first.segment, second.segment) == ("a", "b")
     assert first.threshold < second.threshold
     assert found.predict([0.6, 0.6, 0.6], ["a", "b", "c"]).tolist() == [True, False, False]
-    assert "in segment 'a'" in found.sentence
-    assert "confidence, simultaneously:" in found.sentence
-    assert "simultaneously" not in threshold(y, scores, precision=0.7).sentence
+    assert "In segment 'a', at least 70%" in found.details
+    assert "; in segment 'b', at least 70%" in found.details
+    assert "confidence, all together" in found.sentence
+    assert "all together" not in threshold(y, scores, precision=0.7).sentence
     with pytest.raises(InvalidTypeError, match=r"use \.cuts"):
         _ = found.threshold
     with pytest.raises(InvalidTypeError, match="segments must be given"):
@@ -144,7 +145,7 @@ def test_groups_are_counted_whole_in_segments_and_in_scored_data():
     assert found.max_group_size == 3
     assert found.assumptions == ("groups are independent draws from one population",)
     assert found.seed == 0
-    assert "A group counts as at most 3 rows." in found.sentence
+    assert "A group counts as at most 3 rows." in found.details
     assert all(cut.threshold is not None for cut in found.cuts)
     assert Threshold.from_dict(json.loads(json.dumps(found.to_dict()))) == found
     table = pa.table({"p": scores, "y": y, "g": groups, "s": segments})

@@ -17,7 +17,7 @@ from calibrant.assess.threshold.candidates import (
 )
 from calibrant.assess.threshold.counted_rows import GroupedRows
 from calibrant.assess.threshold.rank_tests import chained, ranked, starts, tails_of
-from calibrant.cells.units import Counting, RowUnits
+from calibrant.cells.units import RowUnits
 from calibrant.params.random import RandomSource
 from calibrant.sample.reader import read_rows
 from worlds.thresholds import draws, falls_at_the_top
@@ -215,7 +215,7 @@ def test_groups_are_counted_at_each_threshold_as_one_by_one(falling):
     codes = (rng.uniform(size=300) < scores).astype(np.uint8)
     groups = rng.integers(0, 80, size=300)
     units = RowUnits(groups, 80, np.ones(300))
-    rows = GroupedRows(scores, codes, units, Counting(2.0), order=0)
+    rows = GroupedRows(scores, codes, units, 2.0, order=0)
     cuts = np.sort(np.append(rng.permutation(scores)[:5], [-1.0, 3.0]))  # everything, and nothing
     cuts = np.unique(cuts)[::-1] if falling else np.unique(cuts)
     above = scores >= cuts[:, None]
@@ -242,5 +242,5 @@ def test_groups_are_counted_at_each_threshold_as_one_by_one(falling):
             capped, whole = rows.shares(cut)[target]
             assert capped == pytest.approx(rate, abs=1e-12, nan_ok=True)
             assert whole == pytest.approx(in_full, abs=1e-12, nan_ok=True)
-            assert ladder.sums.rates[place] == pytest.approx(rate, abs=1e-12, nan_ok=True)
-            assert ladder.sums.n_groups[place] == seen.sum()
+            assert ladder.groups.rates[place] == pytest.approx(rate, abs=1e-12, nan_ok=True)
+            assert ladder.groups.n_units[place] == seen.sum()

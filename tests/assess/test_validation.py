@@ -14,13 +14,12 @@ from sklearn.isotonic import isotonic_regression
 
 from calibrant import Report, audit, scored, validation_table
 from calibrant.assess.metrics.independent_units import Units
-from calibrant.assess.validation.kuiper import kuiper_test
-from calibrant.assess.validation.measures import ratio
+from calibrant.assess.validation.measures import kuiper_test, ratio
 from calibrant.errors import InvalidValueError
 from calibrant.intervals import MonotoneBand
 from calibrant.metrics import auc
 
-EACH_ROW = Units(None, None, 1.0, bounded=True, population="")
+EACH_ROW = Units(None, 1.0, bounded=True, population="")
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from calibrant import audit
-from calibrant.assess.audit.weighted_audit import _average
+from calibrant.assess.audit.unit_evidence import average_by_signs
+from calibrant.cells.entries import Entries
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.limits.bet_limits import bet_limits
-from calibrant.limits.bet_units import BetUnits, Draws
+from calibrant.limits.bet_units import BetUnits
 from calibrant.params.random import RandomSource
 from calibrant.sample.reader import read_rows
 from worlds.guarantees import assert_kept
@@ -269,7 +270,7 @@ def test_every_region_and_limit_of_a_weighted_audit_is_the_documented_one(n_bins
             here = np.flatnonzero(inside & ~aside)
             place = np.searchsorted(ends[1:-1], scores[here], side="right")
             low, high = ends[:-1], ends[1:]
-            draws = Draws(place, (y - scores)[here], weights[here])
+            draws = Entries(place, (y - scores)[here], low.size, weights[here])
             units = BetUnits.of(draws, -high, 1.0 - low, order.generator())
             limits = bet_limits(units, np.full(low.size, delta / 2))
             for region, pair in enumerate(zip(limits.lower, limits.upper, strict=True)):
@@ -285,16 +286,19 @@ def test_every_region_and_limit_of_a_weighted_audit_is_the_documented_one(n_bins
 def test_signs_come_from_rows_set_aside_and_regions_without_such_rows_have_sign_one() -> None:
     seen = []
 
-    def limits(outcomes, alpha):
+    def limits(outcomes, alpha, *, ends):
+        assert ends == (-1.0, 1.0)
         seen.append((outcomes.tolist(), alpha))
-        return 0.7, 1.0
+        return 0.4, 1.0
 
     cut = SimpleNamespace(codes=np.array([1, 0, 0]), scores=np.array([0.25, 0.5, 0.5]))
     others = SimpleNamespace(codes=np.array([1, 1, 1, 1]), scores=np.array([0.5, 0.5, 0.5, 0.5]))
-    levels = [np.array([[0, 1, 1], [-1, 0, 0]]), np.array([[0, 1, 2, -1], [3, -1, 0, 1]])]
+    before = np.array([[0, 1, 1], [-1, 0, 0]])
+    now = np.array([[0, 1, 2, -1], [3, -1, 0, 1]])
+    levels = zip(before, now, strict=True)
     units = SimpleNamespace(limits=limits)
-    assert _average((cut, others), units, levels, 0.1) == pytest.approx(0.4)
-    assert seen == [([0.75, 0.25, 0.75, 0.5], 0.1), ([0.75, 0.5, 0.25, 0.75], 0.1)]
+    assert average_by_signs(cut, others, units, levels, 0.1) == pytest.approx(0.4)
+    assert seen == [([0.5, -0.5, 0.5, 0.0], 0.1), ([0.5, 0.0, -0.5, 0.5], 0.1)]
 
 
 def test_the_average_error_within_segments_is_at_least_that_of_all_rows() -> None:

@@ -5,11 +5,11 @@ from inspect import signature
 from typing import Any
 
 from calibrant import (
-    AnchoredCalibrator,
     BetaCalibrator,
     BinningCalibrator,
     BlendCalibrator,
     CalibratedClassifier,
+    Calibrator,
     ClassWiseCalibrator,
     IsotonicCalibrator,
     LabelShiftCalibrator,
@@ -46,9 +46,9 @@ CALIBRATORS: dict[str, Any] = {
         for name in METHODS
         if name != "clopper-pearson"
     },
-    "anchored": AnchoredCalibrator(),
-    "anchored-isotonic": AnchoredCalibrator("isotonic", n_bins=4, pilot=0.2, random_state=0),
-    "anchored-temperature": AnchoredCalibrator(
+    "curve": Calibrator(),
+    "curve-isotonic": Calibrator("isotonic", n_bins=4, pilot=0.2, random_state=0),
+    "curve-temperature": Calibrator(
         TemperatureCalibrator(), partition=Partition.from_edges([0.3, 0.7])
     ),
     "platt": PlattCalibrator(),
@@ -59,7 +59,7 @@ CALIBRATORS: dict[str, Any] = {
     "isotonic": IsotonicCalibrator(),
     "blend": BlendCalibrator(),
     "subgroups": SubgroupCalibrator(),
-    "subgroups-platt": SubgroupCalibrator(base=PlattCalibrator(), pilot=0.4),
+    "subgroups-platt": SubgroupCalibrator(base=PlattCalibrator(), pilot=0.2),
     "venn-abers": VennAbersCalibrator(),
     "venn-abers-brier": VennAbersCalibrator(loss="brier"),
     "scaling-binning": ScalingBinningCalibrator(random_state=0),
@@ -107,7 +107,7 @@ INPUT_PATHS = {
     name: CALIBRATORS[name]
     for name in (
         "default",
-        "anchored",
+        "curve",
         "online-centred-beta-binomial",
         "platt",
         "temperature",

@@ -161,4 +161,4 @@ def test_scores_that_are_no_probabilities_are_refused():
 
 
 def test_says_why_there_is_no_guarantee():
-    assert "Theorem 3" in str(BetaCalibrator().fit(*data()).guarantee_)
+    assert "Theorem 3" in BetaCalibrator().fit(*data()).guarantee_.details

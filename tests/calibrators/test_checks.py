@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, clone
 
 import calibrant
 from calibrant import PlattCalibrator
+from calibrant.params.estimator import Estimator
 from calibrant.ratios import DensityRatio
 from calibrator_checks import (
     ABILITIES,
@@ -29,7 +30,7 @@ from calibrator_checks import (
 )
 
 LATER = {
-    "anchored",
+    "curve",
     "beta-abm",
     "class-wise",
     "isotonic",
@@ -49,7 +50,7 @@ FIRST = {
 """The first calibrator of each other class, which has all checks in `make quick` too."""
 
 
-READERS = ("default", "anchored-isotonic", "online-centred-beta-binomial", "platt")
+READERS = ("default", "curve-isotonic", "online-centred-beta-binomial", "platt")
 """Those on which `make quick` tries the checks that give scores in other forms: one reader serves
 all calibrators.
 """
@@ -121,9 +122,9 @@ def public_estimators() -> set[type]:
     classes = {
         one for one in named if inspect.isclass(one) and one.__module__.startswith("calibrant.")
     }
-    return {one for one in classes if issubclass(one, BaseEstimator) and hasattr(one, "fit")} - {
-        DensityRatio
-    }
+    return {
+        one for one in classes if issubclass(one, BaseEstimator | Estimator) and hasattr(one, "fit")
+    } - {DensityRatio}
 
 
 def test_every_public_estimator_is_checked():

@@ -7,15 +7,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from calibrant import AnchoredCalibrator
-from calibrant.calibrators.anchored import half_curves
-from calibrant.calibrators.anchored.curve_bounds import CurveBounds, CurveEvidence, Mix
-from calibrant.calibrators.anchored.half_curves import HalfCurves, RowsAtKnots
-from calibrant.calibrators.anchored.least_epsilon import SMOOTHNESS
-from calibrant.calibrators.anchored.pilot_rows import Guess, RegionUnits
-from calibrant.calibrators.anchored.plain_rows import Budget, PlainRows, lower_averages
+from calibrant import Calibrator
+from calibrant.calibrators.curve import half_curves
+from calibrant.calibrators.curve.curve_bounds import Budget, CurveBounds, CurveEvidence, Mix
+from calibrant.calibrators.curve.half_curves import HalfCurves, RowsAtKnots
+from calibrant.calibrators.curve.least_epsilon import SMOOTHNESS
+from calibrant.calibrators.curve.pilot_rows import Guess
+from calibrant.calibrators.curve.plain_rows import PlainRows, lower_averages
 from calibrant.calibrators.regions import binned_rows
 from calibrant.calibrators.regions.binned_rows import cut_and_count
+from calibrant.cells.entries import Entries
 from calibrant.cells.knots import Knots
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.params.random import RandomSource
@@ -28,18 +29,22 @@ KNOTS = Knots.between(REGIONS, [np.linspace(0.0, 1.0, 11)])
 
 
 def test_the_budget_is_shared_as_it_is_said():
-    shares = np.array([0.2, 0.3, 0.5])
-    found = Budget.of(0.08, shares, 40)
+    shares = np.array([0.4, 0.6])
+    n_steps = KNOTS.n_knots - 2
+    found = Budget.of(0.08, shares, KNOTS)
     of_labels = 1.0 - np.prod(1.0 - 2.0 * found.of_labels)
     of_curves = 4.0 * found.of_curves.sum()
     of_first = 2.0 * found.of_first.sum()
-    of_steps = 2.0 * 40 * found.of_steps
+    of_steps = 2.0 * n_steps * found.of_steps
     assert of_steps == pytest.approx(0.01 * 0.08)
     assert of_first == pytest.approx(0.01 * 0.08)
     assert of_curves == pytest.approx(0.05 * 0.98 * 0.08)
     assert of_labels == pytest.approx(0.95 * 0.98 * 0.08)
     assert of_labels + of_curves + of_first + of_steps == pytest.approx(0.08)
     np.testing.assert_allclose(found.of_rates, found.of_labels + 2.0 * found.of_curves)
+    dependent = Budget.of(0.08, shares, KNOTS, are_independent=False)
+    assert 2.0 * dependent.of_labels.sum() == pytest.approx(of_labels)
+    np.testing.assert_array_equal(dependent.of_curves, found.of_curves)
 
 
 RATES = {
@@ -166,7 +171,7 @@ def fitted(n_rows=3_000, seed=0, **options):
     rng = np.random.default_rng(seed)
     scores = rng.uniform(size=n_rows)
     y = (rng.uniform(size=n_rows) < scores**2).astype(int)
-    return scores, y, AnchoredCalibrator(**options)
+    return scores, y, Calibrator(**options)
 
 
 def test_half_k_has_no_part_in_its_own_curve(monkeypatch):
@@ -251,9 +256,7 @@ def test_averages_of_the_first_curve_miss_as_rarely_as_they_say():
 
 def test_the_curve_does_not_depend_on_the_confidence_level():
     scores, y, _ = fitted()
-    first, second = (
-        AnchoredCalibrator(confidence_level=level).fit(scores, y) for level in (0.9, 0.6)
-    )
+    first, second = (Calibrator(confidence_level=level).fit(scores, y) for level in (0.9, 0.6))
     np.testing.assert_array_equal(first.predict(scores), second.predict(scores))
     assert second.guarantee_.epsilon < first.guarantee_.epsilon
 
@@ -299,7 +302,7 @@ def test_a_fit_counts_its_rows_once(options, monkeypatch):
     passes = count_passes(monkeypatch)
     model.fit(scores, y)
     assert passes == [3_000 - options.get("pilot", 3_000 - sum(passes))]
-    again = AnchoredCalibrator(**options)
+    again = Calibrator(**options)
     again.fit_binned(cut_and_count(read_rows(scores, y), again))
     assert len(passes) == 3
     assert model.to_dict() == again.to_dict()
@@ -320,7 +323,7 @@ def test_regions_of_tied_edges_are_those_of_a_count_of_their_own(n_tied, monkeyp
     assert len(passes) == 1 + is_atom
     assert model.partition_.has_absorbed is not is_atom
     assert model.partition_.n_regions == 2 + is_atom
-    again = AnchoredCalibrator(n_bins=2)
+    again = Calibrator(n_bins=2)
     again.fit_binned(cut_and_count(read_rows(scores, y), again))
     assert model.to_dict() == again.to_dict()
 
@@ -330,23 +333,28 @@ def test_files_with_limits_that_no_rows_give_are_refused():
     state = model.fit(scores, y).to_dict()
     state["state"]["curve"]["proved"]["errors"] = [[-1e-6] * 7, [1e-6] * 7]
     with pytest.raises(ValueError, match="leave at least"):
-        AnchoredCalibrator.from_dict(state)
+        Calibrator.from_dict(state)
 
 
 def test_a_guess_from_counts_is_that_of_the_rows() -> None:
     rng = np.random.default_rng(0)
-    starts = np.array([0, 4, 5, 9])
-    values = np.sort(rng.uniform(0.1, 0.8, size=12))
-    counts = rng.integers(0, 30, size=(12, 2))
-    counts[4] = 0  # a region without pilot rows
-    units = []
-    bounds = []
-    for begin, end in zip(starts, [*starts[1:], 12], strict=True):
-        scores = np.repeat(values[begin:end], counts[begin:end].sum(axis=1))
-        labels = np.concatenate([np.repeat([0.0, 1.0], pair) for pair in counts[begin:end]])
-        units.append(RegionUnits(labels - scores, scores))
-        bounds.append([values[begin], values[end - 1]])
-    expected = Guess.of(units, np.array(bounds))
-    found = Guess.of_counts(values, counts, starts)
+    region = np.repeat([0, 1, 3], 4)  # a region without pilot rows
+    values = rng.uniform(0.1, 0.8, size=12)
+    labels = rng.integers(0, 2, size=12)
+    number = rng.integers(0, 30, size=12)
+    bounds = np.full(4, 0.1), np.full(4, 0.8)
+    guesses = []
+    for repeats, numbers in ((np.ones(12, dtype=int), number), (number, None)):
+        listed = np.repeat(np.arange(12), repeats)
+        errors, scores = (
+            Entries(region[listed], of[listed], 4, number=numbers)
+            for of in (labels - values, values)
+        )
+        guesses.append(Guess.of(errors, scores, *bounds))
     for name in ("rate", "spread", "of_errors", "of_scores", "weight"):
-        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-12)
+        np.testing.assert_allclose(*(getattr(found, name) for found in guesses), rtol=1e-12)
+    rows = number[:4]
+    mean = (rows @ values[:4] + 20.0 * 0.45) / (rows.sum() + 20.0)
+    rate = mean + rows @ (labels - values)[:4] / (rows.sum() + 20.0)
+    assert guesses[0].rate[0] == pytest.approx(rate)
+    assert guesses[0].rate[2] == pytest.approx(0.45)

@@ -7,16 +7,16 @@ import pytest
 
 import calibrant
 from calibrant import (
-    AnchoredCalibrator,
     BinningCalibrator,
+    Calibrator,
     ClassWiseCalibrator,
     Partition,
     TopLabelCalibrator,
     scored,
 )
 from calibrant.calibrators import ScalingBinningCalibrator
-from calibrant.calibrators.regions.grouped_rows import _aside, groups_set_aside, groups_that_cut
-from calibrant.calibrators.regions.parameters import Stated
+from calibrant.calibrators.regions.grouped_rows import _pilot_size, groups_that_cut, n_pilot_groups
+from calibrant.calibrators.regions.parameters import DataAssumptions
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
 from calibrant.intervals import MonotoneBand
 from calibrant.limits.bet_limits import bet_limits
@@ -28,7 +28,7 @@ SPREAD_OF_ORDERS = 0.15
 """Four standard deviations of a limit over 60 orders of bets, as a share of the width."""
 CALIBRATORS = [
     BinningCalibrator(3),
-    AnchoredCalibrator(n_bins=3),
+    Calibrator(n_bins=3),
     ScalingBinningCalibrator(n_bins=3),
 ]
 
@@ -39,7 +39,8 @@ def test_a_model_file_keeps_the_guarantee(rows, calibrator):
     fitted = calibrator.fit(scores, y, groups=groups)
     read = type(fitted).from_dict(json.loads(json.dumps(fitted.to_dict())))
     assert unmarked(read.guarantee_) == str(fitted.guarantee_)
-    assert "rows from new groups" in fitted.guarantee_.details
+    assert "if new groups are like these" in fitted.guarantee_.sentence
+    assert "future groups are independent draws" in fitted.guarantee_.details
     assert read.guarantee_.design_effect == fitted.guarantee_.design_effect
     assert (
         read.predict_interval(scores[:50]).tolist() == fitted.predict_interval(scores[:50]).tolist()
@@ -58,7 +59,7 @@ def test_neither_the_order_of_rows_nor_the_kind_of_labels_matters(rows, calibrat
 
 def test_every_row_its_own_group_is_the_fit_without_groups(rows):
     scores, y, _ = rows
-    for kind in (BinningCalibrator, AnchoredCalibrator):
+    for kind in (BinningCalibrator, Calibrator):
         plain = kind().fit(scores, y)
         alone = kind().fit(scores, y, groups=np.arange(len(y)), max_group_size=1)
         assert plain.guarantee_.sentence == alone.guarantee_.sentence
@@ -204,7 +205,7 @@ def test_parameters_that_do_not_go_with_groups(rows, parameters, said):
 def test_a_restored_model_of_given_bins_assumes_what_it_assumed(rows):
     scores, y, groups = rows
     bins = Partition.fixed_width(2)
-    for kind in (BinningCalibrator, AnchoredCalibrator):
+    for kind in (BinningCalibrator, Calibrator):
         for beside in ({}, {"importance_weight": np.ones(len(y))}):
             bound = 1.0 if beside else None
             found = kind(partition=bins).fit(scores, y, groups=groups, weight_bound=bound, **beside)
@@ -248,7 +249,7 @@ def test_classes_of_new_groups(rows):
     columns = np.column_stack([scores, 1 - scores, scores / 2])
     weight = np.random.default_rng(4).uniform(0.5, 1.0, size=len(groups))
     for kind in (ClassWiseCalibrator, TopLabelCalibrator):
-        for method in ("anchored", "binning"):
+        for method in ("curve", "binning"):
             given = {"groups": groups, "max_group_size": 5, "group_target": "groups"}
             found = kind(2, method=method).fit(columns, label, **given)
             assert "groups" in str(found.guarantee_)
@@ -289,7 +290,7 @@ def test_scored_data_with_a_column_of_groups_gives_the_same(rows):
     pytest.importorskip("pyarrow")
     scores, y, groups = rows
     data = scored({"p": scores, "y": y, "customer": groups}, score="p", label="y", group="customer")
-    for kind in (BinningCalibrator, AnchoredCalibrator):
+    for kind in (BinningCalibrator, Calibrator):
         assert str(kind().fit(data).guarantee_) == str(
             kind().fit(scores, y, groups=groups).guarantee_
         )
@@ -297,14 +298,14 @@ def test_scored_data_with_a_column_of_groups_gives_the_same(rows):
 
 def test_how_many_groups_are_set_aside():
     def aside(n_groups, fixed=False, **settings):
-        stated = Stated(
+        stated = DataAssumptions(
             **{
                 name: settings.pop(name)
                 for name in ("max_group_size", "group_target")
                 if name in settings
             }
         )
-        return _aside(BinningCalibrator(10, **settings), stated, n_groups, fixed)
+        return _pilot_size(BinningCalibrator(10, **settings), stated, n_groups, fixed)
 
     assert [aside(n, pilot=7) for n in (70, 8, 7, 2)] == [
         7,
@@ -329,14 +330,14 @@ def test_how_many_groups_are_set_aside():
 
 def test_a_tenth_of_the_groups_fixes_the_cap_whatever_is_asked_for():
     def aside(n_groups, n_bins=10, **settings):
-        stated = Stated(
+        stated = DataAssumptions(
             **{
                 name: settings.pop(name)
                 for name in ("max_group_size", "group_target")
                 if name in settings
             }
         )
-        return _aside(BinningCalibrator(n_bins, **settings), stated, n_groups, fixed=False)
+        return _pilot_size(BinningCalibrator(n_bins, **settings), stated, n_groups, fixed=False)
 
     assert [aside(n, n_bins=1) for n in (2000, 15, 2)] == [200, 2, 1]
     assert [aside(n) for n in (100_000, 1_000_000)] == [10_000, 100_000]
@@ -355,7 +356,7 @@ def test_bins_within_segments_that_are_given_need_no_size_of_groups(monkeypatch)
         tails.append(tail[:2].tolist())
         return bet_limits(units, tail)
 
-    monkeypatch.setattr("calibrant.limits.group_limits.bet_limits", noted)
+    monkeypatch.setattr("calibrant.limits.region_limits.bet_limits", noted)
     rng = np.random.default_rng(12)
     scores = rng.uniform(size=400)
     groups = np.repeat(np.arange(100), 4)
@@ -383,4 +384,4 @@ def test_bins_within_segments_that_are_given_need_no_size_of_groups(monkeypatch)
 
 
 def test_at_least_one_group_is_left_to_be_counted() -> None:
-    assert [groups_set_aside(n, 10) for n in (1, 2, 3, 8, 20)] == [0, 1, 1, 4, 10]
+    assert [n_pilot_groups(n, 10) for n in (1, 2, 3, 8, 20)] == [0, 1, 1, 4, 10]

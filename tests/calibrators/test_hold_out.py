@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from calibrant.calibrators._held_out import _Limits
+from calibrant.calibrators._held_out import HeldOutLimits
 from calibrant.calibrators._recentre import Moved, recentred
 from calibrant.calibrators.hold_out import HoldOutCalibrator
 from calibrant.calibrators.regions.weakness import reported_by_caller
@@ -285,13 +285,13 @@ def test_the_number_of_regions_depends_on_no_label_that_proves() -> None:
 def test_which_limits_are_taken_depends_on_no_label_that_proves(monkeypatch) -> None:
     """Counts or bets, and how regions share the error budget: for any labels of these rows."""
     taken = []
-    counted = _Limits.counted
+    counted = HeldOutLimits.counted
 
-    def recorded(self, units, tails, is_counted):
+    def recorded(self, positives, n_rows, tails, is_counted):
         taken.append((tails.tolist(), is_counted.tolist()))
-        return counted(self, units, tails, is_counted)
+        return counted(self, positives, n_rows, tails, is_counted)
 
-    monkeypatch.setattr(_Limits, "counted", recorded)
+    monkeypatch.setattr(HeldOutLimits, "counted", recorded)
     rng = np.random.default_rng(0)
     pilot = np.concatenate([rng.uniform(0.001, 0.01, 1_000), rng.uniform(0.011, 0.8, 1_000)])
     beside = {"pilot_scores": pilot, "pilot_y": rng.uniform(size=2_000) < pilot}

@@ -82,5 +82,5 @@ def test_says_what_is_known_and_why_there_is_no_epsilon():
     guarantee = IsotonicCalibrator().fit([0.1, 0.2, 0.3], [0, 1, 1]).guarantee_
     assert guarantee.epsilon is None
     assert "chooses its steps from the labels" in guarantee.reason
-    assert str(guarantee).startswith("No bound on the calibration error is proved")
+    assert guarantee.sentence.startswith("No bound on the calibration error is guaranteed")
     assert "ScalingBinningCalibrator" in str(guarantee)

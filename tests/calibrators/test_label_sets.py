@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from calibrant.calibrators.label_sets import LabelSets
+from calibrant.calibrators.class_wise_hold_out import LabelSets
 from calibrant.errors import InvalidValueError
 from worlds.guarantees import assert_rare
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from calibrant import AnchoredCalibrator
-from calibrant.calibrators.anchored.least_epsilon import (
+from calibrant import Calibrator
+from calibrant.calibrators.curve.least_epsilon import (
     SMOOTHNESS,
     CurveMoves,
     Side,
@@ -185,7 +185,7 @@ def test_exchanged_labels_give_the_mirrored_curve():
     rng = np.random.default_rng(1)
     scores = rng.uniform(size=1_500)
     y = (rng.uniform(size=1_500) < expit(5.0 * scores - 3.0)).astype(int)
-    one = AnchoredCalibrator(random_state=3).fit(scores, y)
-    other = AnchoredCalibrator(random_state=3).fit(scores, 1 - y)
+    one = Calibrator(random_state=3).fit(scores, y)
+    other = Calibrator(random_state=3).fit(scores, 1 - y)
     assert abs(one.guarantee_.epsilon / other.guarantee_.epsilon - 1.0) < 0.1
     assert np.abs(one.predict(scores) + other.predict(scores) - 1.0).max() < 0.1

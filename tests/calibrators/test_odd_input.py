@@ -95,7 +95,7 @@ def test_odd_scores_work(scores, parameters):
     assert_counted_where_predicted(model, plain, Y)
     np.testing.assert_array_equal(model.predict(scores), model.predict(plain))
     assert Partition.from_dict(model.partition_.to_dict()) == model.partition_
-    assert str(model.guarantee_).endswith(".")
+    assert model.guarantee_.sentence.endswith(".")
 
 
 @pytest.mark.broad

@@ -102,7 +102,7 @@ def test_says_why_there_is_no_guarantee():
     guarantee = PlattCalibrator().fit(*data()).guarantee_
     assert isinstance(guarantee, NoGuarantee)
     assert guarantee.epsilon is None
-    assert "Theorem 3" in str(guarantee)
+    assert "Theorem 3" in guarantee.details
     assert "ScalingBinningCalibrator" in guarantee.advice
 
 

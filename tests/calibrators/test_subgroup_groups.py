@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from calibrant import SubgroupCalibrator
-from calibrant.calibrators.subgroups.parts import TwoParts, group_cap
-from calibrant.calibrators.subgroups.proof import Guesses, SubgroupRows, error_limits
+from calibrant.calibrators.subgroups.corrected import group_cap, three_parts
+from calibrant.calibrators.subgroups.proof import SubgroupRows, error_limits, standard_errors
 from calibrant.cells.attribute_levels import AttributeLevels
 from calibrant.cells.subgroup_family import SubgroupFamily
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -55,7 +55,7 @@ def test_bets_on_whole_groups_hold_for_rows_of_new_groups():
             unit = rows.groups.codes if whole else None
             weights = rows.units.capped(CAP) / CAP if whole else None
             seen = SubgroupRows(family, scores, rows.codes, unit, weights)
-            limits = error_limits(seen, Guesses.of(seen), 0.1)
+            limits = error_limits([seen], [standard_errors(seen)], 0.2)
             yield {"any": not (limits.lower <= truth).all() or not (truth <= limits.upper).all()}
 
     assert_kept(broken(whole=True), caught=0.25)
@@ -68,20 +68,21 @@ def test_groups_are_kept_whole_and_told():
     rng = np.random.default_rng(0)
     scores, y, attributes, group = groups_of(rng, 1_500)
     rows = read_rows(scores, y, groups=group).collect()
-    parts = TwoParts.of(rows, 0.5, 0)
-    assert not set(group[parts.first]) & set(group[parts.last])
-    assert sorted([*parts.first, *parts.last]) == list(range(len(y)))
-    assert np.unique(group[parts.first]).size == round(np.unique(group).size / 2)
+    parts = three_parts(rows, 0.1, 0)
+    assert sum(np.unique(group[part]).size for part in parts) == np.unique(group).size
+    assert sorted(np.concatenate(parts)) == list(range(len(y)))
+    assert np.unique(group[parts[0]]).size == round(np.unique(group).size / 10)
     calibrator = SubgroupCalibrator().fit(scores, y, attributes=attributes, groups=group)
     guarantee = calibrator.guarantee_
-    assert guarantee.facts.max_group_size == 9
-    assert guarantee.facts.n_groups == np.unique(group[parts.last]).size
+    assert guarantee.max_group_size == 9
+    assert guarantee.n_groups == np.unique(group[np.concatenate(parts[1:])]).size
     assert "groups" in guarantee.sentence
-    assert "at most 9 rows" in guarantee.explanation
+    assert "at most 9 rows" in guarantee.details
     alone = SubgroupCalibrator().fit(scores, y, attributes=attributes).guarantee_
     assert guarantee.epsilon > 1.4 * alone.epsilon
     again = SubgroupCalibrator.from_dict(calibrator.to_dict())
-    assert again.guarantee_.facts == guarantee.facts
+    for name in ("n_pilot", "n_proving", "n_groups", "max_group_size", "attributes"):
+        assert getattr(again.guarantee_, name) == getattr(guarantee, name)
     assert again.guarantee_.epsilon == guarantee.epsilon
 
 
@@ -92,14 +93,14 @@ def test_a_large_group_fits_as_often_as_it_proves():
     for seed in range(400):
         rng = np.random.default_rng(seed)
         rows = read_rows(rng.random(120), np.arange(120) % 2, groups=group).collect()
-        parts = TwoParts.of(rows, 0.5, 0)
-        assert np.unique(group[parts.first]).size == 30  # of 61
-        fits += 0 in group[parts.first]
+        first, *_ = three_parts(rows, 0.5, 0)
+        assert np.unique(group[first]).size == 30  # of 61
+        fits += 0 in group[first]
     # 30 of 61 groups; both sides of a test of that share
     assert 0.01 < stats.binom.cdf(fits, 400, 30 / 61) < 0.99
     for pilot, n_groups in ((0.9, 55), (12, 6), (1, 1)):
-        parts = TwoParts.of(rows, pilot, 0)
-        assert np.unique(group[parts.first]).size == n_groups
+        first, *_ = three_parts(rows, pilot, 0)
+        assert np.unique(group[first]).size == n_groups
 
 
 def test_the_cap_on_groups_is_given_or_the_largest_of_the_rows_to_fit():
@@ -139,7 +140,7 @@ def test_rare_events_have_ratios_in_every_subgroup():
     assert (relative.upper < 3.0).all()
     table = guarantee.subgroups
     assert np.array_equal(table.columns["relative_lower"], relative.lower)
-    assert "times the average prediction" in guarantee.explanation
+    assert "times the average prediction" in guarantee.details
     again = SubgroupCalibrator.from_dict(calibrator.to_dict()).guarantee_
     assert np.array_equal(again.relative.upper, relative.upper)
     assert "def " in to_python(calibrator)
@@ -153,7 +154,7 @@ def test_usual_events_have_none():
     guarantee = SubgroupCalibrator().fit(scores, y, attributes={"old": old}).guarantee_
     assert not guarantee.is_rare
     assert "relative_lower" not in guarantee.subgroups.columns
-    assert "times the average prediction" not in guarantee.explanation
+    assert "times the average prediction" not in guarantee.details
 
 
 @pytest.mark.slow

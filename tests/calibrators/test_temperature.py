@@ -84,4 +84,4 @@ def test_scale_must_be_known():
 
 def test_says_why_there_is_no_guarantee():
     guarantee = TemperatureCalibrator(scale="logit").fit(*data()).guarantee_
-    assert "Theorem 3" in str(guarantee)
+    assert "Theorem 3" in guarantee.details

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from calibrant import AnchoredCalibrator, Partition, Tally
-from calibrant.calibrators.anchored.fitted_curve import CurveProof
+from calibrant import Calibrator, Partition
+from calibrant.calibrators.curve.fitted_curve import CurveProof
 from calibrant.errors import CalibrantError
-from calibrant.guarantee.absorbed import absorbed_shares, region_limits
 from calibrant.intervals import get_method
 from calibrant.limits.error_budget import absorbed_budget, n_fixed_ranks
 from calibrant.limits.kolmogorov import kolmogorov_distance, rank_distance
+from calibrant.limits.region_limits import absorbed_shares, region_limits
 from worlds.guarantees import assert_rare
 
 LEVEL = 1e-4
@@ -27,28 +27,11 @@ def draw(n, seed=0):
 @pytest.mark.broad
 def test_few_drawn_rows_or_none_decide_nothing():
     for options in ({"pilot": None}, {"pilot": 5}, {"partition": Partition.fixed_width(4)}):
-        model = AnchoredCalibrator(
-            **({"n_bins": 4} if "partition" not in options else {}), **options
-        ).fit(*draw(300))
+        model = Calibrator(**({"n_bins": 4} if "partition" not in options else {}), **options).fit(
+            *draw(300)
+        )
         assert model._fitted_curve.parts.shares is None
         np.testing.assert_array_equal(model._fitted_curve.parts.upper, 1.0)
-
-
-def test_limits_with_shares_are_exact_limits_at_their_own_levels():
-    tally = Tally.from_counts([50, 80, 20], [5, 40, 20])
-    shares = np.array([0.1, 0.6, 0.3])
-    method = get_method("clopper-pearson")
-    found = region_limits(Partition.fixed_width(3), tally, method, 0.08, shares)
-    for region, share in enumerate(shares):
-        level = 1 - 0.92**share
-        k = tally.positives[region]
-        n = tally.counts[region]
-        assert found.lower[region] == pytest.approx(
-            stats.beta.ppf(level / 2, k, n - k + 1), rel=1e-9
-        )
-        assert found.upper[region] == pytest.approx(
-            stats.beta.isf(level / 2, k + 1, n - k) if k < n else 1.0, rel=1e-9
-        )
 
 
 @pytest.mark.broad
@@ -87,7 +70,7 @@ def test_shares_of_distances_are_exact_levels():
 def test_a_closer_look_never_widens_what_koksma_allows_by_much(n):
     scores, y = draw(n, seed=3)
     scores = scores**3
-    model = AnchoredCalibrator("beta", n_bins=2, pilot=None).fit(scores, y)
+    model = Calibrator("beta", n_bins=2, pilot=None).fit(scores, y)
     guarantee = model.guarantee_
     regions = model.partition_.as_bins()
     budget = CurveProof(regions, model.tally_, model.interval, model.confidence_level).for_curve
@@ -96,7 +79,7 @@ def test_a_closer_look_never_widens_what_koksma_allows_by_much(n):
     )
     assert (guarantee.margin <= 1.12 * plain + 1e-3).all()
     assert guarantee.margin[1] < plain[1]
-    again = AnchoredCalibrator.from_dict(model.to_dict())
+    again = Calibrator.from_dict(model.to_dict())
     np.testing.assert_array_equal(again.guarantee_.radius, guarantee.radius)
     np.testing.assert_array_equal(again.predict_interval(scores), model.predict_interval(scores))
 
@@ -106,14 +89,14 @@ def test_the_budget_of_a_curve_adds_up_to_alpha():
     are distributed if there are no pilot rows, and 1% of it for the edges that bins may absorb.
     """
     scores, y = draw(300)
-    model = AnchoredCalibrator(n_bins=4, pilot=None, confidence_level=0.92).fit(scores, y)
+    model = Calibrator(n_bins=4, pilot=None, confidence_level=0.92).fit(scores, y)
     proof = CurveProof(model.partition_, model.tally_, model.interval, 0.92)
     assert proof.for_limits == pytest.approx(0.95 * 0.08)
     assert proof.for_curve == pytest.approx(0.1 * 0.95 * 0.08)
     assert proof.for_rates + proof.for_curve == pytest.approx(proof.for_limits)
     assert n_fixed_ranks(model.partition_) == 0
     assert proof.for_bets == proof.for_limits
-    model = AnchoredCalibrator(n_bins=4, confidence_level=0.92).fit(scores, y)
+    model = Calibrator(n_bins=4, confidence_level=0.92).fit(scores, y)
     assert n_fixed_ranks(model.partition_) == 3  # the edges between four regions
     proof = CurveProof(model.partition_, model.tally_, model.interval, 0.92)
     of_edges = absorbed_budget(model.partition_, proof.for_limits)
@@ -126,7 +109,7 @@ def test_the_bound_on_an_absorbed_edge_costs_one_per_cent_of_alpha():
     rng = np.random.default_rng(3)
     scores = np.round(rng.uniform(size=400) * 1_500) / 1_500
     y = (rng.uniform(size=400) < scores).astype(int)
-    model = AnchoredCalibrator(n_bins=4, random_state=2).fit(scores, y)
+    model = Calibrator(n_bins=4, random_state=2).fit(scores, y)
     partition = model.partition_
     assert partition.has_absorbed
     alpha = 0.08
@@ -138,9 +121,7 @@ def test_the_bound_on_an_absorbed_edge_costs_one_per_cent_of_alpha():
     expected = stats.beta.isf(tail, at_edge + 1, between)
     np.testing.assert_allclose(absorbed_shares(partition, alpha)[region], expected, rtol=1e-9)
     alone = np.flatnonzero(~np.isin(np.arange(partition.n_regions), region))[0]
-    shares = np.full(partition.n_regions, 1.0 / partition.n_regions)
-    method = get_method("clopper-pearson")
-    found = region_limits(partition, model.tally_, method, alpha, shares)
+    found = region_limits(partition, model.tally_, get_method("clopper-pearson"), alpha)
     level = 1 - (1 - 0.99 * alpha) ** (1.0 / partition.n_regions)
     hits = model.tally_.positives[alone]
     rows = model.tally_.counts[alone]
@@ -148,13 +129,21 @@ def test_the_bound_on_an_absorbed_edge_costs_one_per_cent_of_alpha():
     assert found.upper[alone] == pytest.approx(limit, rel=1e-9)
 
 
-def test_only_exact_intervals_have_shares_and_curves_beyond_one_are_refused():
-    model = AnchoredCalibrator(n_bins=3, interval="hoeffding").fit(*draw(1000))
-    assert model._fitted_curve.parts.shares is None
-    expected = CurveProof(model.partition_, model.tally_, "hoeffding", 0.9).rates(None)
+def test_limits_are_those_of_the_interval_and_curves_beyond_one_are_refused():
+    model = Calibrator(n_bins=3, interval="hoeffding").fit(*draw(1000))
+    expected = CurveProof(model.partition_, model.tally_, "hoeffding", 0.9).rates()
     np.testing.assert_array_equal(model.guarantee_.lower, expected.lower)
     for name in ("left", "right"):
         state = model.to_dict()
         state["state"]["curve"][name] = [*state["state"]["curve"][name][:-1], 1.05]
         with pytest.raises(CalibrantError, match=name):
-            AnchoredCalibrator.from_dict(state)
+            Calibrator.from_dict(state)
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.errors.WeakGuaranteeWarning")
+def test_errors_that_few_rows_leave_open_are_from_minus_1_to_1():
+    scores, y = draw(6)
+    errors = Calibrator(n_bins=3, pilot=None).fit(scores, y, classes=(0, 1)).guarantee_.errors
+    assert errors.lower.min() == -1.0
+    assert (errors.lower >= -1.0).all()
+    assert (errors.upper <= 1.0).all()

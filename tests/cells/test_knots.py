@@ -5,7 +5,7 @@ import pytest
 
 from calibrant import Partition, Tally
 from calibrant.cells.bins import SegmentedScores
-from calibrant.cells.knots import Knots, RowHashes
+from calibrant.cells.knots import Knots
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.segmented_partition import SegmentedPartition
 from calibrant.params.random import RandomSource
@@ -31,7 +31,7 @@ def test_the_mean_over_knots_is_the_value_of_the_curve(score):
     knots = Knots.between(regions, [np.array([0.0, 0.2, 0.4, 0.7, 1.0])])
     n_rows = 1 << 12
     prepared = np.full(n_rows, score)
-    counts = knots.count(prepared, np.zeros(n_rows, dtype=np.uint8), RowHashes(EvenHashes(n_rows)))
+    counts = knots.count(prepared, np.zeros(n_rows, dtype=np.uint8), EvenHashes(n_rows))
     values = RNG.uniform(size=knots.n_knots)
     found = float((counts.sum(axis=(1, 2)) * values).sum() / n_rows)
     cell = int(knots.cells.regions_of(np.array([score]))[0])
@@ -48,16 +48,14 @@ def test_counts_add_and_depend_on_keys_alone():
     knots = Knots.between(ScorePartition(np.array([0.3, 0.6])), [np.linspace(0.0, 1.0, 20)])
     source = RandomSource(7)
     keys = np.arange(3_000, dtype=np.uint64)
-    whole = knots.count(scores, y, RowHashes(source))
+    whole = knots.count(scores, y, source)
     parts = [
-        knots.count(scores[rows], y[rows], RowHashes(source, keys[rows]))
+        knots.count(scores[rows], y[rows], source, keys[rows])
         for rows in (slice(0, 900), slice(900, None))
     ]
     np.testing.assert_array_equal(parts[0] + parts[1], whole)
     order = RNG.permutation(3_000)
-    np.testing.assert_array_equal(
-        knots.count(scores[order], y[order], RowHashes(source, keys[order])), whole
-    )
+    np.testing.assert_array_equal(knots.count(scores[order], y[order], source, keys[order]), whole)
     assert whole.sum() == 3_000
     halves = whole.sum(axis=(0, 2))
     assert abs(halves[0] - 1_500) < 150
@@ -68,7 +66,7 @@ def test_edges_are_doubled_and_rows_stay_in_their_region():
     y = (RNG.uniform(size=5_000) < scores).astype(np.uint8)
     regions = Partition.fixed_width(4).as_bins()
     knots = Knots.between(regions, [np.linspace(0.01, 0.99, 30)])
-    counts = knots.count(scores, y, RowHashes(RandomSource(3)))
+    counts = knots.count(scores, y, RandomSource(3))
     tally = Tally.from_data(regions, scores, y)
     np.testing.assert_array_equal(
         np.add.reduceat(counts.sum(axis=(1, 2)), knots.starts[:-1]), tally.counts
@@ -79,15 +77,13 @@ def test_edges_are_doubled_and_rows_stay_in_their_region():
     at_edge = np.flatnonzero(np.abs(knots.score - 0.25) < 1e-12)
     assert knots.region[at_edge].tolist() == [0, 1]
     for score, knot in ((0.25, at_edge[1]), (np.nextafter(0.25, 0.0), at_edge[0])):
-        found = knots.count(
-            np.full(50, score), np.zeros(50, dtype=np.uint8), RowHashes(RandomSource(1))
-        )
+        found = knots.count(np.full(50, score), np.zeros(50, dtype=np.uint8), RandomSource(1))
         assert found.sum(axis=(1, 2))[knot] == 50
 
 
 def test_tied_scores_at_a_knot_are_counted_there():
     knots = Knots.between(ScorePartition(np.array([0.5])), [np.array([0.1, 0.3, 0.8])])
-    found = knots.count(np.full(200, 0.3), np.ones(200, dtype=np.uint8), RowHashes(RandomSource(1)))
+    found = knots.count(np.full(200, 0.3), np.ones(200, dtype=np.uint8), RandomSource(1))
     assert found[knots.score == 0.3].sum() == 200
 
 
@@ -106,7 +102,7 @@ def test_edges_that_count_nowhere_or_are_absorbed_are_places_of_their_own():
     )
     for regions, at_edge in ((absorbing, 5), (single, 1)):
         knots = Knots.between(regions, [np.linspace(0.0, 1.0, 9)])
-        counts = knots.count(scores, np.zeros(205, dtype=np.uint8), RowHashes(RandomSource(2)))
+        counts = knots.count(scores, np.zeros(205, dtype=np.uint8), RandomSource(2))
         assert counts[: knots.n_knots].sum() == 205 - at_edge
         assert counts[knots.n_knots :].sum(axis=(1, 2)).tolist() == [at_edge]
         knot, share = knots.places(scores)
@@ -128,7 +124,7 @@ def test_counts_of_regions_are_views_of_counts_at_knots():
         }
     )
     knots = Knots.between(cells.if_untied(), [np.linspace(0.0, 1.0, 9), np.array([0.2, 0.7])])
-    rows, positives = knots.of_cells(knots.count(prepared, y, RowHashes(RandomSource(2))))
+    rows, positives = knots.of_cells(knots.count(prepared, y, RandomSource(2)))
     expected = Tally.of_codes(cells, prepared, y)
     np.testing.assert_array_equal(rows, expected.counts)
     np.testing.assert_array_equal(positives, expected.positives)
@@ -142,9 +138,7 @@ def test_segments_have_knots_of_their_own():
     assert knots.segment.tolist() == [0, 0, 0, 0, 1, 1]
     assert knots.region.tolist() == [0, 0, 1, 1, 2, 2]
     prepared = SegmentedScores(np.array([0.2, 0.7, 10.0, 5.0, 25.0]), np.array([0, 0, 1, 1, 1]))
-    found = knots.count(prepared, np.zeros(5, dtype=np.uint8), RowHashes(RandomSource(2))).sum(
-        axis=(1, 2)
-    )
+    found = knots.count(prepared, np.zeros(5, dtype=np.uint8), RandomSource(2)).sum(axis=(1, 2))
     assert found.tolist() == [1, 0, 0, 1, 2, 1]
 
 

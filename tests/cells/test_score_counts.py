@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calibrant import AnchoredCalibrator
-from calibrant.calibrators.anchored import pilot_rows
+from calibrant import Calibrator
+from calibrant.calibrators.curve import pilot_rows
 from calibrant.cells.score_counts import ScoreCounts
 
 counts = st.lists(st.integers(1, 50), min_size=1, max_size=60)
@@ -66,9 +66,9 @@ def test_a_fit_with_fewer_scores_of_pilot_rows_is_nearly_the_same(decimals, monk
     rng = np.random.default_rng(4)
     scores = np.round(rng.beta(1.0, 3.0, size=40_000), decimals)
     y = rng.uniform(size=scores.size) < scores**1.5
-    whole = AnchoredCalibrator(n_bins=5).fit(scores, y)
+    whole = Calibrator(n_bins=5).fit(scores, y)
     monkeypatch.setattr(pilot_rows, "_MOST_SCORES", 60)
-    thinned = AnchoredCalibrator(n_bins=5).fit(scores, y)
+    thinned = Calibrator(n_bins=5).fit(scores, y)
     assert thinned.guarantee_.epsilon == pytest.approx(whole.guarantee_.epsilon, rel=0.1)
     at = np.linspace(0.02, 0.8, 60)
     np.testing.assert_allclose(thinned.predict(at), whole.predict(at), atol=0.02)

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
+from calibrant.cells.entries import Entries
 from calibrant.cells.group_counts import GroupCounts
 from calibrant.cells.tally import Tally
-from calibrant.cells.unit_sums import UnitSums
-from calibrant.cells.units import Counting, RowUnits, turns
-from calibrant.limits.group_design import GroupDesign
-from calibrant.limits.group_limits import shared_limits
+from calibrant.cells.units import RowUnits, turns
+from calibrant.limits.region_limits import mean_limits
 from calibrant.sample.groups import Groups, fewest_pilot_groups
 from calibrant.sample.reader import read_rows
 
@@ -26,14 +25,13 @@ def test_entries_are_units_in_cells_where_they_have_weight() -> None:
     assert cells.n_rows.tolist() == [2, 2]
     assert cells.parts.tolist() == [0.25, 0.2, 0.8, 0.75]
     assert cells.sums(np.array([1, 0, 1, 0])).tolist() == [1.0, 2.0]
-    assert cells.uncapped(by_group=False).tolist() == [4.0, 2.5]
-    assert cells.uncapped(by_group=True).tolist() == [1.0, 2.5 / 6.5]
+    assert UNITS.alike().in_cells(CELL, 2).total.tolist() == [1.0, 2.5 / 6.5]
 
 
 def test_rows_of_an_entry_above_the_bound_count_less() -> None:
     cells = UNITS.in_cells(CELL, 2)
-    assert cells.row_weights(Counting(3.0)).tolist() == [0.75, 0.5, 2.0, 2.25, 0.0, 0.0]
-    shares = cells.row_weights(Counting(1.0, by_group=True))
+    assert cells.row_weights(3.0).tolist() == [0.75, 0.5, 2.0, 2.25, 0.0, 0.0]
+    shares = UNITS.alike().in_cells(CELL, 2).row_weights(1.0)
     np.testing.assert_allclose(shares, [0.25, 0.5 / 6.5, 2.0 / 6.5, 0.75, 0.0, 0.0])
 
 
@@ -84,30 +82,38 @@ def test_entries_are_the_same_whether_units_are_many_or_few(spread: int) -> None
     assert [pairs[entry] for entry in cells.entry.tolist()] == of_row
 
 
-@pytest.mark.parametrize("counting", [Counting(3.0), Counting(1.0, by_group=True)])
-def test_sums_of_units_are_the_same_from_whole_numbers_and_from_rows(counting: Counting) -> None:
+@pytest.mark.parametrize("cap", [3.0, None])
+def test_entries_are_the_same_from_whole_numbers_and_from_rows(cap: float | None) -> None:
     rng = np.random.default_rng(4)
     group = rng.integers(0, 200, size=1_500)
     region = rng.integers(-1, 4, size=1_500)
     codes = rng.integers(0, 2, size=1_500).astype(np.uint8)
     table = GroupCounts.of(region, codes, group)
-    whole = UnitSums.of(Tally(*table.totals(4), groups=table), counting)
-    cells = RowUnits(group, 200, np.ones(1_500)).in_cells(region, 4)
-    of_rows = UnitSums.of_cells(cells, codes, 4, counting)
-    assert whole.n_groups.tolist() == of_rows.n_groups.tolist()
+    tally = Tally(*table.totals(4), groups=table)
+    whole = Entries.of_tally(tally, cap)
+    units = RowUnits(group, 200, np.ones(1_500))
+    units = units.alike() if cap is None else units
+    of_rows = Entries.of_rows(codes, region, 4, units, cap or 1.0)
+    assert whole.n_units.tolist() == of_rows.n_units.tolist()
     for name in ("rates", "uncapped_rates"):
         np.testing.assert_allclose(getattr(whole, name), getattr(of_rows, name), rtol=1e-12)
     assert whole.above_cap == pytest.approx(of_rows.above_cap, abs=1e-12)
     assert whole.design_effect == pytest.approx(of_rows.design_effect, rel=1e-12)
-    found = shared_limits(whole, GroupDesign(3), 0.1)
-    again = shared_limits(of_rows, GroupDesign(3), 0.1)
+    found = mean_limits(whole, 0.1)
+    again = mean_limits(of_rows, 0.1)
     np.testing.assert_allclose(found.lower, again.lower, rtol=1e-12)
     np.testing.assert_allclose(found.upper, again.upper, rtol=1e-12)
-    for cap in (1.0, 2.0):
-        again = whole.with_cap(cap)
-        expected = UnitSums.of(
-            Tally(*table.totals(4), groups=table), Counting(cap, counting.by_group)
-        )
-        assert again.bound == expected.bound
-        np.testing.assert_allclose(again.weight, expected.weight, rtol=1e-12)
-        np.testing.assert_allclose(again.row_weight, expected.row_weight, rtol=1e-12)
+
+
+@pytest.mark.parametrize("cap", [1.0, 2.0])
+def test_entries_can_be_counted_with_another_cap(cap: float) -> None:
+    rng = np.random.default_rng(4)
+    group = rng.integers(0, 200, size=1_500)
+    codes = rng.integers(0, 2, size=1_500).astype(np.uint8)
+    table = GroupCounts.of(rng.integers(-1, 4, size=1_500), codes, group)
+    tally = Tally(*table.totals(4), groups=table)
+    again = Entries.of_tally(tally, 3.0).with_cap(cap)
+    expected = Entries.of_tally(tally, cap)
+    assert again.bound == expected.bound
+    np.testing.assert_allclose(again.weights, expected.weights, rtol=1e-12)
+    np.testing.assert_array_equal(again.rows, expected.rows)

@@ -17,9 +17,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from calibrant import AnchoredCalibrator, CalibratedClassifier
+from calibrant import CalibratedClassifier, Calibrator
 from calibrant.calibrators.hold_out import HoldOutCalibrator
-from calibrant.classifier.bag import mean_probability
+from calibrant.classifier.arguments import read_task
+from calibrant.classifier.bag import mean_probabilities
 from calibrant.errors import InvalidValueError, PooledSegmentsWarning
 from calibrant.guarantee.no_guarantee import NoGuarantee
 from worlds.guarantees import assert_rare
@@ -99,7 +100,7 @@ def test_the_size_of_the_hold_out_depends_on_no_label_that_may_be_held_out():
     features = rng.normal(size=(2_000, 2))
     labels = rng.uniform(size=2_000) < 0.03
     model = CalibratedClassifier(DecisionTreeClassifier(max_depth=2))
-    task = model._task(features, labels, {})
+    task = read_task(features, labels, {}, model)
     from calibrant.classifier.folds import automatic_size, held_out
 
     _, rows = held_out(task, "auto")
@@ -121,7 +122,7 @@ def test_without_a_hold_out_nothing_is_proved():
 
 def test_one_model_is_trained_where_that_is_asked_for():
     model = CalibratedClassifier(LogisticRegression(), cv=None).fit(X, Y)
-    assert isinstance(model.calibrator_, AnchoredCalibrator)
+    assert isinstance(model.calibrator_, Calibrator)
     assert hasattr(model, "estimator_")
     assert not hasattr(model, "estimators_")
     with pytest.raises(InvalidValueError) as refused:
@@ -145,7 +146,7 @@ def test_a_splitter_divides_the_training_rows(cv):
 
 def test_one_split_is_a_hold_out_of_your_own():
     model = CalibratedClassifier(LogisticRegression(), cv=ShuffleSplit(1, random_state=0)).fit(X, Y)
-    assert isinstance(model.calibrator_, AnchoredCalibrator)
+    assert isinstance(model.calibrator_, Calibrator)
 
 
 def test_string_labels_in_either_order_give_the_same_probabilities():
@@ -294,7 +295,8 @@ def test_the_guarantee_is_broken_at_most_as_often_as_stated(kind, level):
         model = CalibratedClassifier(estimator, calibration_size=80, confidence_level=level).fit(
             features, labels
         )
-        p = mean_probability(model.estimators_, model.curve_, truth_X, model.classes_, "auto")
+        curves = (model.curve_,)
+        (p,) = mean_probabilities(model.estimators_, curves, truth_X, model.classes_, "auto").T
         region = model.calibrator_.partition_.regions_of(p)
         size = model.calibrator_.partition_.n_regions
         rows = np.bincount(region, minlength=size)

@@ -24,7 +24,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from calibrant import AnchoredCalibrator, BinningCalibrator, CalibratedClassifier
+from calibrant import BinningCalibrator, CalibratedClassifier, Calibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from worlds.guarantees import assert_kept
 
@@ -73,7 +73,7 @@ def test_frozen_model_is_calibrated_on_all_rows_and_left_alone() -> None:
     model = CalibratedClassifier(FrozenEstimator(fitted)).fit(X[1000:], Y[1000:])
     assert rows_seen(model) == 2000
     np.testing.assert_array_equal(fitted.coef_, coefficients)
-    alone = AnchoredCalibrator().fit(fitted.predict_proba(X[1000:])[:, 1], Y[1000:])
+    alone = Calibrator().fit(fitted.predict_proba(X[1000:])[:, 1], Y[1000:])
     np.testing.assert_array_equal(
         model.predict_proba(X)[:, 1], alone.predict(fitted.predict_proba(X)[:, 1])
     )
@@ -91,7 +91,7 @@ def test_predictions_intervals_and_sets_follow_the_classes() -> None:
     probability = model.predict_proba(X)[:, 1]
     assert ((interval[:, 0] <= probability) & (probability <= interval[:, 1])).all()
     assert model.predict_set(X, coverage=0.6).shape == (3000, 2)
-    assert "class 'yes'" in str(model.guarantee_)
+    assert model.guarantee_.positive_label == "yes"
 
 
 def test_decision_function_serves_where_there_are_no_probabilities() -> None:
@@ -103,13 +103,11 @@ def test_decision_function_serves_where_there_are_no_probabilities() -> None:
 
 @pytest.mark.broad
 def test_out_of_fold_scores_come_without_a_proof() -> None:
-    model = CalibratedClassifier(
-        LogisticRegression(), AnchoredCalibrator(), cv=5, random_state=0
-    ).fit(X, Y)
+    model = CalibratedClassifier(LogisticRegression(), Calibrator(), cv=5, random_state=0).fit(X, Y)
     assert rows_seen(model) == 3000
     assert not model.guarantee_.is_proved
-    assert str(model.guarantee_).startswith(
-        "Nothing is proved: the scores come from models fitted on parts"
+    assert model.guarantee_.sentence.startswith(
+        "Nothing is guaranteed: the scores come from models fitted on parts"
     )
 
 
@@ -316,7 +314,7 @@ def test_response_method_names_the_scores_that_are_calibrated():
             "confidence_level",
         ),
         (lambda given: BinningCalibrator(**given), "alpha", 0.1, "confidence_level"),
-        (lambda given: AnchoredCalibrator(**given), "alpha", 0.1, "confidence_level"),
+        (lambda given: Calibrator(**given), "alpha", 0.1, "confidence_level"),
     ],
 )
 def test_parameters_of_other_libraries_are_told_what_replaces_them(
@@ -365,4 +363,4 @@ def test_groups_of_a_grid_search_reach_the_calibrator_by_metadata_routing_alone(
             features, y, groups=customer
         )
     said = search.best_estimator_.guarantee_.sentence
-    assert ("if new groups are i.i.d." in said) is routed
+    assert ("if new groups are like these" in said) is routed

@@ -19,9 +19,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from calibrant import AnchoredCalibrator, CalibratedClassifier, decide, load_model, save_model
+from calibrant import CalibratedClassifier, Calibrator, decide, load_model, save_model
 from calibrant.calibrators.hold_out import HoldOutCalibrator
 from calibrant.calibrators.regions.weakness import reported_by_caller
+from calibrant.classifier.arguments import read_task
 from calibrant.classifier.fitted_parts import Fitting
 from calibrant.classifier.folds import held_out
 from calibrant.classifier.refit import ClippedRefit, _first_opinion, fit_refit
@@ -66,7 +67,7 @@ def _both_opinions(model, features):
 
 
 def _refit(task, estimator=SCALED, cv="auto"):
-    return fit_refit(Fitting(task, estimator, AnchoredCalibrator(), "auto", []), cv, 0.9, None)
+    return fit_refit(Fitting(task, estimator, Calibrator(), "auto", []), cv, 0.9, None)
 
 
 def _with_other(task, rows):
@@ -83,7 +84,7 @@ def _with_other(task, rows):
 @pytest.mark.parametrize("estimator", MODELS, ids=lambda one: type(one).__name__)
 def test_the_first_opinion_depends_on_nothing_of_the_rows_that_give_limits(estimator, labels):
     """Neither models nor curves nor bins change with the features and labels of these rows."""
-    task = CalibratedClassifier(estimator)._task(X, labels, {})
+    task = read_task(X, labels, {}, CalibratedClassifier(estimator))
     _, rows = held_out(task, 400 // 3)
     one, refit, known = _refit(task, estimator)
     other, other_refit, of_other = _refit(_with_other(task, rows), estimator)
@@ -103,7 +104,7 @@ def _each(clipped):
 def test_the_first_opinion_sees_no_group_with_rows_that_give_limits():
     groups = np.arange(400) // 4
     model = CalibratedClassifier(SCALED)
-    task = model._task(X, Y, {"groups": groups})
+    task = read_task(X, Y, {"groups": groups}, model)
     _, rows = held_out(task, 100 // 3)
     assert rows.size == 132
     assert not set(groups[rows]) & set(np.delete(groups, rows))
@@ -134,7 +135,7 @@ class _Witness(LogisticRegression):
 def test_rows_that_give_limits_are_not_shown_before_the_first_opinion_is_complete():
     """Four models are fitted and score their folds; only then they score these rows."""
     model = CalibratedClassifier(_Witness())
-    task = model._task(X, Y, {})
+    task = read_task(X, Y, {}, model)
     _, rows = held_out(task, 133)
     _Witness.seen.clear()
     _refit(task, _Witness())
@@ -152,7 +153,7 @@ def test_rows_that_give_limits_are_not_shown_before_the_first_opinion_is_complet
 @pytest.mark.parametrize("positives", [0, 3, 133])
 def test_rows_that_give_limits_are_drawn_once_and_never_by_label(positives):
     """However few of them are positive, they are not stratified and not drawn again."""
-    task = CalibratedClassifier(SCALED)._task(X, Y, {})
+    task = read_task(X, Y, {}, CalibratedClassifier(SCALED))
     others, rows = held_out(task, 133)
     labels = np.zeros(400, dtype=bool)
     labels[rows[:positives]] = True
@@ -177,9 +178,8 @@ def test_a_third_gives_limits_and_halves_are_cut_from_67_rows_on(n, size, n_bins
 # What the prediction is
 
 
-def test_the_prediction_is_the_first_opinion_moved_within_its_room():
-    """And nothing else happens to it: no clip, no rounding, no other scale."""
-    fitted = CalibratedClassifier(DecisionTreeClassifier(random_state=0)).fit(X, Y)
+def _moved_within_its_room(fitted):
+    """The first opinion of new rows after its move, the other opinion, and the bins."""
     first, refit = _both_opinions(fitted, NEW)
     proof = fitted.calibrator_.guarantee_
     epsilon = fitted.guarantee_.epsilon
@@ -187,10 +187,24 @@ def test_the_prediction_is_the_first_opinion_moved_within_its_room():
     low = (proof.errors.upper - epsilon)[region]
     high = (proof.errors.lower + epsilon)[region]
     expected = first[:, 0] + np.clip(refit[:, 0] - first[:, 0], low, high)
+    return expected, refit[:, 0], region
+
+
+def test_the_prediction_is_the_first_opinion_moved_within_its_room():
+    """And nothing else happens to it: no clip, no rounding, no other scale."""
+    fitted = CalibratedClassifier(DecisionTreeClassifier(random_state=0)).fit(X, Y)
+    expected, refit, region = _moved_within_its_room(fitted)
     found = fitted.predict_proba(NEW)[:, 1]
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-15)
-    assert 0.05 < (np.abs(expected - refit[:, 0]) > 1e-9).mean() < 0.95  # where the room binds
+    assert 0.05 < (np.abs(expected - refit) > 1e-9).mean() < 0.95  # where the room binds
     assert len(np.unique(region)) == 2
+
+
+def test_predictions_near_0_and_1_are_not_clipped_after_the_room(fitted):
+    expected, _, _ = _moved_within_its_room(fitted)
+    assert expected.min() < 0.01
+    assert expected.max() > 0.98
+    np.testing.assert_allclose(fitted.predict_proba(NEW)[:, 1], expected, rtol=0, atol=1e-15)
 
 
 def test_opinions_are_means_of_calibrated_probabilities(fitted):
@@ -263,7 +277,7 @@ def test_rates_sets_and_diagnostics_are_those_of_the_first_opinion(fitted):
         fitted.predict_rate_interval(NEW), proof.predict_rate_interval(first[:, 0])
     )
     np.testing.assert_array_equal(fitted.predict_set(NEW), proof.predict_set(first[:, 0]))
-    _, rows = held_out(fitted._task(X, Y, {}), 133)
+    _, rows = held_out(read_task(X, Y, {}, fitted), 133)
     of_rows = _both_opinions(fitted, X[rows])[0][:, 0]
     region = proof.partition_.regions_of(of_rows)
     average = np.bincount(region, of_rows) / np.bincount(region)
@@ -327,7 +341,7 @@ def test_intervals_and_sets_of_classes(of_classes):
 
 @WEAK
 def test_a_class_with_one_row_outside_the_limits_gives_a_constant_first_opinion():
-    task = CalibratedClassifier(SCALED)._task(X, KINDS, {})
+    task = read_task(X, KINDS, {}, CalibratedClassifier(SCALED))
     others, rows = held_out(task, 133)
     labels = np.where(np.arange(400) % 2, 0, 1)
     labels[[others[0], *rows[:5]]] = 2
@@ -470,14 +484,14 @@ def test_groups_of_one_class_give_a_constant_first_opinion():
     model.fit(X[:60], labels, groups=groups)
     assert model.guarantee_.statement.groups.counted == 1
     labels[groups > 0] = 0
-    task = model._task(X[:60], labels, {"groups": groups})
+    task = read_task(X[:60], labels, {"groups": groups}, model)
     others, _ = held_out(task, 1)
     first, _ = _first_of(task, others)
     assert first.members == ()
 
 
 def _first_of(task, others):
-    fitting = Fitting(task, GaussianNB(), AnchoredCalibrator(), "auto", [])
+    fitting = Fitting(task, GaussianNB(), Calibrator(), "auto", [])
     return _first_opinion(fitting, others, "auto", None)
 
 
@@ -551,8 +565,10 @@ def test_files_and_tables_take_one_score_that_of_the_first_opinion(fitted, of_cl
 
 
 def test_the_guarantee_says_what_it_is_about(fitted, of_classes):
-    assert "in each of 2 bins of a first opinion the true rate" in fitted.guarantee_.sentence
-    assert "in each bin of a first opinion" in of_classes.guarantee_.sentence
+    assert (
+        "In each of 2 score ranges of a first opinion, the true rate" in fitted.guarantee_.sentence
+    )
+    assert "in each score range of a first opinion" in of_classes.guarantee_.sentence
     for found in (fitted.guarantee_, of_classes.guarantee_):
         assert "nothing of the 133 calibration rows, which give the limits" in found.details
         assert "all 400 rows trained the models that predict" in found.details

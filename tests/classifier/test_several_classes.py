@@ -104,7 +104,7 @@ def test_groups_stay_whole() -> None:
     model = CalibratedClassifier(LogisticRegression()).fit(X, Y, groups=groups)
     for one in model.guarantee_.guarantees.values():
         assert one.statement.groups.counted == 100
-    assert "groups capped at" in model.guarantee_.sentence
+    assert "a group counts as at most 3 rows" in model.guarantee_.notes[-1]
 
 
 def test_without_a_hold_out_nothing_is_proved() -> None:

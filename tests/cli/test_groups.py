@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from calibrant import (
-    AnchoredCalibrator,
     BinningCalibrator,
+    Calibrator,
     Partition,
     ShiftCalibrator,
     audit,
@@ -24,9 +24,9 @@ from calibrant import (
     threshold,
     validation_table,
 )
-from calibrant.assess.metrics.reliability import reliability_tables
+from calibrant.assess.metrics.reliability import models_picture, reliability_tables
 from calibrant.calibrators import ScalingBinningCalibrator
-from calibrant.draw.report.charts import models_chart
+from calibrant.draw.report.picture_figure import picture_figures
 
 COLUMNS = ("--score", "p", "--label", "y", "--group", "patient")
 
@@ -47,14 +47,14 @@ def visits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize("method", ["anchored", "binning", "scaling-binning"])
+@pytest.mark.parametrize("method", ["curve", "binning", "scaling-binning"])
 def test_fit_equals_the_library_and_verify_counts_again(
     method: str, visits: pd.DataFrame, calibrant: Any
 ) -> None:
     settings = ("--method", method, "--bins", "5", "-o", "model.json")
     answer = calibrant("fit", "visits.csv", *COLUMNS, *settings, "--json")
     kind = {
-        "anchored": AnchoredCalibrator,
+        "curve": Calibrator,
         "binning": BinningCalibrator,
         "scaling-binning": ScalingBinningCalibrator,
     }[method]
@@ -73,7 +73,9 @@ def test_fit_equals_the_library_and_verify_counts_again(
         checked = calibrant("verify", "model.json", data, "--json")
         assert checked.code == 0, checked.out
         assert checked.json["stands"] is True
-        assert "groups" in [check["name"] for check in checked.json["checks"]]
+        assert checked.json["differences"] == []
+        assert checked.json["guarantee"] == expected.guarantee_.sentence
+        assert "if new groups are like these" in checked.json["guarantee"]
 
 
 def test_verify_tells_other_groups(visits: pd.DataFrame, calibrant: Any) -> None:
@@ -86,9 +88,9 @@ def test_verify_tells_other_groups(visits: pd.DataFrame, calibrant: Any) -> None
     )
     answer = calibrant("verify", "model.json", "other.csv", "--json")
     assert answer.code == 1
-    assert {check["name"] for check in answer.json["checks"] if check["stands"] is False} >= {
-        "fingerprint",
-        "groups",
+    assert {one["path"] for one in answer.json["differences"]} >= {
+        "provenance.fingerprint",
+        "provenance.groups",
     }
 
 
@@ -116,8 +118,8 @@ def test_compare_keeps_groups_whole(visits: pd.DataFrame, calibrant: Any) -> Non
     assert answer.code == 0, answer.err
     assert "--max-group-size must be given" in calibrant("compare", *options).err
     said = {entry["method"]: entry["guarantee"] for entry in answer.json["methods"]}
-    assert "if new groups are i.i.d. with these" in said["binning"]
-    assert "groups" in said["anchored"]
+    assert "if new groups are like these" in said["binning"]
+    assert "groups" in said["curve"]
 
 
 @pytest.mark.broad
@@ -170,7 +172,7 @@ def test_weights_are_importance_weights_of_the_chosen_method(
     plain = ("v.csv", "--score", "p", "--label", "y")
     given = ("--weight", "w", "--weight-bound", "1")
     kinds = {
-        "anchored": AnchoredCalibrator,
+        "curve": Calibrator,
         "binning": BinningCalibrator,
         "scaling-binning": ScalingBinningCalibrator,
     }
@@ -192,7 +194,7 @@ def test_weights_are_importance_weights_of_the_chosen_method(
             answer.err
         )
     assert calibrant("verify", "binning.json", "v.csv").code == 0
-    assert calibrant("fit", *plain, *given, "--json").json["method"] == "anchored"
+    assert calibrant("fit", *plain, *given, "--json").json["method"] == "curve"
     assert calibrant("fit", *plain, "--weight", "w", "--method", "platt").code == 0
     refused = calibrant("fit", *plain, *given, "--interval", "kl")
     assert "--interval must be left out with --weight" in refused.err
@@ -222,7 +224,8 @@ def test_weights_are_importance_weights_of_the_chosen_method(
         "pair.html",
     )
     calibrant("compare-models", *two[:-1], "-o", "alone.html")
-    limits = models_chart(reliability_tables(labels, models, 0.95)).series[0].whiskers
+    (figure,) = picture_figures([models_picture(reliability_tables(labels, models, 0.95))])
+    limits = figure.series[0].whiskers
     assert limits in Path("alone.html").read_text()
     assert limits not in Path("pair.html").read_text()  # grouped rows have wider ones
     found = calibrant("audit", *plain, *given, "--group", "patient", "--json")
@@ -231,7 +234,7 @@ def test_weights_are_importance_weights_of_the_chosen_method(
     assert "no importance weight exceeds 1" in found.json["assumptions"]
     assert (
         calibrant(
-            "fit", *plain, *given, "--group", "patient", "--method", "anchored", "--bins", "2"
+            "fit", *plain, *given, "--group", "patient", "--method", "curve", "--bins", "2"
         ).code
         == 0
     )
@@ -249,7 +252,7 @@ def test_kept_segments_are_named(visits: pd.DataFrame, calibrant: Any) -> None:
     visits.assign(region=region).to_csv("v.csv", index=False)
     options = ("fit", "v.csv", "--score", "p", "--label", "y", "--segment", "region", "--bins", "2")
     answer = calibrant(*options, "--keep-segment", "1", "--keep-segment", "2", "--json")
-    expected = AnchoredCalibrator(n_bins=2, segment_rule=[1, 2]).fit(
+    expected = Calibrator(n_bins=2, segment_rule=[1, 2]).fit(
         visits["p"].to_numpy(), visits["y"].to_numpy(), segments=region
     )
     assert answer.json["guarantee"]["epsilon"] == pytest.approx(expected.guarantee_.epsilon)
@@ -281,7 +284,7 @@ def test_plan_takes_the_size_of_groups(calibrant: Any) -> None:
 REFUSED = {
     "another method": (
         ("--method", "platt"),
-        "--group must be used with --method anchored, binning, uniform,",
+        "--group must be used with --method curve, binning, uniform,",
     ),
     "a size": (
         ("--method", "scaling-binning", "--min-rows", "9"),
@@ -341,10 +344,12 @@ def test_groups_with_weights_or_a_prior(visits: pd.DataFrame, calibrant: Any) ->
         "fit", "visits.csv", *COLUMNS, "--weight", "w", "--bins", "3", "-o", "model.json", "--json"
     )
     assert "groups capped at weight" in answer.json["guarantee"]["sentence"]
-    assert "a group's total weight in a region is capped at" in answer.json["guarantee"]["details"]
+    notes = " ".join(answer.json["guarantee"]["notes"])
+    assert "a group's total weight in a region is capped at" in notes
     assert calibrant("verify", "model.json", "visits.csv").code == 0
     answer = calibrant("fit", "visits.csv", *COLUMNS, "--prior", "0.3", "--bins", "3", "--json")
-    assert "a row drawn at random from a new group" in answer.json["guarantee"]["details"]
+    said = [answer.json["guarantee"][name] for name in ("sentence", "assumptions", "notes")]
+    assert "a row drawn at random from a new group" in str(said)
 
 
 @pytest.mark.broad
@@ -357,9 +362,13 @@ def test_verify_counts_the_groups_of_a_shift_again(visits: pd.DataFrame, calibra
     columns = ("visits.csv", "--score", "p", "--label", "y", "--weight", "w")
     whole = calibrant("verify", "whole.json", *columns, "--group", "patient")
     assert whole.code == 0, whole.out
-    assert "the limits of all 2 regions follow from the rows" in whole.out
+    said = " ".join(whole.out.split())
+    assert "The guarantee stands: refitting on these rows gives the same file. In each of 2" in said
+    found = calibrant("verify", "whole.json", *columns, "--group", "patient", "--json").json
+    assert found["differences"] == []
+    assert "not checked: created_by" in found["notes"]  # and nothing of the limits
     ungrouped = calibrant("verify", "whole.json", *columns)
-    assert "this needs the column of groups, --group" in ungrouped.out
+    assert "this needs the column of groups, --group" in " ".join(ungrouped.out.split())
 
 
 @pytest.mark.parametrize("kind", [BinningCalibrator, ShiftCalibrator])
@@ -374,7 +383,6 @@ def test_verify_does_not_count_pilot_groups_in_given_bins(
     save_model(fitted, "given.json")
     columns = ("--score", "p", "--label", "y", "--weight", "w", "--group", "patient")
     answer = calibrant("verify", "given.json", "visits.csv", *columns)
-    assert "  NO  " not in answer.out
     assert "does not stand" not in answer.out
 
 
@@ -403,7 +411,7 @@ def test_the_most_recent_rows_calibrate(visits: pd.DataFrame, calibrant: Any) ->
     recent = labelled[labelled["day"] >= since]
     assert answer.json["rows"] == len(recent)
     assert f"of day {since} to {labelled['day'].max()}" in answer.json["notes"][0]
-    expected = AnchoredCalibrator(n_bins=3).fit(recent["p"].to_numpy(), recent["y"].to_numpy())
+    expected = Calibrator(n_bins=3).fit(recent["p"].to_numpy(), recent["y"].to_numpy())
     assert answer.json["guarantee"]["epsilon"] == pytest.approx(expected.guarantee_.epsilon)
     checked = calibrant("verify", "model.json", "visits.csv")
     assert checked.code == 0, checked.out + checked.err
@@ -470,13 +478,16 @@ def test_a_cap_that_changes_a_threshold_is_told_in_the_words_of_the_command_line
     assert answer.code == 0
     said = " ".join(answer.err.split())
     assert said.startswith(
-        "warning: precision 0.8 is proved with a group counting as at most 1 row; among all counted"
-        " rows"
+        "warning: precision 0.8 is guaranteed with a group counting as at most 1 row; among all"
+        " counted rows"
     )
     assert said.endswith("among all rows, set --max-group-size")
-    assert "of the rows counted are above that" in " ".join(answer.out.split())
     columns = ("--score", "p", "--label", "y", "--group", "g")
-    model = calibrant("fit", "rows.csv", *columns, "--method", "binning", "--bins", "1")
+    whole = calibrant("threshold", "rows.csv", *columns, "--precision", "0.8", "--details")
+    assert "of the rows counted are above that" in " ".join(whole.out.split())
+    model = calibrant(
+        "fit", "rows.csv", *columns, "--method", "binning", "--bins", "1", "--details"
+    )
     assert "lies outside the limits, which count a group as at most 1 row" in " ".join(
         model.out.split()
     )

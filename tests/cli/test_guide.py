@@ -155,7 +155,6 @@ PARTS = {
     "findings": ("audit", lambda found: found["findings"][0]),
     "guarantee": ("fit", lambda found: found["guarantee"]),
     "regions": ("fit", lambda found: found["guarantee"]["regions"][0]),
-    "checks": ("verify", lambda found: found["checks"][0]),
     "models": ("compare-models", lambda found: found["models"][0]),
     "differences": ("compare-models", lambda found: found["differences"][0]),
     "methods": ("compare", lambda found: found["methods"][0]),

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from calibrant import ClassWiseCalibrator, compare_models, save_model
+from calibrant.text.numbers import limits
 
 COLUMNS = ("--score", "new", "--score", "old", "--label", "y")
 
@@ -33,13 +34,17 @@ def test_the_numbers_are_those_of_python(rows: dict[str, np.ndarray], calibrant:
     )
     assert found["differences"] == expected.to_dict()["differences"]
     assert found["n_rows"] == 3_000
-    told = calibrant("compare-models", "two.parquet", *COLUMNS).out
-    assert told.startswith("'new' is better than 'old': its Brier score is lower by ")
-    assert "\n\n'new' is better than 'old', with 95% confidence" in told
-    assert "proved" in told
+    told = calibrant("compare-models", "two.parquet", *COLUMNS, "--details").out
+    of_brier = found["differences"][0]
+    by = limits(-of_brier["upper"], -of_brier["lower"])
+    assert " ".join(told.split()).startswith(
+        "OK 'new' is better than 'old': its Brier score is lower by"
+        f" {by} (95% confidence, 3,000 rows"
+    )
+    assert "All exact limits hold together." in told
     assert "asymptotic" in told
     assert "nan" not in told.lower().replace("names", "")
-    assert "the verdict is based on the losses, not on AUC" in " ".join(told.split())
+    assert "The verdict is based on the losses, not on AUC" in " ".join(told.split())
 
 
 def test_a_sample_has_the_same_rows_for_all_models(
@@ -87,7 +92,9 @@ def test_wrong_options_are_told(options: tuple[str, ...], message: str, calibran
 @pytest.mark.broad
 def test_audit_adds_the_table_of_validators(folder: Path, calibrant: Any) -> None:
     columns = ("scores.csv", "--score", "p", "--label", "y")
-    told = calibrant("audit", *columns, "--full", "--grade", "region", "-o", "full.html")
+    told = calibrant(
+        "audit", *columns, "--full", "--grade", "region", "--details", "-o", "full.html"
+    )
     assert "expected / observed" in told.out
     assert "north" in told.out
     assert "Validation table" in Path("full.html").read_text()

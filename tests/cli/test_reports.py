@@ -30,8 +30,8 @@ COMMANDS = {
     "plan-rate": ("--at-least", "0.9", "--items", "2000", "--expected-rate", "0.95"),
     "watch": ("labels.jsonl", "--model", "model.json", "--store", "watch.db", "--once"),
 }
-NO_ANSWER = {"apply", "export", "completion", "verify", "demo"}
-"""They write rows, code or a script, check a file, or show the others."""
+NO_ANSWER = {"apply", "export", "completion", "verify", "demo", "serve"}
+"""They write rows, code or a script, check a file, show the others, or run a service."""
 
 
 @pytest.fixture(scope="module")
@@ -103,11 +103,10 @@ def test_what_to_do_next_are_commands_that_exist(folder: Path) -> None:
     """Each step names a command of the command line and options that it has."""
     import click
 
-    from calibrant.draw.report.next_steps import advice_on
     from result_examples import EXAMPLES
 
     for example in EXAMPLES.values():
-        for advice in advice_on(example()):
+        for advice in example().next_steps:
             words = advice.command.split()
             if not words:
                 continue

@@ -1,38 +1,27 @@
-"""Options are made from signatures, which are read from the source without importing the library."""
+"""Options are declared in one file, which agrees with the library's signatures and docstrings."""
 
+import json
 import subprocess
 import sys
-from collections.abc import Iterator
-from importlib import import_module
-from pkgutil import iter_modules
+from importlib import util
+from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 
-import calibrant.cli
-from calibrant.cli import _signature
 from calibrant.cli._app import app
-from calibrant.cli._signature import (
-    Declared,
-    imported_parameters,
-    interval_names,
-    read_parameters,
-    words_of,
-)
-from calibrant.cli._words import _OPTIONS, _OTHERS
+from calibrant.cli._options import arguments
+from calibrant.cli._words import _OTHERS, option_names, options_of
 from calibrant.limits.methods import METHODS
 
-
-def declared() -> Iterator[Declared]:
-    """Every signature that a command makes options of."""
-    for module in iter_modules(calibrant.cli.__path__):
-        for found in vars(import_module(f"calibrant.cli.{module.name}")).values():
-            if isinstance(found, Declared):
-                yield found
-
-
-DECLARED = {f"{found.module}:{found.name}": found for found in declared()}
+TOOL = Path(__file__).parents[2] / "tools" / "options.py"
+SPEC = util.spec_from_file_location("options_tool", TOOL)
+assert SPEC is not None
+assert SPEC.loader is not None
+tool: Any = util.module_from_spec(SPEC)
+SPEC.loader.exec_module(tool)
+CONTENT = json.loads(tool.PLACE.read_text())
 
 
 def options() -> dict[str, set[str]]:
@@ -46,67 +35,46 @@ def options() -> dict[str, set[str]]:
     }
 
 
-@pytest.mark.parametrize("name", DECLARED)
-def test_the_source_declares_what_the_library_has(name: str) -> None:
-    place = name.split(":")
-    read = read_parameters(*place)
-    imported = imported_parameters(*place)
-    assert list(read) == [parameter for parameter in imported if parameter in read]
-    for parameter, found in read.items():
-        assert found.default == imported[parameter].default
-        if parameter in DECLARED[name].made and parameter != "maturity":  # of a type of its own
-            assert found.kind == imported[parameter].kind
+def test_the_file_is_what_the_tool_writes() -> None:
+    assert tool.PLACE.read_text() == tool.written(tool.renewed(CONTENT))
 
 
-def test_most_signatures_make_options() -> None:
-    assert len(DECLARED) >= 12
+def test_a_changed_signature_is_noticed() -> None:
+    other = json.loads(tool.PLACE.read_text())
+    other["commands"]["threshold"]["options"]["pilot"]["default"] = 0.3
+    other["commands"]["plan"]["options"]["interval"]["choices"] = ["exact"]
+    assert tool.renewed(other) == CONTENT
+
+
+def test_every_parameter_with_an_option_is_documented() -> None:
+    assert not tool.undocumented(CONTENT)
+
+
+@pytest.mark.parametrize("command", CONTENT["commands"])
+def test_every_option_has_a_help_and_no_name_is_given_twice(command: str) -> None:
+    entries = options_of(command)
+    flags = [entry["option"] for entry in entries.values()]
+    assert len(set(flags)) == len(flags)
+    assert all(entry["help"] for entry in entries.values())
+    assert options()[command] >= set(flags)
 
 
 def test_names_of_intervals_are_those_of_the_registry() -> None:
-    assert interval_names() == tuple(METHODS)
+    assert options_of("fit")["interval"]["choices"] == [*METHODS, "betting"]
     planned = {name for name, method in METHODS.items() if method.largest_radius is not None}
-    assert set(interval_names(planned=True)) == planned
+    assert set(options_of("plan")["interval"]["choices"]) == planned
     assert set(METHODS) - planned == {"clopper-pearson-weighted"}
 
 
-def test_choices_are_those_of_the_library() -> None:
-    from calibrant.cli import export
-    from calibrant.export import DIALECTS
-    from calibrant.sample.sources.file_kind import FORMATS
-
-    assert words_of("sample.sources.file_kind", "FORMATS") == tuple(FORMATS)
-    assert set(export.DIALECTS) == set(DIALECTS)
-
-
-def test_without_sources_the_library_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = {
-        "words": words_of("assess.threshold.threshold", "METHODS"),
-        "parameters": Declared("assess.threshold.threshold", "threshold").default("pilot"),
-        "intervals": interval_names(planned=True),
-    }
-
-    def no_source(module: str) -> Any:
-        raise OSError(module)
-
-    monkeypatch.setattr(_signature, "_source", no_source)
-    assert expected == {
-        "words": words_of("assess.threshold.threshold", "METHODS"),
-        "parameters": Declared("assess.threshold.threshold", "threshold").default("pilot"),
-        "intervals": interval_names(planned=True),
-    }
-
-
 def test_what_is_left_out_keeps_the_default_of_the_library() -> None:
-    plan = Declared("assess.plan.plan", "plan")
-    plan.option("pilot", default=None)
-    plan.option("n_bins")
-    assert plan.arguments({"pilot": None, "n_bins": 7}) == {"n_bins": 7}
-    assert plan.arguments({"pilot": "none", "n_bins": 7}) == {"pilot": None, "n_bins": 7}
+    given: dict[str, Any] = dict.fromkeys(options_of("plan"))
+    assert arguments("plan", {**given, "n_bins": 7}) == {"n_bins": 7}
+    assert arguments("plan", {**given, "pilot": "none"}) == {"pilot": None}
 
 
 def test_every_name_in_messages_is_an_option() -> None:
     known = set().union(*options().values())
-    assert {f"--{name.replace('_', '-')}" for name in _OPTIONS} <= known
+    assert set(option_names().values()) <= known
     flags = [word for text in _OTHERS.values() for word in text.split() if word.startswith("--")]
     assert set(flags) <= known
 

@@ -47,12 +47,13 @@ def test_subgroups_are_audited_and_decide_the_exit_code(calibrant: Callable, off
         "sex",
     )
     assert found.code == 1
-    assert "old = True (predicted" in " ".join(found.out.split())
-    heads = "subgroup direction rows mean score rate off by at least"
-    _, table = " ".join(found.out.split()).split(heads)
-    assert "old = True scores too low" in table
-    assert "old = False scores too high" in table
-    assert "subgroup" not in plain.out
+    said, table = found.out.split("\n\n")[:2]
+    assert "6 of 9 subgroups are off" in " ".join(said.split())
+    heads, *lines = (" ".join(line.split()) for line in table.splitlines())
+    assert heads == "subgroup rows model says happened scores by at least"
+    assert "old = True 2,031 49.8% 61.4% too low 8.2 points" in lines
+    assert "old = False 1,969 50.2% 37.4% too high 9 points" in lines
+    assert "subgroup" not in plain.out.partition("Next: ")[0]
 
 
 def test_the_json_has_findings_and_all_subgroups(calibrant: Callable, off: Path):
@@ -106,7 +107,9 @@ def test_the_report_marks_what_is_proved(calibrant: Callable, off: Path, tmp_pat
     text = page.read_text("utf-8")
     assert text.count('class="proved low"') == 1
     assert text.count('class="proved high"') == 1
-    assert "In old = " in text
+    assert (
+        "Scores are too low by at least 8.2 points on average in 1,014 tested rows of old" in text
+    )
     without = tmp_path / "plain.html"
     calibrant("audit", off, "--score", "p", "--label", "y", "-o", without)
     assert 'class="forest"' not in without.read_text("utf-8")
@@ -129,7 +132,7 @@ def test_a_forest_shows_findings_first_then_what_they_tell_then_the_farthest_and
     assert all(row.finding is None for row in folded)
     assert {row.verdict for row in folded} == {"scores too low"}
     rest = shown.rows[len(leaders) + len(told) :]
-    assert {row.verdict for row in rest} == {"no evidence"}
+    assert {row.verdict for row in rest} == {"no sign of error"}
     distances = [abs(row.rate - row.mean_score) for row in rest if row.subgroup != "all rows"]
     assert distances == sorted(distances, reverse=True)
     assert shown.n_folded_left_out == 0

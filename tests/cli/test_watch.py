@@ -110,7 +110,7 @@ def test_a_score_of_another_scale_is_counted_and_told(folder: Path, calibrant: A
     with (folder / "labels.jsonl").open("a") as file:
         for line in odd:
             file.write(json.dumps(line) + "\n")
-    answer = calibrant(*WATCH, "--once")
+    answer = calibrant(*WATCH, "--once", "--details")
     said = " ".join(answer.out.split() + answer.err.split())
     assert "2 predictions have scores far outside the range in calibration, 0.00" in said
     found = json.loads(calibrant(*WATCH, "--once", "--json").out)
@@ -120,11 +120,11 @@ def test_a_score_of_another_scale_is_counted_and_told(folder: Path, calibrant: A
 
 def test_the_difference_is_named_and_assumptions_are_a_list(folder: Path, calibrant: Any) -> None:
     write_lines(folder / "labels.jsonl", 20_000, 25, power=2.5)
-    answer = calibrant(*WATCH, "--once")
-    (head,) = [line for line in answer.out.splitlines() if "rate before" in line and "  " in line]
-    assert head.split("  ")[-1] == "difference lies in"
+    answer = calibrant(*WATCH, "--once", "--details")
+    (head,) = [line for line in answer.out.splitlines() if "  before  since  " in line]
+    assert head.split("  ")[-1] == "difference, guaranteed"
     assert "Difference: the rate since minus the rate before." in answer.out
-    listed = answer.out.partition("\nAssumed:\n")[2]
+    listed = answer.out.partition("\nAssumptions:\n")[2]
     entries = re.findall(r"^  - (.*)", listed, flags=re.M)
     assert entries[0] == "labels count as known at the age of maturity"
     assert listed.count("age of maturity") == 1
@@ -136,10 +136,12 @@ def test_drift_exits_with_1_and_writes_a_report(folder: Path, calibrant: Any) ->
     write_lines(folder / "labels.jsonl", 20_000, 25, power=2.5)
     answer = calibrant(*WATCH, "--once", "-o", "drift.html")
     assert answer.code == 1
-    assert "Alarm. The rates have changed" in " ".join(answer.out.split())
+    said = "The rates have changed since about row 0: 29.2% instead of 50.8% in 2,100 rows"
+    assert f"PROBLEM {said}" in " ".join(answer.out.split())
     page = (folder / "drift.html").read_text(encoding="utf-8")
-    assert "Epsilon over time" in page
-    assert "Alarm. The rates have changed" in page
+    assert "Is it still good enough?" in page
+    assert "How far a calibrated value can be from the true rate, from all rows so far." in page
+    assert said in " ".join(page.split())
 
 
 def test_lines_that_cannot_be_read_exit_with_2(folder: Path, calibrant: Any) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from calibrant import AnchoredCalibrator, BinningCalibrator, ReliabilityDisplay, audit
+from calibrant import BinningCalibrator, Calibrator, ReliabilityDisplay, audit
 from calibrant.draw.curve import predicted_curve, predicted_ends
 from calibrant.draw.report.report import Report
 
@@ -53,9 +53,7 @@ def test_regions_that_reach_to_infinity_end_at_the_outer_edges_or_where_scores_w
     np.testing.assert_allclose(ends[[0, 2]], [[0.125**2, 0.0625], [0.25, 0.75**2]])
 
 
-@pytest.mark.parametrize(
-    ("kind", "smooth"), [(AnchoredCalibrator, True), (BinningCalibrator, False)]
-)
+@pytest.mark.parametrize(("kind", "smooth"), [(Calibrator, True), (BinningCalibrator, False)])
 def test_the_display_draws_a_curve_through_the_bands_or_steps(kind, smooth, rows):
     calibrator = kind(n_bins=5).fit(*rows)
     display = ReliabilityDisplay.from_calibrator(calibrator, ax=Figure().add_subplot())
@@ -69,10 +67,10 @@ def test_the_display_draws_a_curve_through_the_bands_or_steps(kind, smooth, rows
         assert np.unique(values).size > 100
 
 
-@pytest.mark.parametrize(("kind", "wide"), [(AnchoredCalibrator, True), (BinningCalibrator, False)])
+@pytest.mark.parametrize(("kind", "wide"), [(Calibrator, True), (BinningCalibrator, False)])
 def test_bars_under_a_curve_are_as_wide_as_the_predictions_of_a_region(kind, wide, rows):
     from calibrant.draw.report.audit_figures import after_figure
-    from calibrant.draw.report.inputs import Inputs
+    from calibrant.draw.report.page import Inputs
 
     scores, y = rows
     inputs = Inputs(audit(y, scores), kind(n_bins=5).fit(scores, y))

@@ -98,5 +98,5 @@ def test_what_it_guarantees_holds_where_it_draws(page, base):
 
 def test_the_sentence_rounds_outwards(page):
     page.get_by_role("button", name="Draw new rows").click()
-    shown = float(page.inner_text(".play-sentence").split("within ")[1].split(" ")[0])
+    shown = float(page.inner_text(".play-sentence").split("within ")[1].split(" ")[0]) / 100
     assert 0 <= shown - float(page.get_attribute("#play", "data-epsilon")) <= 0.001

@@ -72,10 +72,18 @@ def test_an_audit_of_the_calibrated_scores_is_drawn_over_the_guarantee() -> None
     assert len(drawn) == rows.size + len(CALIBRATOR.guarantee_.regions)
 
 
+def number_at(tick: Node) -> float:
+    """The number of a tick, which is in per cent."""
+    if tick.text == "0":
+        return 0.0
+    assert tick.text.endswith("%")
+    return float(tick.text[:-1]) / 100.0
+
+
 def axis_of(node: Node, name: str) -> tuple[float, float]:
     """From two ticks, the line that leads from numbers to places."""
     ticks = [tick for tick in node.all("text", name) if "label" not in tick.classes]
-    values = [float(tick.text) for tick in ticks]
+    values = [number_at(tick) for tick in ticks]
     places = [float(tick.attributes[name]) for tick in ticks]
     slope = (places[-1] - places[0]) / (values[-1] - values[0])
     return slope, places[0] - slope * values[0]
@@ -265,10 +273,10 @@ def test_the_logit_scale_shows_rare_events_with_their_thresholds() -> None:
     node = chart(read(page), "before")
     lines = []
     for name in ("x", "y"):
-        ticks = [tick for tick in node.all("text", name) if re.fullmatch(r"[\d.]+", tick.text)]
+        ticks = [tick for tick in node.all("text", name) if re.fullmatch(r"[\d.]+%", tick.text)]
         at = np.array([float(tick.attributes[name]) for tick in ticks])
         lines.append(
-            np.polynomial.Polynomial.fit(special.logit([float(tick.text) for tick in ticks]), at, 1)
+            np.polynomial.Polynomial.fit(special.logit([number_at(tick) for tick in ticks]), at, 1)
         )
         assert len(ticks) >= 4
     table = seen.table

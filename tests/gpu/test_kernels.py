@@ -14,12 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from calibrant import kernels
-from calibrant.cells.knots import Knots, RowHashes, uniforms
+from calibrant.cells.knots import Knots
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.gpu import draws
 from calibrant.gpu import kernels as gpu_kernels
 from calibrant.params import tensors
-from calibrant.params.random import Draw, RandomSource, SmallestHashes, enough
+from calibrant.params.random import Draw, RandomSource, SmallestHashes, enough, uniforms
 from calibrant.sample.row_keys import position_keys
 
 torch = pytest.importorskip("torch")
@@ -181,9 +181,9 @@ def test_scores_that_are_not_finite_are_among_the_extremes(
     to: Any, bad_score: float, kind: Any
 ) -> None:
     scores = np.linspace(0.0, 1.0, 200, dtype=kind)
-    assert gpu_kernels.extremes(to(scores)) == (0.0, 1.0)
+    assert gpu_kernels.ends_of(to(scores)) == (0.0, 1.0)
     scores[150] = bad_score
-    assert not np.isfinite(gpu_kernels.extremes(to(scores))).all()
+    assert not np.isfinite(gpu_kernels.ends_of(to(scores))).all()
 
 
 @pytest.mark.usefixtures("small_chunks")
@@ -273,7 +273,7 @@ def test_no_large_array_comes_to_the_host(monkeypatch: pytest.MonkeyPatch) -> No
     cuts = np.array([0.25, 0.5])
     gpu_kernels.count(scores, codes, cuts)
     gpu_kernels.look_up(scores, cuts, np.zeros(3))
-    gpu_kernels.extremes(scores)
+    gpu_kernels.ends_of(scores)
     gpu_kernels.first(codes)
     assert max(brought) == 6
     draws.order_statistics(scores, np.array([5000]))
@@ -303,7 +303,7 @@ def test_rows_at_knots_are_counted_as_in_memory(kind):
     scores = rng.random(5_000).astype(kind)
     scores[:10] = 0.5  # a single edge value, which is a place of its own
     codes = rng.integers(0, 2, size=5_000).astype(np.uint8)
-    expected = knots.count(scores, codes, RowHashes(source))
+    expected = knots.count(scores, codes, source)
     counting, *columns = knots.counting
     cells = counting.bins_by_segment[None].cuts, np.column_stack(columns).astype(np.float64)
     for some in (torch.from_numpy, lambda array: array):
@@ -313,7 +313,9 @@ def test_rows_at_knots_are_counted_as_in_memory(kind):
 
 def test_a_row_counts_at_the_next_knot_only_if_its_number_is_smaller_than_its_share():
     source = RandomSource(3)
-    shares = uniforms(RowHashes(source).of(slice(0, 1_000)))  # equal, in doubles: at the first knot
+    shares = uniforms(
+        source.hashes(np.arange(1_000, dtype=np.uint64))
+    )  # equal, in doubles: at the first knot
     cells = np.empty(0), np.array([[0.0, 0.0, 1.0]])
     codes = torch.zeros(1_000, dtype=torch.uint8)
     found = draws.count_knots(torch.from_numpy(shares), codes, source.key, cells, 2)

@@ -11,10 +11,10 @@ import torch
 
 import calibrant
 from calibrant import (
-    AnchoredCalibrator,
     BetaCalibrator,
     BinningCalibrator,
     BlendCalibrator,
+    Calibrator,
     ClassWiseCalibrator,
     IsotonicCalibrator,
     OnlineCalibrator,
@@ -74,8 +74,8 @@ def assert_same_predictions(calibrator, scores, near) -> None:
 
 
 CALIBRATORS = {
-    "anchored": AnchoredCalibrator(),
-    "anchored, isotonic": AnchoredCalibrator(curve="isotonic"),
+    "curve": Calibrator(),
+    "curve, isotonic": Calibrator(curve="isotonic"),
     "bins": BinningCalibrator(7),
     "bins of equal width": BinningCalibrator(7, partition="uniform"),
     "split": BinningCalibrator(7, pilot=600, random_state=4),
@@ -212,9 +212,7 @@ def test_errors_of_predictions_are_those_of_numpy_arrays(bad) -> None:
     assert str(far.value) == str(near.value)
 
 
-@pytest.mark.parametrize(
-    "kind", [AnchoredCalibrator, BinningCalibrator, ConformalSets, PlattCalibrator]
-)
+@pytest.mark.parametrize("kind", [Calibrator, BinningCalibrator, ConformalSets, PlattCalibrator])
 def test_tensors_give_the_frames_that_set_output_asks_for(kind) -> None:
     fitted = kind().fit(SCORES, Y).set_output(transform="pandas")
     for method in [name for name in dir(fitted) if name.startswith("predict")]:

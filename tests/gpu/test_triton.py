@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from calibrant import kernels
-from calibrant.cells.knots import Knots, RowHashes
+from calibrant.cells.knots import Knots
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.gpu import draws
 from calibrant.gpu import kernels as gpu_kernels
@@ -258,10 +258,10 @@ def test_rows_are_counted_at_knots_as_in_memory(kind: Any, n_knots: int, key: in
     tensors = torch.from_numpy(scores), torch.from_numpy(codes)
     found = draws.count_knots(*tensors, key, cells, knots.n_places)
     assert found[knots.n_knots :].sum(axis=(1, 2)).tolist() == [0, 10, 0]
-    np.testing.assert_array_equal(found, knots.count(scores, codes, RowHashes(source)))
+    np.testing.assert_array_equal(found, knots.count(scores, codes, source))
     some = np.flatnonzero(codes + generator.integers(0, 2, 500))
     keys = some.astype(np.uint64)
-    expected = knots.count(scores[some], codes[some], RowHashes(source, keys))
+    expected = knots.count(scores[some], codes[some], source, keys)
     places = torch.from_numpy(some)
     tensors = torch.from_numpy(scores[some]), torch.from_numpy(codes[some])
     found = draws.count_knots(*tensors, key, cells, knots.n_places, places)

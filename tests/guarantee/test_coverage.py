@@ -176,7 +176,7 @@ def test_nearly_empty_bin_does_not_spoil_the_statement() -> None:
     guarantee = BinningCalibrator(n_bins=10, partition="uniform").fit(scores, y).guarantee_
     assert guarantee.epsilon == 0.5  # half of the bins hold no row
     assert guarantee.epsilon_for(mass=0.99) < 0.03
-    assert "at least 99% of the population" in guarantee.details
+    assert "with at least 99% of rows" in guarantee.sentence
 
 
 def test_corollary_as_printed_would_undercover() -> None:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from calibrant import AnchoredCalibrator
+from calibrant import Calibrator
 from worlds.guarantees import assert_rare
 
 DRAWS = 400
@@ -90,6 +90,6 @@ def test_the_default_keeps_its_limits(name, alpha):
     missed = 0
     for seed in range(DRAWS):
         scores, y, beside = drawn(world, rng)
-        model = AnchoredCalibrator(n_bins=4, confidence_level=1.0 - alpha, random_state=seed)
+        model = Calibrator(n_bins=4, confidence_level=1.0 - alpha, random_state=seed)
         missed += is_broken(world, model.fit(scores, y, classes=(0, 1), **beside))
     assert_rare(missed, DRAWS, alpha)

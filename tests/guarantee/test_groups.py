@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from calibrant import AnchoredCalibrator, BinningCalibrator, Tally, TopLabelCalibrator
+from calibrant import BinningCalibrator, Calibrator, Tally, TopLabelCalibrator
+from calibrant.cells.entries import Entries
 from calibrant.cells.group_counts import GroupCounts
-from calibrant.cells.unit_sums import UnitSums
-from calibrant.limits.group_design import GroupDesign
-from calibrant.limits.group_limits import group_distance, group_limits
+from calibrant.limits.region_limits import GroupDesign, mean_limits
 from worlds.guarantees import assert_rare
 
 ALPHA = 0.1
@@ -16,6 +15,10 @@ ALPHA = 0.1
 def _tally(regions, codes, groups, n_regions):
     table = GroupCounts.of(regions, codes, groups)
     return Tally(*table.totals(n_regions), groups=table)
+
+
+def _limits(tally, design):
+    return mean_limits(Entries.of_tally(tally, design.cap), ALPHA)
 
 
 def _check(missed, seeds, alpha=ALPHA):
@@ -42,7 +45,7 @@ def test_the_limits_cover_where_groups_share_a_random_rate(n_groups, icc, shared
             if shared
             else rng.integers(0, 4, size=groups.size)
         )
-        limits = group_limits(_tally(regions, codes, groups, 4), GroupDesign(8), ALPHA)
+        limits = _limits(_tally(regions, codes, groups, 4), GroupDesign(8))
         missed += not ((limits.lower <= 0.3) & (limits.upper >= 0.3)).all()
     _check(missed, seeds)
 
@@ -56,9 +59,7 @@ def test_the_limits_cover_in_the_one_order_that_the_labels_of_groups_give(n_grou
     rng = np.random.default_rng(9)
     missed = 0
     for codes in (rng.uniform(size=(seeds, n_groups)) < rate).astype(int):
-        limits = group_limits(
-            _tally(np.zeros(n_groups, int), codes, groups, 1), GroupDesign(1), ALPHA
-        )
+        limits = _limits(_tally(np.zeros(n_groups, int), codes, groups, 1), GroupDesign(1))
         missed += not limits.lower[0] <= rate <= limits.upper[0]
     _check(missed, seeds)
 
@@ -87,8 +88,8 @@ def test_sizes_may_tell_something_about_labels():
         groups = np.repeat(np.arange(200), np.where(large, 9, 1))
         codes = (large[groups] & (rng.uniform(size=groups.size) < 2 / 3)).astype(int)
         tally = _tally(np.zeros(groups.size, int), codes, groups, 1)
-        rows = group_limits(tally, GroupDesign(9), ALPHA)
-        alike = group_limits(tally, GroupDesign(9, "groups"), ALPHA)
+        rows = _limits(tally, GroupDesign(9))
+        alike = _limits(tally, GroupDesign(9, "groups"))
         missed += not (rows.lower[0] <= 0.6 <= rows.upper[0])
         missed += not (alike.lower[0] <= 1 / 3 <= alike.upper[0])
         assert rows.upper[0] - rows.lower[0] < 0.5
@@ -124,7 +125,7 @@ def test_the_largest_size_seen_is_no_limit_and_is_never_taken_for_one():
         truth = _rate_with_giants(largest)
         missed += not found.lower[0] <= truth <= found.upper[0]
         trap = GroupDesign(int(np.bincount(groups).max()))
-        limits = group_limits(_tally(np.zeros(groups.size, int), codes, groups, 1), trap, ALPHA)
+        limits = _limits(_tally(np.zeros(groups.size, int), codes, groups, 1), trap)
         whole = _rate_with_giants(1000)
         trapped += not limits.lower[0] <= whole <= limits.upper[0]
     _check(missed, seeds)
@@ -214,7 +215,7 @@ def test_averages_of_the_curve_cover(shared):
     seeds = 40
     for seed in range(seeds):
         scores, codes, groups = _sorted_world(rng, 300, shared)
-        found = AnchoredCalibrator("beta", 3, random_state=seed).fit(scores, codes, groups=groups)
+        found = Calibrator("beta", 3, random_state=seed).fit(scores, codes, groups=groups)
         regions, points, truth = _true_rates(found.partition_)
         average = np.bincount(regions, found.predict(points)) / np.bincount(regions)
         missed += bool((np.abs(average - truth) > found.guarantee_.radius).any())
@@ -222,42 +223,12 @@ def test_averages_of_the_curve_cover(shared):
     _check(missed, seeds)
 
 
-@pytest.mark.parametrize("target", ["rows", "groups"])
-def test_the_distance_between_rows_and_population_is_bounded(target):
-    # scores of a group are close to each other, large groups have low scores, and sizes are clipped
-    # at 4
-    rng = np.random.default_rng(7)
-    missed = 0
-    seeds = 60
-    sizes = np.array([1, 2, 6])
-    shares = np.array([0.5, 0.3, 0.2])
-    weights = shares * np.minimum(sizes, 4) if target == "rows" else shares
-    points = np.linspace(0, 1, 501)
-    truth = (
-        sum(
-            weight * np.clip(points * (1 + size / 3), 0, 1)
-            for weight, size in zip(weights, sizes, strict=True)
-        )
-        / weights.sum()
-    )
-    for _ in range(seeds):
-        own = rng.choice(sizes, p=shares, size=300)
-        groups = np.repeat(np.arange(300), own)
-        scores = (rng.uniform(size=300) / (1 + own / 3))[groups]
-        tally = _tally(np.zeros(groups.size, int), np.zeros(groups.size, int), groups, 1)
-        distance = group_distance(tally, GroupDesign(4, target), ALPHA)[0]
-        seen = np.searchsorted(np.sort(scores), points, side="right") / scores.size
-        missed += np.abs(seen - truth).max() > distance
-        assert distance < 1.0
-    _check(missed, seeds)
-
-
 def test_the_design_effect_is_that_of_the_population():
     groups, codes = _beta_binomial(np.random.default_rng(8), 20_000, 10, 0.3, 0.4)
     tally = _tally(np.zeros(groups.size, int), codes, groups, 1)
-    sums = UnitSums.of(tally, GroupDesign(10).counting)
+    sums = Entries.of_tally(tally, GroupDesign(10).cap)
     assert sums.design_effect == pytest.approx(1 + 9 * 0.3, rel=0.03)
-    assert sums.telling[0][0] == pytest.approx(200_000 / 3.7, rel=0.03)
+    assert sums.effective_rows[0][0] == pytest.approx(200_000 / 3.7, rel=0.03)
 
 
 @pytest.mark.slow

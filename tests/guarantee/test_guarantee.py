@@ -8,7 +8,6 @@ from scipy import stats
 from sklearn.isotonic import isotonic_regression
 
 from calibrant import BinningCalibrator, Guarantee, OnlineCalibrator, Partition, Tally
-from calibrant.guarantee.absorbed import _limits
 from calibrant.intervals import METHODS, get_method
 from calibrant.limits.mass import mass_limits
 from worlds.guarantees import assert_rare
@@ -253,12 +252,3 @@ def test_default_values_are_never_0_or_1() -> None:
     tally = Tally.from_counts(counts, positives, partition=Partition.fixed_width(3))
     found = BinningCalibrator.from_tally(Partition.fixed_width(3), tally).guarantee_.value
     np.testing.assert_array_equal(found, (positives + 0.5) / (counts + 1))
-
-
-def test_shares_of_alpha_are_powers_of_the_confidence_and_halved_for_two_sides() -> None:
-    tally = Tally.from_counts([40, 90], [10, 60])
-    shares = np.array([0.2, 0.8])
-    found = _limits(Partition.fixed_width(2), tally, get_method("clopper-pearson"), 0.1, shares)
-    tail = (1 - 0.9**shares) / 2
-    np.testing.assert_allclose(found.lower, stats.beta.ppf(tail, [10, 60], [31, 31]), rtol=1e-9)
-    np.testing.assert_allclose(found.upper, stats.beta.isf(tail, [11, 61], [30, 30]), rtol=1e-9)

@@ -10,6 +10,7 @@ import pytest
 from calibrant import BinningCalibrator, Guarantee, LabelShiftCalibrator, Partition, Tally
 from calibrant.calibrators import ScalingBinningCalibrator
 from calibrant.errors import CalibrantWarning, WeakGuaranteeWarning
+from calibrant.text.result import parts_of
 from calibrant.text.sentences import Setting, render
 from worlds.guarantees_of_counts import guarantee
 
@@ -20,14 +21,15 @@ def test_an_empty_region_predicts_one_half_and_says_so() -> None:
     assert empty.epsilon == 0.5
     assert empty.is_vacuous
     assert "1 of 2 regions hold no rows" in empty.notes[0]
-    assert "says almost nothing so far" in str(empty)
+    assert "guarantees almost nothing so far" in empty.details
+    assert empty.verdict == "unclear"
 
 
 def test_an_epsilon_of_a_quarter_is_little_and_one_below_it_is_not() -> None:
     one = guarantee([500], [100])
     quarter = replace(one, value=np.array([0.5]), lower=np.array([0.25]), upper=np.array([0.75]))
     assert quarter.is_weak
-    assert "says little" in str(quarter)
+    assert "guarantees little" in quarter.details
     assert not replace(quarter, lower=np.array([0.2501]), upper=np.array([0.7499])).is_weak
 
 
@@ -35,7 +37,7 @@ def test_an_epsilon_of_a_quarter_is_little_and_one_below_it_is_not() -> None:
 def test_sentence_never_guarantees_more_than_is_proved() -> None:
     for k in range(28, 501, 7):  # below 5 %, relative limits are stated
         one = guarantee([500] * 4, [k] * 4)
-        stated = float(one.sentence.split("within ")[1].split(" of the prediction")[0])
+        stated = float(one.sentence.split("within ")[1].split(" points of the prediction")[0]) / 100
         assert one.epsilon <= stated < one.epsilon + 0.001
 
 
@@ -43,9 +45,9 @@ def test_sentence_names_confidence_regions_label_and_assumption() -> None:
     text = guarantee([500] * 4, [100] * 4, confidence_level=0.95, positive_label="fraud").sentence
     for phrase in (
         "95% confidence",
-        "in each of 4 bins",
-        "class 'fraud'",
-        "if new rows are i.i.d. with these",
+        "In each of 4 score ranges",
+        "the true rate of 'fraud'",
+        "if new rows are like these 2,000",
     ):
         assert phrase in text
 
@@ -56,7 +58,7 @@ def test_a_caveat_withdraws_the_guarantee_and_keeps_the_numbers() -> None:
     assert proved.is_proved
     assert not withdrawn.is_proved
     assert withdrawn.epsilon == proved.epsilon
-    assert str(withdrawn).startswith("Nothing is proved: the weights were guessed.")
+    assert withdrawn.sentence == "Nothing is guaranteed: the weights were guessed."
 
 
 def test_ties_that_make_small_regions_are_remarked_upon() -> None:
@@ -71,7 +73,7 @@ def test_ties_that_make_small_regions_are_remarked_upon() -> None:
     split = BinningCalibrator(n_bins=10, pilot=0.2, random_state=0).fit(
         scores, rng.uniform(size=2000) < scores
     )
-    assert not split.guarantee_.notes
+    assert not any("tied" in note for note in split.guarantee_.notes)
     assert split.guarantee_.epsilon < one.epsilon
 
 
@@ -79,7 +81,7 @@ def test_advice_for_tied_scores_is_to_let_them_share_a_bin() -> None:
     rng = np.random.default_rng(5)
     scores = np.round(rng.uniform(size=1000), 1)
     tied = BinningCalibrator(n_bins=10, pilot=None).fit(scores, rng.uniform(size=1000) < scores)
-    assert "Scores are tied: use pilot='auto' or fewer bins" in str(tied.guarantee_)
+    assert "Scores are tied: use pilot='auto' or fewer bins" in tied.guarantee_.details
     shared = BinningCalibrator(n_bins=10, pilot=0.2, random_state=0).fit(
         scores, rng.uniform(size=1000) < scores
     )
@@ -92,7 +94,7 @@ def test_a_class_label_is_printed_as_it_is(label: str) -> None:
     scores = rng.uniform(size=200)
     y = np.where(rng.uniform(size=200) < scores, label, "other")
     fitted = BinningCalibrator(n_bins=2, pos_label=label).fit(scores, y)
-    assert f"the true rate of class {label!r} is within" in str(fitted.guarantee_)
+    assert f"the true rate of {label!r} is within" in fitted.guarantee_.details
 
 
 def test_a_segment_name_is_printed_as_it_is() -> None:
@@ -100,25 +102,20 @@ def test_a_segment_name_is_printed_as_it_is() -> None:
     fitted = BinningCalibrator(n_bins=1, segment_rule=None).fit(
         scores, [0] * 8, segments=["{0}"] * 6 + ["}"] * 2, classes=(0, 1)
     )
-    assert "This says almost nothing so far: region }: (-inf, inf) contains 2 rows." in str(
-        fitted.guarantee_
-    )
+    said = "This guarantees almost nothing so far: the region '}: all scores' contains 2 rows."
+    assert said in fitted.guarantee_.details
 
 
-def test_details_are_the_sentence_its_scope_and_the_assumptions() -> None:
+def test_details_are_the_sentence_the_table_and_the_assumptions() -> None:
     found = guarantee([500] * 4, [100] * 4)
     assert (
         found.sentence
-        == "With 90% confidence, if new rows are i.i.d. with these, then in each of 4 bins the"
-        " true rate of class 1 is within 0.044 of the prediction."
+        == "In each of 4 score ranges, the true rate is within 4.4 points of the prediction (90%"
+        " confidence, all ranges together, if new rows are like these 2,000)."
     )
-    said, assumed = str(found).split("\n")
-    assert str(found) == found.details
-    assert (
-        said
-        == f"{found.sentence} This holds for every distribution of the data, if future rows are"
-        " i.i.d. with the 2,000 calibration rows."
-    )
+    said, table, assumed = found.details.split("\n\n")
+    assert said == f"OK  {found.sentence}"
+    assert len(table.splitlines()) == 5
     assert (
         assumed == "Assumptions: calibration rows and future rows are independent draws from one"
         " distribution; the model behind the scores was not trained on the calibration rows."
@@ -137,7 +134,8 @@ def test_a_sentence_can_be_said_in_the_words_of_another_tool() -> None:
     def option(setting: Setting) -> str:
         return f"--{setting.parameter} {setting.value}"
 
-    assert "use --pilot auto or fewer bins" in render(tied.details, option)
+    details = "\n".join(parts_of(tied, option, 200, details=True))
+    assert "use --pilot auto or fewer bins" in details
     assert render(tied.advice, option) == "Scores are tied: use --pilot auto or fewer bins"
     assert tied.advice == "Scores are tied: use pilot='auto' or fewer bins"
     assert pickle.loads(pickle.dumps(tied.advice)).parts == tied.advice.parts  # type: ignore[attr-defined]
@@ -149,7 +147,7 @@ def test_a_sentence_can_be_said_in_the_words_of_another_tool() -> None:
 def test_a_copied_calibrator_says_the_same_of_a_parameter_that_was_not_given(copied) -> None:
     scores = np.random.default_rng(0).uniform(size=200)
     fitted = BinningCalibrator(2).fit(scores, np.arange(200) % 2, importance_weight=0.5 + scores)
-    assert "Nothing is proved: weight_bound was not given" in str(fitted.guarantee_)
+    assert "Nothing is guaranteed: weight_bound was not given" in fitted.guarantee_.sentence
     assert str(copied(fitted).guarantee_) == str(fitted.guarantee_)
 
 
@@ -158,16 +156,19 @@ def test_more_regions_than_bins_are_explained() -> None:
     scores = np.round(rng.uniform(size=4000), 2)
     y = rng.uniform(size=4000) < scores
     tied = BinningCalibrator(n_bins=5, pilot=None).fit(scores, y)
-    assert "The 9 regions are 5 bins and 4 single score values." in str(tied.guarantee_)
+    assert "The 9 regions are 5 bins and 4 single score values." in tied.guarantee_.details
     groups = np.where(rng.uniform(size=4000) < 0.5, "a", "b")
     grouped = BinningCalibrator(n_bins=5, partition="uniform").fit(scores, y, segments=groups)
-    assert "The 10 regions are bins within 2 segments." in str(grouped.guarantee_)
+    assert "The 10 regions are bins within 2 segments." in grouped.guarantee_.details
     merged = (
         BinningCalibrator(n_bins=5, pilot=0.5, random_state=0)
         .fit(np.maximum(scores, 0.5), y)
         .guarantee_
     )
-    assert f"scores are tied: 5 bins asked for, {len(merged.regions)} bins made" in merged.notes
+    assert (
+        f"scores are tied: 5 bins asked for, {len(merged.regions)} score ranges made"
+        in merged.notes
+    )
 
 
 def test_two_caveats_are_both_told() -> None:
@@ -213,7 +214,7 @@ def test_a_fit_that_proves_enough_and_a_loaded_model_do_not_warn() -> None:
 
 
 def test_the_advice_for_a_single_bin_is_more_rows() -> None:
-    assert "region [0, 1] contains 5 rows. Use more rows." in guarantee([5], [2]).details
+    assert "the score range '0 to 1' contains 5 rows. Use more rows." in guarantee([5], [2]).details
 
 
 @pytest.mark.parametrize("pilot", ["auto", 0.2, None])

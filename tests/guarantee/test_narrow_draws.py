@@ -13,7 +13,7 @@ from scipy.stats import binomtest
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
-from calibrant import AnchoredCalibrator, CalibratedClassifier
+from calibrant import CalibratedClassifier, Calibrator
 
 RATE = 0.5
 DRAWS = 400
@@ -98,7 +98,7 @@ def test_a_calibrator_of_narrow_scores_keeps_its_guarantee(kind, alpha) -> None:
     missed = 0
     for draw in range(DRAWS):
         X, y, new = sorted_rows(kind, 90, draw)
-        calibrator = AnchoredCalibrator(confidence_level=1.0 - alpha)
+        calibrator = Calibrator(confidence_level=1.0 - alpha)
         fitted = calibrator.fit(X[:, 0], y)
         missed += is_missed(fitted.guarantee_, fitted.predict(new[:, 0]))
     assert_kept(missed, alpha)

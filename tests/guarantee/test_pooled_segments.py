@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from calibrant import AnchoredCalibrator, BinningCalibrator
+from calibrant import BinningCalibrator, Calibrator
 from calibrant.cells.bins import OTHER
 from calibrant.errors import PooledSegmentsWarning
 
@@ -74,7 +74,7 @@ def two_segments(seed):
     return scores, rng.uniform(size=600) < scores, np.repeat(["a", "b"], 300)
 
 
-@pytest.mark.parametrize("kind", [BinningCalibrator, AnchoredCalibrator])
+@pytest.mark.parametrize("kind", [BinningCalibrator, Calibrator])
 def test_segments_are_not_pooled_in_silence(kind):
     """Two segments of 300 rows: which rows choose is random, and nearly always both are pooled."""
     pooled = 0

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 from calibrant import (
-    AnchoredCalibrator,
     BinningCalibrator,
     CalibratedClassifier,
+    Calibrator,
     ClassWiseCalibrator,
     IsotonicCalibrator,
     LabelShiftCalibrator,
@@ -29,7 +29,7 @@ from calibrant import (
     plan,
 )
 from calibrant.guarantee.relative import relative_limits
-from calibrant.guarantee.short import MOST_WORDS, n_words
+from calibrant.guarantee.words import MOST_WORDS, n_words
 from calibrant.limits.interval import Interval
 from calibrant.ratios import LogisticRatio
 from worlds.guarantees import assert_kept
@@ -60,10 +60,10 @@ class Rows:
 KINDS: dict[str, Callable[[Rows], Any]] = {
     "bins": lambda rows: BinningCalibrator(4).fit(rows.scores, rows.y),
     "fixed bins": lambda rows: BinningCalibrator(4, partition="uniform").fit(rows.scores, rows.y),
-    "curve": lambda rows: AnchoredCalibrator(n_bins=4).fit(rows.scores, rows.y),
+    "curve": lambda rows: Calibrator(n_bins=4).fit(rows.scores, rows.y),
     "segments": lambda rows: BinningCalibrator(3).fit(rows.scores, rows.y, segments=rows.segments),
     "curve in segments": (
-        lambda rows: AnchoredCalibrator(n_bins=3).fit(rows.scores, rows.y, segments=rows.segments)
+        lambda rows: Calibrator(n_bins=3).fit(rows.scores, rows.y, segments=rows.segments)
     ),
     "weights": (
         lambda rows: BinningCalibrator(3).fit(
@@ -71,13 +71,11 @@ KINDS: dict[str, Callable[[Rows], Any]] = {
         )
     ),
     "weights without a bound": (
-        lambda rows: AnchoredCalibrator(n_bins=3).fit(
-            rows.scores, rows.y, importance_weight=rows.weights
-        )
+        lambda rows: Calibrator(n_bins=3).fit(rows.scores, rows.y, importance_weight=rows.weights)
     ),
     "groups": lambda rows: BinningCalibrator(3).fit(rows.scores, rows.y, groups=rows.groups),
     "curve with groups": (
-        lambda rows: AnchoredCalibrator(n_bins=3).fit(rows.scores, rows.y, groups=rows.groups)
+        lambda rows: Calibrator(n_bins=3).fit(rows.scores, rows.y, groups=rows.groups)
     ),
     "equal groups": (
         lambda rows: BinningCalibrator(3).fit(
@@ -85,7 +83,7 @@ KINDS: dict[str, Callable[[Rows], Any]] = {
         )
     ),
     "weighted groups": (
-        lambda rows: AnchoredCalibrator(n_bins=3).fit(
+        lambda rows: Calibrator(n_bins=3).fit(
             rows.scores,
             rows.y,
             groups=rows.groups,
@@ -172,12 +170,13 @@ def test_the_first_sentence_has_at_most_35_words_and_carries_its_assumption(
     assert n_words(said) <= MOST_WORDS == 35
     assert said.endswith(".")
     assert said.count(". ") == said.count("i.i.d. ")  # one sentence
-    assert found.details.startswith(said)
+    assert said in found.details
     if found.is_proved:
-        assert said.startswith("With 90% confidence, ")
-        assert " if " in said.partition(":")[0]
+        assert "(90% confidence" in said
+        assert ", if " in said
+        assert "true" in said
     else:
-        assert said.startswith(("Nothing is proved: ", "No "))
+        assert said.startswith(("Nothing is guaranteed: ", "No "))
 
 
 def test_a_class_with_a_long_name_is_named_in_the_details() -> None:
@@ -185,16 +184,16 @@ def test_a_class_with_a_long_name_is_named_in_the_details() -> None:
     found = guarantee([500] * 4, [100] * 4, positive_label=name)
     assert n_words(found.sentence) <= MOST_WORDS
     assert name not in found.sentence
-    assert f"This is the rate of class {name!r}." in found.details
+    assert f"This is the rate of {name!r}." in found.details
 
 
 def test_caveats_that_do_not_fit_are_told_in_the_details() -> None:
     long = " ".join(["word"] * 40)
     found = guarantee([500], [100]).with_caveat("weights were guessed").with_caveat(long)
-    assert found.sentence == "Nothing is proved: weights were guessed."
-    assert f"The reasons: weights were guessed; and {long}." in found.details
+    assert found.sentence == "Nothing is guaranteed: weights were guessed."
+    assert f"Nothing is guaranteed: weights were guessed; and {long}." in found.details
     alone = guarantee([500], [100]).with_caveat(long)
-    assert alone.sentence == "Nothing is proved; the details say why."
+    assert alone.sentence == "Nothing is guaranteed; the details say why."
     assert long in alone.details
 
 
@@ -234,7 +233,7 @@ def test_relative_limits_of_a_prediction_of_zero_say_nothing() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [BinningCalibrator, AnchoredCalibrator])
+@pytest.mark.parametrize("kind", [BinningCalibrator, Calibrator])
 def test_relative_limits_hold_in_all_regions_at_once(kind: type) -> None:
     """Scores are uniform on a fine grid of [0, 0.1], and the true rate is half the score, plus a
     jump.
@@ -269,16 +268,16 @@ def test_rare_events_are_stated_as_multiples_of_the_prediction() -> None:
     high = all_told.relative.upper.max()
     said = (
         f"is between {np.floor(low * 100) / 100:g} and {np.ceil(high * 100) / 100:g} times the"
-        " prediction."
+        " prediction ("
     )
-    assert all_told.sentence.endswith(said)
+    assert said in all_told.sentence
     assert (
-        f"In all 2 bins the distance is at most {np.ceil(all_told.epsilon * 1e4) / 1e4:g}"
+        f"Over all 2 score ranges, the bound is {np.ceil(all_told.epsilon * 1e4) / 1e2:g} point"
         in all_told.details
     )
     some = guarantee([20_000] * 3, [0, 300, 400])
-    assert "in 2 of 3 bins the true rate of class 1 is between" in some.sentence
-    assert some.sentence.endswith(f", elsewhere at most {np.ceil(some.upper[0] * 1e5) / 1e5:g}.")
+    assert "In 2 of 3 score ranges, the true rate is between" in some.sentence
+    assert f", elsewhere at most {np.ceil(some.upper[0] * 1e5) / 1e5:g} (" in some.sentence
     none = guarantee([100] * 2, [1, 2])
     assert none.is_rare
     assert "is within" in none.sentence
@@ -300,14 +299,14 @@ def test_an_audit_and_a_plan_of_rare_events_state_multiples() -> None:
     assert 1.0 < worst.relative_lower < 2.0 < worst.relative_upper
     assert "times the mean score" in str(worst)
     common = audit((rng.uniform(size=4_000) < 0.3).astype(int), np.full(4_000, 0.6))
-    assert "times" not in str(common)
+    assert "times" not in str(common.worst)
     planned = plan(n=100_000, n_bins=5, base_rate=0.01)
     fitted = guarantee(
         [planned.rows_per_bin] * 5, [round(0.01 * planned.rows_per_bin)] * 5, value="jeffreys"
     )
     assert planned.relative.lower[0] == pytest.approx(fitted.relative.lower[0])
     assert planned.relative.upper[0] == pytest.approx(fitted.relative.upper[0])
-    assert "In a bin with 1% positive rows, the true rate is between" in str(planned)
+    assert "In a bin with 1% positive rows, the true rate is between" in planned.details
     assert plan(n=100_000, n_bins=5, base_rate=0.1).relative is None
 
 

@@ -9,7 +9,7 @@ from scipy import stats
 
 from calibrant import BinningCalibrator
 from calibrant.calibrators.regions.binned_rows import look_size, split_size
-from calibrant.guarantee import absorbed
+from calibrant.limits import region_limits
 from worlds.guarantees import assert_kept
 
 ALPHA = 0.1
@@ -115,7 +115,7 @@ def shares_missed(size: int, *, less: int = 0) -> tuple[int, int]:
     apart = (v < w)[:, 0]
     tied = (rows == v).sum(axis=1)[apart]
     between = ((rows > v) & (rows < w)).sum(axis=1)[apart]
-    bound = absorbed.upper_limit(tied - less, tied - less + between, 0.05)
+    bound = region_limits.upper_limit(tied - less, tied - less + between, 0.05)
     share = 1.0 / (w - v)[apart, 0]
     return int(np.count_nonzero(share > bound)), 20_000
 
@@ -137,7 +137,7 @@ def lowest_missed(less: int) -> tuple[int, int]:
     share = float(stats.beta.ppf(0.95, 3, n - 3)) + 1e-6  # two rows or fewer are just too few
     tied = np.random.default_rng(0).binomial(n, share, size=draws)
     tied = tied[tied > 0]
-    bound = absorbed.upper_limit(tied - less, n - less, 0.05)
+    bound = region_limits.upper_limit(tied - less, n - less, 0.05)
     return int(np.count_nonzero(share > bound)), draws
 
 

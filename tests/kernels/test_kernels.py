@@ -1,9 +1,7 @@
-"""Both implementations equal the textbook definition, bit for bit, on every shape of scores we
+"""The kernels equal the textbook definition, bit for bit, on every shape of scores we
 could think of.
 """
 
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -12,13 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from calibrant import kernels
-from calibrant.cells.knots import Knots, RowHashes
-from calibrant.cells.score_partition import ScorePartition
 from calibrant.kernels import _grid, _numpy, _select
-from calibrant.params.random import RandomSource
 
-IMPLEMENTATIONS = ["numpy", pytest.param("numba", marks=pytest.mark.broad)]
-"""What is compiled is left out of `make quick`: compiling takes longer than all of it."""
 DENORMAL = 5e-324
 LARGEST = float(np.finfo(np.float64).max)
 EXTREMES = [
@@ -119,10 +112,9 @@ def check_ranks(scores: Any, ranks: Any, **options: Any) -> None:
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 @quick
 @given(data=st.data())
-def test_cells_equal_searchsorted(implementation: str, data: st.DataObject) -> None:
+def test_cells_equal_searchsorted(data: st.DataObject) -> None:
     cuts = np.array(sorted(set(data.draw(st.lists(finite, max_size=20)))), dtype=float)
     if data.draw(st.booleans()):
         cuts = doubled(cuts)
@@ -138,13 +130,12 @@ def test_cells_equal_searchsorted(implementation: str, data: st.DataObject) -> N
         if data.draw(st.booleans()):
             patch.setattr(kernels, "PLAIN_ROWS", 0)
             patch.setattr(kernels, "PLAIN_ROWS_A_CUT", 0)
-        check_cells(scores, generator.random(rows) < 0.4, cuts, implementation=implementation)
+        check_cells(scores, generator.random(rows) < 0.4, cuts)
 
 
-@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 @quick
 @given(data=st.data())
-def test_order_statistics_equal_a_sort(implementation: str, data: st.DataObject) -> None:
+def test_order_statistics_equal_a_sort(data: st.DataObject) -> None:
     pool = np.array(data.draw(st.lists(finite, min_size=1, max_size=60)))
     generator = np.random.default_rng(data.draw(st.integers(0, 1000)))
     rows = data.draw(st.sampled_from([1, 2, 50, 3000]))
@@ -153,13 +144,12 @@ def test_order_statistics_equal_a_sort(implementation: str, data: st.DataObject)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_select, "SORT_ROWS", 16)
         patch.setattr(_select, "FEW_VALUES", data.draw(st.sampled_from([0, 10, 500])))
-        check_ranks(scores, ranks, implementation=implementation)
+        check_ranks(scores, ranks)
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_every_shape_of_scores(implementation: str, shape: str) -> None:
+def test_every_shape_of_scores(shape: str) -> None:
     generator = np.random.default_rng(5)
     rows = 80_001
     scores = SHAPES[shape](generator, rows)
@@ -167,30 +157,26 @@ def test_every_shape_of_scores(implementation: str, shape: str) -> None:
     known = np.sort(scores.astype(np.float64))
     for n_bins in (2, 15, 300):
         ranks = np.ceil(np.arange(1, n_bins) * rows / n_bins).astype(np.int64)
-        check_ranks(scores, ranks, implementation=implementation)
+        check_ranks(scores, ranks)
         cuts = np.unique(known[ranks - 1] + 0.0)
-        check_cells(scores, labels, cuts, implementation=implementation)
-        check_cells(scores, labels, doubled(cuts), implementation=implementation)
+        check_cells(scores, labels, cuts)
+        check_cells(scores, labels, doubled(cuts))
 
 
-@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 @pytest.mark.parametrize("few_values", [0, 512])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_order_statistics_by_cells_within_cells(
-    implementation: str, few_values: int, shape: str, monkeypatch: pytest.MonkeyPatch
+    few_values: int, shape: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_select, "SORT_ROWS", 16)
     monkeypatch.setattr(_select, "FEW_VALUES", few_values)
     scores = SHAPES[shape](np.random.default_rng(6), 20_000)
-    check_ranks(
-        scores, np.array([1, 2, 7, 10_000, 10_000, 19_999, 20_000]), implementation=implementation
-    )
+    check_ranks(scores, np.array([1, 2, 7, 10_000, 10_000, 19_999, 20_000]))
 
 
-@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 @pytest.mark.parametrize("ranks", [[1, 20_000, 40_000, 59_000, 60_000], [30_000], [60_000]])
 def test_a_misleading_sample_costs_time_only(
-    implementation: str, ranks: list[int], monkeypatch: pytest.MonkeyPatch
+    ranks: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scores = np.random.default_rng(7).random(60_000)
     smallest = np.sort(scores)[:500]
@@ -198,7 +184,7 @@ def test_a_misleading_sample_costs_time_only(
         monkeypatch.setattr(
             _select, "_sampled", lambda scores, wanted, ends=(low, high): (*ends, smallest)
         )
-        check_ranks(scores, np.array(ranks), implementation=implementation)
+        check_ranks(scores, np.array(ranks))
 
 
 def test_cuts_that_all_scores_tie_with_still_have_keys() -> None:
@@ -209,16 +195,13 @@ def test_cuts_that_all_scores_tie_with_still_have_keys() -> None:
     assert grid.depth == 2
 
 
-@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("cuts", [np.empty(0), np.linspace(0.1, 0.9, 9)])
 @pytest.mark.parametrize("limits", [(0.0, 1.0), (-np.inf, np.inf), (0.0, np.inf)])
-def test_scores_are_checked_as_they_are_looked_up(
-    implementation: str, dtype: Any, cuts: Any, limits: Any
-) -> None:
+def test_scores_are_checked_as_they_are_looked_up(dtype: Any, cuts: Any, limits: Any) -> None:
     scores = np.random.default_rng(4).random(300_000).astype(dtype)
     table = np.cos(np.arange(cuts.shape[0] + 1.0))
-    options = {"limits": limits, "implementation": implementation}
+    options = {"limits": limits}
     np.testing.assert_array_equal(
         kernels.look_up(scores, cuts, table, **options),
         table[np.searchsorted(cuts, scores.astype(float), "right")],
@@ -230,9 +213,8 @@ def test_scores_are_checked_as_they_are_looked_up(
             kernels.look_up(spoilt, cuts, table, **options)
 
 
-@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 @pytest.mark.parametrize("kind", [_grid.POSITIVE_BITS, _grid.LINEAR])
-def test_every_kind_of_key(implementation: str, kind: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_kind_of_key(kind: int, monkeypatch: pytest.MonkeyPatch) -> None:
     generator = np.random.default_rng(8)
     scores = np.concatenate((generator.normal(0.5, 0.3, 9_000), generator.choice(EXTREMES, 1_000)))
     for cuts in (
@@ -243,25 +225,19 @@ def test_every_kind_of_key(implementation: str, kind: int, monkeypatch: pytest.M
         grid = _grid._try(cuts, kind, 1 << 10)
         assert grid is not None
         monkeypatch.setattr(kernels, "build", lambda cuts, scores, *_, grid=grid: grid)
-        check_cells(scores, scores > 0.4, cuts, implementation=implementation)
+        check_cells(scores, scores > 0.4, cuts)
 
 
-@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
-def test_many_cuts(implementation: str) -> None:
+def test_many_cuts() -> None:
     generator = np.random.default_rng(9)
     scores = generator.random(20_000)
     for n_cuts in (126, 127, 254, 255, 70_000):
-        check_cells(
-            scores, scores > 0.5, np.unique(generator.random(n_cuts)), implementation=implementation
-        )
+        check_cells(scores, scores > 0.5, np.unique(generator.random(n_cuts)))
 
 
-@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("step", [1, 3, -1])
-def test_strided_read_only_input_is_read_and_left_alone(
-    implementation: str, dtype: Any, step: int
-) -> None:
+def test_strided_read_only_input_is_read_and_left_alone(dtype: Any, step: int) -> None:
     generator = np.random.default_rng(10)
     base = generator.random(150_000).astype(dtype)
     base_labels = generator.random(150_000) < 0.3
@@ -273,33 +249,29 @@ def test_strided_read_only_input_is_read_and_left_alone(
     cuts = np.linspace(0.05, 0.95, 19)
     ranks = np.array([3, 10_000, 49_000])
     cuts.flags.writeable = ranks.flags.writeable = False
-    check_cells(scores, labels, cuts, implementation=implementation)
-    check_cells(scores, labels.view(np.uint8), cuts, implementation=implementation)
-    check_ranks(scores, ranks, implementation=implementation)
+    check_cells(scores, labels, cuts)
+    check_cells(scores, labels.view(np.uint8), cuts)
+    check_ranks(scores, ranks)
     assert kernels.first_nonfinite(scores) == -1
     np.testing.assert_array_equal(base, before)
     np.testing.assert_array_equal(base_labels, before_labels)
 
 
-@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
-def test_float32_scores_are_compared_in_float64(implementation: str) -> None:
+def test_float32_scores_are_compared_in_float64() -> None:
     scores = np.full(10_000, 0.1, np.float32)
     cut = np.array([np.nextafter(float(scores[0]), 1.0)])
-    assert not kernels.assign(scores, cut, implementation=implementation).any()
+    assert not kernels.assign(scores, cut).any()
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 @pytest.mark.parametrize("shape", ["uniform", "two decimals", "logits", "float32"])
-def test_threads_never_change_a_result(
-    implementation: str, shape: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_threads_never_change_a_result(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_numpy, "THREAD_ROWS", 1)
     generator = np.random.default_rng(11)
     scores = SHAPES[shape](generator, 90_001)
     cuts = doubled(np.unique(np.quantile(scores.astype(float), np.arange(1, 15) / 15)))
     for threads in (2, 3):
-        options = {"implementation": implementation, "threads": threads}
+        options = {"threads": threads}
         check_cells(scores, generator.random(90_001) < 0.2, cuts, **options)
         check_ranks(scores, np.array([1, 5_000, 45_000, 90_001]), **options)
     assert kernels.first_nonfinite(scores) == -1
@@ -308,25 +280,19 @@ def test_threads_never_change_a_result(
     assert kernels.first_nonfinite(spoiled) == 70_000
 
 
-@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
-def test_a_table_may_hold_nan(implementation: str) -> None:
+def test_a_table_may_hold_nan() -> None:
     scores = np.random.default_rng(12).random(10_000)
     cuts = np.array([0.25, 0.5])
     table = np.array([np.nan, 1.0, 2.0])
-    result = kernels.look_up(scores, cuts, table, implementation=implementation)
+    result = kernels.look_up(scores, cuts, table)
     np.testing.assert_array_equal(result, table[np.searchsorted(cuts, scores, side="right")])
 
 
-@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
-def test_empty_input(implementation: str) -> None:
+def test_empty_input() -> None:
     for cuts in (np.empty(0), np.array([0.5])):
-        check_cells(np.empty(0), np.empty(0, np.uint8), cuts, implementation=implementation)
-    check_cells(
-        np.array([0.2, 0.7]), np.array([True, False]), np.empty(0), implementation=implementation
-    )
-    nothing = kernels.order_statistics(
-        np.array([0.5]), np.empty(0, np.int64), implementation=implementation
-    )
+        check_cells(np.empty(0), np.empty(0, np.uint8), cuts)
+    check_cells(np.array([0.2, 0.7]), np.array([True, False]), np.empty(0))
+    nothing = kernels.order_statistics(np.array([0.5]), np.empty(0, np.int64))
     assert nothing.shape == (0,)
     assert kernels.first_nonfinite(np.empty(0)) == -1
 
@@ -344,94 +310,3 @@ def test_first_nonfinite(bad: float, dtype: Any, place: int) -> None:
 def test_huge_finite_scores_are_finite() -> None:
     assert kernels.first_nonfinite(np.full(1000, LARGEST)) == -1
     assert kernels.first_nonfinite(np.array([LARGEST, LARGEST, -np.inf])) == 2
-
-
-def test_importing_the_kernels_does_not_import_numba() -> None:
-    code = (
-        "import sys, numpy as np; from calibrant import kernels; kernels.assign(np.ones(9),"
-        " np.zeros(1));kernels.count(np.ones(9999), np.ones(9999, bool), np.zeros(1));"
-        " print('numba' in sys.modules)"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "False"
-
-
-def test_numba_is_used_from_its_threshold_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    from calibrant.kernels import _numba
-
-    least = kernels.NUMBA_ROWS // kernels.LOADED
-    of_pass = kernels.PASS_ROWS // kernels.LOADED
-    assert kernels._compiled(least, None) is _numba
-    assert kernels._compiled(least - 1, None) is None
-    assert kernels._compiled(0, None, of_pass) is _numba
-    assert kernels._compiled(0, None, of_pass - 1) is None
-    monkeypatch.setattr(kernels, "numba_loaded", lambda: False)
-    assert kernels._compiled(kernels.NUMBA_ROWS - 1, None) is None
-    assert kernels._compiled(kernels.NUMBA_ROWS, None) is _numba
-    assert kernels._compiled(0, None, kernels.PASS_ROWS) is _numba
-    assert kernels._compiled(kernels.NUMBA_ROWS, "numpy") is None
-    monkeypatch.setattr(kernels, "_numba_installed", lambda: False)
-    assert kernels._compiled(kernels.NUMBA_ROWS, None) is None
-    assert _numpy is not _numba
-
-
-@pytest.mark.broad
-@pytest.mark.parametrize("shape", SHAPES)
-def test_counts_at_knots_are_those_of_numpy(shape: str) -> None:
-    generator = np.random.default_rng(16)
-    n_rows = 30_000
-    scores = SHAPES[shape](generator, n_rows)
-    inner = np.concatenate([np.quantile(scores[:500], np.linspace(0.0, 1.0, 60)), scores[:20]])
-    regions = ScorePartition(np.unique(np.quantile(scores[:500], [0.2, 0.4, 0.7])) + 0.0)
-    knots = Knots.between(regions, [doubled(doubled(inner.astype(np.float64)))])
-    source = RandomSource(2**64 - 5)
-    keys = generator.integers(0, 2**64, n_rows, dtype=np.uint64)
-    codes = generator.integers(0, 3, n_rows)
-    for rows in (slice(None), slice(None, None, 3)):
-        given = scores[rows], codes[rows]
-        for hashes in (RowHashes(source, keys[rows]), RowHashes(source)):
-            expected = knots.count(*given, hashes, n_labels=3, implementation="numpy")
-            found = knots.count(*given, hashes, n_labels=3, implementation="numba")
-            np.testing.assert_array_equal(found, expected)
-
-
-@pytest.mark.broad
-def test_counts_at_knots_are_compiled_and_add_over_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    from calibrant.kernels import _numba
-
-    monkeypatch.setattr(_numpy, "THREAD_ROWS", 1_000)
-    monkeypatch.setattr(kernels, "NUMBA_ROWS", 1_000)
-    parts: list[int] = []
-    compiled = _numba.count_knots
-
-    def noted(*given: Any) -> Any:
-        parts.append(len(given[0]))
-        return compiled(*given)
-
-    monkeypatch.setattr(_numba, "count_knots", noted)
-    scores = np.random.default_rng(17).random(5_000)
-    codes = (scores < 0.3).astype(np.uint8)
-    inner = doubled(doubled(np.linspace(0.0, 1.0, 30)))  # three neighbouring doubles each
-    knots = Knots.between(ScorePartition(np.array([0.5])), [inner])
-    hashes = RowHashes(RandomSource(3))
-    found = knots.count(scores, codes, hashes, threads=2)
-    assert parts == [2_500, 2_500]
-    expected = knots.count(scores, codes, hashes, implementation="numpy")
-    np.testing.assert_array_equal(found, expected)
-
-
-@pytest.mark.broad
-def test_nothing_is_compiled_again_for_other_input() -> None:
-    from calibrant.kernels import _numba
-
-    scores = np.random.default_rng(15).random(40_000)
-    cuts = np.linspace(0.1, 0.9, 9)
-    kernels.look_up(scores, cuts, np.zeros(10), implementation="numba")
-    compiled = len(_numba._look_up.signatures)
-    frozen = scores.copy()
-    frozen.flags.writeable = False
-    frozen_table = np.zeros(10)
-    frozen_table.flags.writeable = False
-    for other in (frozen, scores[::2], scores.astype(np.float32)[::2]):
-        kernels.look_up(other, cuts, frozen_table, implementation="numba")
-    assert len(_numba._look_up.signatures) == compiled

@@ -10,12 +10,13 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import beta, norm
 
+from calibrant.cells.entries import Entries
 from calibrant.errors import InvalidValueError
 from calibrant.limits import bet_limits as engine
 from calibrant.limits import bet_units
 from calibrant.limits.bet_limits import bet_limits, exceeds
-from calibrant.limits.bet_units import BetUnits, Draws
-from calibrant.limits.chernoff import lower_mean
+from calibrant.limits.bet_units import BetUnits
+from calibrant.limits.kl import lower_mean
 from worlds.guarantees import assert_rare
 
 TAIL = 0.25
@@ -35,8 +36,8 @@ class _AsGiven(np.random.Generator):
 def units_of(values, weights=None, ends=(0.0, 1.0), pilot=None, generator=None, number=None):
     """One region."""
     values = np.asarray(values, dtype=float)
-    draws = Draws(np.zeros(values.size, dtype=int), values, weights, number)
-    seen = None if pilot is None else Draws(np.zeros(len(pilot), dtype=int), np.asarray(pilot))
+    draws = Entries(np.zeros(values.size, dtype=int), values, 1, weights, number)
+    seen = None if pilot is None else Entries(np.zeros(len(pilot), dtype=int), np.asarray(pilot), 1)
     low, high = (np.array([end]) for end in ends)
     return BetUnits.of(draws, low, high, generator or _AsGiven(), seen)
 
@@ -173,10 +174,10 @@ def test_each_limit_misses_at_most_as_often_as_stated(world, n, tail):
     pilot = None
     if "pilot" in drawn[0][0]:
         seen = drawn[0][0]["pilot"]
-        pilot = Draws(np.repeat(np.arange(n_draws), seen.size), np.tile(seen, n_draws))
+        pilot = Entries(np.repeat(np.arange(n_draws), seen.size), np.tile(seen, n_draws), n_draws)
     low, high = (np.full(n_draws, end) for end in ends)
     generator = rng if "generator" in drawn[0][0] else _AsGiven()
-    units = BetUnits.of(Draws(region, values, weights), low, high, generator, pilot)
+    units = BetUnits.of(Entries(region, values, low.size, weights), low, high, generator, pilot)
     found = bet_limits(units, np.full(n_draws, tail))
     mean = drawn[0][1]
     for side in (found.lower > mean + 1e-12, found.upper < mean - 1e-12):
@@ -359,7 +360,9 @@ def test_regions_and_columns_do_not_affect_each_other():
     region = np.repeat(np.arange(150), rng.integers(0, 90, 150))
     values = rng.random(region.size)
     ends = np.zeros(150), np.ones(150)
-    found = bet_limits(BetUnits.of(Draws(region, values), *ends, _AsGiven()), np.full(150, 0.02))
+    found = bet_limits(
+        BetUnits.of(Entries(region, values, ends[0].size), *ends, _AsGiven()), np.full(150, 0.02)
+    )
     for one in (0, 7, 64, 149):
         alone = limits_of(values[region == one], tail=0.02)
         assert (found.lower[one], found.upper[one]) == pytest.approx(alone, abs=1e-12)
@@ -388,7 +391,7 @@ def test_a_value_out_of_range_is_an_error(value):
 
 @pytest.mark.parametrize("weight", [1.01, -0.01, np.nan])
 def test_a_weight_out_of_range_is_an_error(weight):
-    with pytest.raises(InvalidValueError, match="weights must be from 0 to 1"):
+    with pytest.raises(InvalidValueError, match="weights must be from 0 to their bound"):
         units_of([0.5, 0.6], np.array([0.5, weight]))
 
 
@@ -430,7 +433,7 @@ def test_equal_units_given_by_their_number_miss_at_most_as_often_as_stated(monke
     share = np.array([0.6, 0.3, 0.1])
     counts = rng.multinomial(300, share, size=n_draws)
     region = np.repeat(np.arange(n_draws), 3)
-    draws = Draws(region, np.tile(values, n_draws), None, counts.ravel())
+    draws = Entries(region, np.tile(values, n_draws), n_draws, number=counts.ravel())
     low, high = np.full(n_draws, -0.2), np.full(n_draws, 0.8)
     found = bet_limits(BetUnits.of(draws, low, high, rng), np.full(n_draws, tail))
     mean = float(values @ share)
@@ -443,7 +446,7 @@ def test_a_mean_is_exceeded_where_the_lower_limit_is_above_it():
     rates = np.array([0.05, 0.3, 0.6])
     region = np.repeat(np.arange(4), [400, 400, 400, 0])
     values = (rng.random(1200) < rates[region]).astype(float)
-    units = BetUnits.of(Draws(region, values), np.zeros(4), np.ones(4), _AsGiven())
+    units = BetUnits.of(Entries(region, values, 4), np.zeros(4), np.ones(4), _AsGiven())
     assert exceeds(units, 0.2, 0.05).tolist() == [False, True, True, False]
     assert exceeds(units, 0.5, 0.05).tolist() == [False, False, True, False]
 
@@ -458,7 +461,7 @@ def test_a_mean_that_is_not_exceeded_passes_at_most_as_often_as_stated():
     values = (rng.random(region.size) < np.where(heavy, 0.6, 0.8)).astype(float)
     mean = (0.3 * 0.6 + 0.7 * 0.2 * 0.8) / (0.3 + 0.7 * 0.2)
     ends = np.zeros(n_draws), np.ones(n_draws)
-    units = BetUnits.of(Draws(region, values, weights), *ends, _AsGiven())
+    units = BetUnits.of(Entries(region, values, ends[0].size, weights), *ends, _AsGiven())
     assert_rare(int(exceeds(units, mean, 0.1).sum()), n_draws, 0.1)
 
 
@@ -496,7 +499,7 @@ def test_limits_of_many_units_hold_where_most_blocks_are_bounded(weighted):
     of_others = 0.2 * 0.999 if weighted else 0.999
     mean = (0.001 + of_others * 0.01) / (0.001 + of_others)
     ends = np.full(n_draws, -1.0), np.ones(n_draws)
-    units = BetUnits.of(Draws(region, values, weights), *ends, _AsGiven())
+    units = BetUnits.of(Entries(region, values, ends[0].size, weights), *ends, _AsGiven())
     found = bet_limits(units, np.full(n_draws, TAIL))
     for side in (found.lower > mean, found.upper < mean):
         assert_rare(int(side.sum()), n_draws, TAIL)

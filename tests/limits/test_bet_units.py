@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from calibrant.cells.entries import Entries
 from calibrant.limits import bet_units
-from calibrant.limits.bet_units import MOMENTS, BetUnits, Draws, block_ends
+from calibrant.limits.bet_units import MOMENTS, BetUnits, block_ends
 
 LEVEL = 1e-4
 
@@ -15,7 +16,7 @@ def units_of(numbers, values, generator):
     numbers = np.asarray(numbers)
     n_regions, n_values = numbers.shape
     region = np.repeat(np.arange(n_regions), n_values)
-    draws = Draws(region, np.tile(values, n_regions), None, numbers.ravel())
+    draws = Entries(region, np.tile(values, n_regions), n_regions, number=numbers.ravel())
     return BetUnits.of(draws, np.zeros(n_regions), np.ones(n_regions), generator)
 
 
@@ -42,7 +43,7 @@ def test_units_that_are_dealt_out_are_all_there_once(numbers):
 def test_the_last_units_are_also_kept_singly(n):
     rng = np.random.default_rng(n)
     values, weights = rng.random(n), rng.random(n)
-    draws = Draws(np.zeros(n, dtype=int), values, weights)
+    draws = Entries(np.zeros(n, dtype=int), values, 1, weights)
     units = BetUnits.of(draws, np.zeros(1), np.ones(1), rng)
     n_late = int(units.ends[-1])
     assert n_late >= min(n, 512)

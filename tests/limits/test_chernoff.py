@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from calibrant.limits.chernoff import largest_distance, lower_mean
+from calibrant.limits.kl import largest_distance, lower_mean
 
 
 @pytest.mark.parametrize(

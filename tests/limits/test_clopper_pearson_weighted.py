@@ -6,7 +6,7 @@ from scipy.stats import binom
 
 from calibrant import BinningCalibrator, Partition, Tally
 from calibrant.intervals import clopper_pearson, clopper_pearson_weighted
-from calibrant.limits.clopper_pearson_weighted import _middles
+from calibrant.limits.clopper_pearson import _middles
 
 EDGES = [0.02, 0.1, 0.4, 0.7]
 COUNTS = np.array([90, 20, 60, 45, 70])

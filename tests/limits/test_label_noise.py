@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 
 from calibrant.limits.interval import Interval
-from calibrant.limits.label_noise import largest_variance, noise_bound, signed_noise_bound
+from calibrant.limits.non_identical import largest_variance, noise_bound, signed_noise_bound
 
 LABELS = np.array(list(itertools.product((0, 1), repeat=8)), dtype=float)
 RATES = {

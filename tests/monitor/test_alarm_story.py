@@ -39,12 +39,12 @@ def test_an_alarm_of_a_store_names_regions_time_size_and_what_to_do(tmp_path: Pa
     top = BINS.describe()[3]
     rows = dict(zip(changes.columns["region"], changes.columns["rate_since"], strict=True))
     assert rows[top] == pytest.approx(0.6, abs=0.06)
-    assert found.sentence.startswith("Alarm. The rates have changed, since about 2024-10-1")
-    assert f"clearest in {top}" in found.explanation
-    assert "Recalibrate on about 4,000 rows" in found.sentence
+    assert found.sentence.startswith("The rates have changed since about 2024-10-1")
+    assert found.verdict == "problem"
+    assert "Recalibrate on about 4,000 rows" in found.details
     since = changes.columns["n_rows"][0]
-    assert f"{since:,} rows have been counted since then" in found.sentence
-    assert "No sign that the scores have changed" in found.explanation
+    assert f"{since:,} rows have been counted since then" in found.details
+    assert "No sign that the scores have changed" in found.details
     assert "missing" not in found.sentence
     (tests,) = [table for table in found.tables() if table.name == "tests"]
     assert tests.columns["alarmed"][0].startswith("2024-10-")
@@ -56,7 +56,7 @@ def test_an_alarm_says_that_labels_have_stopped_coming_in(tmp_path: Path) -> Non
     found = watched(tmp_path / "stops.db", stops=True)
     assert found.alarm
     assert "Labels are missing for 9" in found.sentence
-    assert "check first that labels still come in" in found.sentence
+    assert "Check that labels still come in" in found.next_steps[0].what
 
 
 @pytest.mark.slow

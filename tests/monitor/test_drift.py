@@ -15,8 +15,8 @@ from scipy import stats
 from scipy.special import expit, logit
 
 from calibrant import (
-    AnchoredCalibrator,
     BinningCalibrator,
+    Calibrator,
     DriftMonitor,
     OnlineCalibrator,
     Partition,
@@ -24,7 +24,7 @@ from calibrant import (
 )
 from calibrant.calibrators import ScalingBinningCalibrator
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
-from calibrant.monitor.unit_scores import unit_scores
+from calibrant.monitor.ranked_units import unit_scores
 from calibrant.monitor.watched import Watched
 from worlds.guarantees import assert_kept
 
@@ -49,7 +49,7 @@ def watch(
 
 
 @pytest.mark.parametrize(
-    "kind", [BinningCalibrator, AnchoredCalibrator, OnlineCalibrator, ScalingBinningCalibrator]
+    "kind", [BinningCalibrator, Calibrator, OnlineCalibrator, ScalingBinningCalibrator]
 )
 def test_a_shift_is_found_with_every_calibrator_that_counts(kind: type) -> None:
     rng = np.random.default_rng(0)
@@ -169,7 +169,8 @@ def test_the_story_of_an_alarm_names_regions_the_time_and_the_size() -> None:
     found = monitor.summary()
     assert found.since.at == "2026-02-01"
     assert "since about 2026-02-01" in found.sentence
-    assert "Recalibrate on about 10,000 rows" in found.sentence
+    assert "Recalibrate on about 10,000 rows" in found.next_steps[0].what
+    assert "Recalibrate on about 10,000 rows" in str(found)
     assert found.to_dict()["changes"][1]["region"] == "[0.8, 1]"
     assert found.to_dict()["alarmed"]["at"] > "2026-02-01"
 
@@ -441,7 +442,8 @@ def test_late_labels_counted_as_they_come_alarm_falsely_and_at_maturity_do_not()
             )
     assert hasty.alarm
     assert not patient.alarm
-    assert "known at the age of maturity" in patient.verdict
+    assert "labels count as known at the age of maturity" in patient.summary().assumptions
+    assert "known at the age of maturity" in patient.summary().details
 
 
 def test_labels_after_maturity_count_as_unknown_and_young_rows_are_refused() -> None:

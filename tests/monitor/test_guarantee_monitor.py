@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from calibrant import AnchoredCalibrator, BinningCalibrator, GuaranteeMonitor, PlattCalibrator
+from calibrant import BinningCalibrator, Calibrator, GuaranteeMonitor, PlattCalibrator
 from calibrant.errors import CalibrantError, InvalidValueError
 from worlds.guarantees import assert_kept
 
@@ -18,7 +18,7 @@ def fitted(kind: type = BinningCalibrator, n_rows: int = 4000, seed: int = 0) ->
 
 
 BINS = fitted()
-CURVE = fitted(AnchoredCalibrator)
+CURVE = fitted(Calibrator)
 
 
 @pytest.mark.slow
@@ -101,8 +101,9 @@ def test_a_change_beyond_the_limits_is_found_and_named() -> None:
     assert found.changes[1].difference > 0.1
     assert found.changes[1].lower > 0
     assert "2026-01-14" < found.since.at < "2026-01-27"
-    assert "The guarantee no longer holds" in found.sentence
-    assert "Recalibrate on about" in found.sentence
+    assert "The guarantee does not hold" in found.sentence
+    n_rows = BINS.guarantee_.n_rows
+    assert f"Recalibrate on about {n_rows:,} rows" in found.next_steps[0].what
     assert "15%" in found.notes[0]
 
 

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from calibrant.monitor.exact_scores import exact_scores
 from calibrant.monitor.martingale import (
     RestartedBets,
     ShiftMixture,
     later_start,
     log_sum,
-    mean_limits,
+    running_mean_limits,
     start_weight,
 )
+from calibrant.monitor.pooled_rates import exact_scores
 from worlds.guarantees import assert_rare
 
 
@@ -193,12 +193,12 @@ def test_limits_of_a_mean_hold_at_every_moment() -> None:
         rates = rng.uniform(0.2, 0.8, size=400)
         hits = np.cumsum(rng.uniform(size=400) < rates)
         means = np.cumsum(rates) / np.arange(1, 401)
-        limits = [mean_limits(hits[n - 1], n, alpha) for n in range(1, 401)]
+        limits = [running_mean_limits(hits[n - 1], n, alpha) for n in range(1, 401)]
         missed += any(
             not low <= mean <= high for (low, high), mean in zip(limits, means, strict=True)
         )
     assert_rare(missed, 300, alpha)
-    low, high = mean_limits(200, 400, alpha)
+    low, high = running_mean_limits(200, 400, alpha)
     assert high - low < 0.2
 
 
@@ -206,7 +206,7 @@ def test_a_constant_rate_mixture_of_normals_is_the_closed_form() -> None:
     """The bound solves the mixture's equation: at the limit its logarithm is log(1 / alpha)."""
     n = 900
     alpha = 0.05
-    low, _ = mean_limits(450, n, alpha)
+    low, _ = running_mean_limits(450, n, alpha)
     excess = 450 - n * low
     variance = n / 4 + 100
     found = 0.5 * math.log(100 / variance) + excess**2 / (2 * variance)

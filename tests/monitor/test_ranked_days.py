@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 
 from calibrant import BinningCalibrator, DriftMonitor, Partition
 from calibrant.errors import InvalidValueError
-from calibrant.monitor.unit_scores import unit_scores
+from calibrant.monitor.ranked_units import unit_scores
 from worlds.guarantees import assert_kept
 
 BINS = Partition.fixed_width(10)
@@ -160,7 +160,9 @@ def test_rates_of_a_change_were_observed() -> None:
     assert change.rate_since == pytest.approx(labels[later].mean())
     assert change.rate_before == pytest.approx(0.15, abs=0.02)
     assert change.rows == later.sum()
-    assert f"{change.rows:,} rows have been counted since then" in monitor.verdict
+    assert f" in {change.rows:,} rows" in monitor.verdict
+    [step] = monitor.summary().next_steps
+    assert f"{change.rows:,} rows have been counted since then" in step.what
 
 
 @pytest.mark.parametrize("unit", ["row", "block"])

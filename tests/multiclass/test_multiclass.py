@@ -8,8 +8,8 @@ import pytest
 from sklearn.base import clone
 
 from calibrant import (
-    AnchoredCalibrator,
     BinningCalibrator,
+    Calibrator,
     ClassWiseCalibrator,
     TopLabelCalibrator,
     scored,
@@ -61,14 +61,14 @@ def test_top_label_with_groups_and_weights_is_binning_with_the_predicted_class_a
             np.testing.assert_array_equal(limits.lower, plain.guarantee_.lower)
             np.testing.assert_array_equal(limits.value, plain.guarantee_.value)
     ours = TopLabelCalibrator(2).fit(scores, y, **beside, weight_bound=2.0)
-    plain = AnchoredCalibrator(n_bins=2, segment_rule=[0, 1, 2])
+    plain = Calibrator(n_bins=2, segment_rule=[0, 1, 2])
     plain.fit(scores.max(axis=1), (top == y).astype(int), segments=top, **beside, weight_bound=2.0)
     for limits in (ours.guarantee_, TopLabelCalibrator.from_dict(ours.to_dict()).guarantee_):
         np.testing.assert_array_equal(limits.lower, plain.guarantee_.lower)
         np.testing.assert_array_equal(limits.radius, plain.guarantee_.radius)
 
 
-@pytest.mark.parametrize("method", [pytest.param("anchored", marks=pytest.mark.broad), "binning"])
+@pytest.mark.parametrize("method", [pytest.param("curve", marks=pytest.mark.broad), "binning"])
 def test_tied_scores_are_served(method):
     scores, y = data(6000)
     rounded = np.round(20 * scores) / 20
@@ -77,7 +77,7 @@ def test_tied_scores_are_served(method):
     )
     assert tied.epsilon < 2 * untied.epsilon < 0.3
     assert tied.statement.cutting > 0
-    assert "because scores are tied" in str(tied)
+    assert "because scores are tied" in tied.details
 
 
 @pytest.mark.parametrize("kind", [TopLabelCalibrator, ClassWiseCalibrator])
@@ -88,7 +88,7 @@ def test_a_guarantee_that_says_little_is_a_warning(kind):
     assert [warning.filename for warning in found] == [__file__]
 
 
-@pytest.mark.parametrize("method", ["anchored", "binning"])
+@pytest.mark.parametrize("method", ["curve", "binning"])
 def test_class_that_was_never_predicted_guarantees_nothing(method):
     scores = np.array([[0.7, 0.2, 0.1], [0.2, 0.7, 0.1]] * 50)
     y = np.array([0, 1] * 50)
@@ -122,7 +122,9 @@ def test_class_wise_shares_the_error_budget():
             atol=1e-9,
         )
     assert ours.guarantee_.epsilon == max(one.guarantee_.epsilon for one in ours.calibrators_)
-    assert "for each of 3 classes, in each bin, its true rate is within" in ours.guarantee_.sentence
+    assert "For each of 3 classes, in each score range, its true rate is within" in (
+        ours.guarantee_.sentence
+    )
     assert ours.guarantee_.is_proved
 
 
@@ -131,7 +133,7 @@ def test_default_is_a_curve_for_each_class():
     scores, y = data()
     top = scores.argmax(axis=1)
     ours = TopLabelCalibrator(n_bins=4).fit(scores, y)
-    plain = AnchoredCalibrator(n_bins=4, segment_rule=None).fit(
+    plain = Calibrator(n_bins=4, segment_rule=None).fit(
         scores.max(axis=1), (top == y).astype(int), segments=top
     )
     np.testing.assert_array_equal(
@@ -139,9 +141,7 @@ def test_default_is_a_curve_for_each_class():
     )
     assert ours.guarantee_.epsilon == plain.guarantee_.epsilon < 0.3
     each = ClassWiseCalibrator(n_bins=4, confidence_level=0.94).fit(scores, y)
-    one = AnchoredCalibrator(n_bins=4, confidence_level=0.98).fit(
-        scores[:, 1], (y == 1).astype(int)
-    )
+    one = Calibrator(n_bins=4, confidence_level=0.98).fit(scores[:, 1], (y == 1).astype(int))
     np.testing.assert_array_equal(each.predict_proba(scores)[:, 1], one.predict(scores[:, 1]))
     assert "of the average prediction" in each.guarantee_.sentence
     for model in (ours, each):

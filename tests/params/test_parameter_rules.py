@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression
 import calibrant
 from calibrant.calibrators.hold_out import HoldOutCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.params.estimator import Estimator
 from calibrant.params.frames import FrameOutput
 from calibrant.params.rules import CheckedParameters, Flag, Integer, RuleTable
 
@@ -32,7 +33,7 @@ def _public_estimators():
     doors = [value for value in names if isinstance(value, ModuleType)]
     exported = [getattr(door, name) for door in doors for name in getattr(door, "__all__", ())]
     classes = {value for value in [*names, *exported, HoldOutCalibrator] if inspect.isclass(value)}
-    estimators = {kind for kind in classes if issubclass(kind, BaseEstimator)}
+    estimators = {kind for kind in classes if issubclass(kind, BaseEstimator | Estimator)}
     return sorted(estimators - BASES, key=lambda kind: kind.__name__)
 
 
@@ -50,7 +51,7 @@ def _instance(estimator):
 def test_estimators_of_every_kind_are_found():
     names = {kind.__name__ for kind in ESTIMATORS}
     kinds = {
-        "AnchoredCalibrator",
+        "Calibrator",
         "CalibratedClassifier",
         "ClassWiseCalibrator",
         "ConformalSets",
@@ -115,7 +116,7 @@ def test_no_estimator_has_many_parameters(estimator):
     """What describes the data is told to `fit`. A classifier has its model, and the default its
     curve, too.
     """
-    more = (calibrant.CalibratedClassifier, calibrant.AnchoredCalibrator)
+    more = (calibrant.CalibratedClassifier, calibrant.Calibrator)
     most = MOST_PARAMETERS + (estimator in more)
     assert len(inspect.signature(estimator).parameters) <= most
 

@@ -18,9 +18,9 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
 from calibrant import (
-    AnchoredCalibrator,
     BinningCalibrator,
     CalibratedClassifier,
+    Calibrator,
     OnlineCalibrator,
     Partition,
     compare_calibrators,
@@ -262,21 +262,21 @@ def test_a_few_values_are_few_in_every_source(tmp_path) -> None:
 
 def test_a_guarantee_of_drawn_rows_with_few_values_is_also_over_the_seed() -> None:
     labels = np.arange(2_000) % 3 == 0
-    said = "With 90% confidence over rows and seed,"
-    for calibrator in (AnchoredCalibrator(), BinningCalibrator(pilot=0.1)):
+    said = "90% confidence over rows and seed,"
+    for calibrator in (Calibrator(), BinningCalibrator(pilot=0.1)):
         fitted = calibrator.fit(np.full(2_000, 0.3), labels)
-        assert fitted.guarantee_.sentence.startswith(said)
-        assert "few different values" in fitted.guarantee_.explanation
+        assert said in fitted.guarantee_.sentence
+        assert "few different values" in fitted.guarantee_.details
         again = type(fitted).from_dict(fitted.to_dict())
         assert again.guarantee_.sentence == fitted.guarantee_.sentence
         other = clone(calibrator).fit(np.linspace(0.2, 0.4, 2_000), labels)
-        assert other.guarantee_.sentence.startswith("With 90% confidence, ")
+        assert "90% confidence, " in other.guarantee_.sentence
     undrawn = BinningCalibrator(1, pilot=None).fit(np.full(2_000, 0.3), labels)
-    assert undrawn.guarantee_.sentence.startswith("With 90% confidence, ")
+    assert "90% confidence, " in undrawn.guarantee_.sentence
     grouped = BinningCalibrator(1).fit(
         np.full(2_000, 0.3), labels, groups=np.arange(2_000) // 2, max_group_size=2
     )
-    assert grouped.guarantee_.sentence.startswith(said)
+    assert said in grouped.guarantee_.sentence
 
 
 def test_a_classifier_of_rows_with_few_values_says_that_too() -> None:
@@ -289,12 +289,12 @@ def test_a_classifier_of_rows_with_few_values_says_that_too() -> None:
     ):
         fitted = classifier.fit(X, labels)
         said = fitted.guarantee_.sentence
-        assert said.startswith("With 90% confidence over rows and seed,")
+        assert "90% confidence over rows and seed," in said
         assert pickle.loads(pickle.dumps(fitted)).guarantee_.sentence == said
         varied = clone(classifier).fit(X * np.arange(800)[:, None], labels)
-        assert varied.guarantee_.sentence.startswith("With 90% confidence, ")
+        assert "90% confidence, " in varied.guarantee_.sentence
     several = CalibratedClassifier(model).fit(X, np.arange(800) % 3)
-    assert several.guarantee_.sentence.startswith("With 90% confidence over rows and seed,")
+    assert "90% confidence over rows and seed," in several.guarantee_.sentence
 
 
 def test_the_same_rows_give_the_same_answer_and_results_record_their_seed() -> None:
@@ -314,7 +314,7 @@ def test_the_same_rows_give_the_same_answer_and_results_record_their_seed() -> N
         LABELS, SCORES, [BinningCalibrator(n_bins=2)], random_state=table.seed
     )
     assert table.log_loss.tolist() == again.log_loss.tolist()
-    assert f"seed {table.seed}" in str(table)
+    assert f"seed {table.seed}" in table.details
 
 
 def test_other_rows_of_one_size_have_another_draw_although_the_seed_is_fixed() -> None:
@@ -370,9 +370,7 @@ def test_draws_for_one_fit_are_unrelated() -> None:
     assert len(
         {RandomSource.of(0, purpose, rows=rows.fingerprint()).key for purpose in purposes}
     ) == len(purposes)
-    weighted = AnchoredCalibrator(n_bins=2).fit(
-        SCORES, LABELS, importance_weight=SCORES, weight_bound=1.0
-    )
+    weighted = Calibrator(n_bins=2).fit(SCORES, LABELS, importance_weight=SCORES, weight_bound=1.0)
     assert weighted.guarantee_.is_proved
 
 

@@ -136,9 +136,9 @@ def same_value(text: str, default: Any) -> bool:
 
 def test_parameters_that_share_a_line_have_each_their_own_type(parameters):
     known = {name: one for name, one, _ in parameters}
-    for cls in ("calibrant.AnchoredCalibrator", "calibrant.ShiftCalibrator"):
+    for cls in ("calibrant.Calibrator", "calibrant.ShiftCalibrator"):
         assert str(known[f"{cls}.fit(score_range)"].annotation) == "tuple[float, float] | None"
-    of_fit = "calibrant.AnchoredCalibrator.fit"
+    of_fit = "calibrant.Calibrator.fit"
     assert str(known[f"{of_fit}(max_group_size)"].annotation) == "int | None"
     assert str(known[f"{of_fit}(group_target)"].annotation) == "str | None"
     for name, one, own in parameters:
@@ -147,7 +147,7 @@ def test_parameters_that_share_a_line_have_each_their_own_type(parameters):
 
 
 def test_types_in_words_are_whole():
-    one = documented(package()["AnchoredCalibrator"])
+    one = documented(package()["Calibrator"])
     assert one["partition"].annotation == '{"quantile", "uniform"} or Partition'
     assert one["pilot"].annotation == '"auto", None, float or int'
 

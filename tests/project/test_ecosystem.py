@@ -22,6 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from calibrant import BinningCalibrator, CalibratedClassifier, IsotonicCalibrator, OnlineCalibrator
+from calibrant.classifier.arguments import read_task
 from calibrant.classifier.folds import held_out
 from calibrant.tripod import ConformalSets
 from calibrator_checks import CALIBRATORS, INPUT_PATHS, fitted
@@ -118,7 +119,7 @@ def test_sample_weight_trains_and_calibration_weight_calibrates() -> None:
     assert trained.calibrator_.tally_.n_rows == 300
     weighed = CalibratedClassifier(LogisticRegression(), BINS).fit(X, Y, calibration_weight=weight)
     np.testing.assert_array_equal(weighed.estimator_.coef_, plain.estimator_.coef_)
-    rows = held_out(weighed._task(X, Y, {}), 0.25)[1]
+    rows = held_out(read_task(X, Y, {}, weighed), 0.25)[1]
     assert weighed.calibrator_.tally_.n_rows == weight[rows].sum() > 500
     frozen = FrozenEstimator(plain.estimator_)
     alone = clone(BINS).fit(plain.estimator_.predict_proba(X), Y, sample_weight=weight)

@@ -19,8 +19,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from calibrant import AnchoredCalibrator, PlattCalibrator
-from calibrant.cli._flights import _data_files
+from calibrant import Calibrator, PlattCalibrator
+from calibrant.cli._replay import data_files
 
 N_SPLITS = 5
 MODELS = {
@@ -35,7 +35,7 @@ MODELS = {
 @cache
 def flights() -> tuple[np.ndarray, np.ndarray]:
     columns = ["month", "hour", "distance", "sched_arr_time", "carrier", "arr_delay"]
-    (path,) = _data_files("flights.csv.zip")
+    (path,) = data_files("flights.csv.zip")
     rows = pd.read_csv(path, usecols=columns).dropna().sample(5_000, random_state=0)
     late = (rows.pop("arr_delay") > 30).to_numpy()
     return pd.get_dummies(rows).to_numpy(float), late
@@ -76,7 +76,7 @@ def test_the_default_serves(table, model):
             scores = scores.round(2)
         known = (scores[calibration], y[calibration])
         new = scores[test]
-        fitted = AnchoredCalibrator().fit(*known)
+        fitted = Calibrator().fit(*known)
         assert not fitted.guarantee_.is_vacuous
         raw[split] = figures(new, y[test])
         ours[split] = figures(fitted.predict(new), y[test])

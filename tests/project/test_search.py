@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import yaml
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
@@ -50,7 +51,7 @@ def index(tmp_path_factory):
         str(ROOT / "mkdocs.yml"),
         site_dir=str(site),
         strict=False,
-        plugins=["material/search"],
+        plugins=[{"material/search": search_of_the_site()}],
         hooks=[str(DOCS / "hooks.py")],
         validation={"links": {"not_found": "ignore"}, "nav": {"omitted_files": "ignore"}},
     )
@@ -58,6 +59,12 @@ def index(tmp_path_factory):
     made = json.loads((site / "search" / "search_index.json").read_text("utf-8"))
     pages = [page for page in made["docs"] if "/api/" not in page["location"]]
     return {**made, "docs": [*pages, *sections_of_the_gallery(), *sections_of_the_api()]}
+
+
+def search_of_the_site():
+    """How the site splits text into words."""
+    lines = (ROOT / "mkdocs.yml").read_text("utf-8").split("  - search:\n")[1].split("  - offline")
+    return yaml.safe_load(lines[0])
 
 
 def sections_of_the_gallery():

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from calibrant import (
-    AnchoredCalibrator,
     BetaCalibrator,
     BinningCalibrator,
+    Calibrator,
     PlattCalibrator,
     audit,
     scored,
@@ -21,7 +21,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "use" / "troubleshooting.md"
 RNG = np.random.default_rng(0)
 SCORES = RNG.uniform(size=200)
 Y = RNG.uniform(size=200) < SCORES
-CALIBRATOR = AnchoredCalibrator()
+CALIBRATOR = Calibrator()
 
 ERRORS = {
     "y must contain two classes; got one class only": lambda: CALIBRATOR.fit(SCORES, np.ones(200)),
@@ -45,11 +45,13 @@ ERRORS = {
 }
 
 SENTENCES = {
-    "Nothing is proved: weight_bound was not given": lambda: (
+    "Nothing is guaranteed: weight_bound was not given": lambda: (
         BinningCalibrator(n_bins=2).fit(SCORES, Y, importance_weight=SCORES).guarantee_
     ),
     "No distribution-free guarantee exists": lambda: PlattCalibrator().fit(SCORES, Y).guarantee_,
-    "precision 0.9 cannot be proved": lambda: threshold(Y[:20], SCORES[:20], precision=0.9),
+    "A precision of 90% cannot be guaranteed": lambda: threshold(
+        Y[:20], SCORES[:20], precision=0.9
+    ),
 }
 
 

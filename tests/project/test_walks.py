@@ -13,31 +13,31 @@ import pyarrow.parquet as pq
 import pytest
 
 import calibrant
-from calibrant import AnchoredCalibrator, OnlineCalibrator, scored
+from calibrant import Calibrator, OnlineCalibrator, scored
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path(calibrant.__file__).parent
 STEP = re.compile(r"^\d+\. `(?P<file>[^`]+\.py)`: `(?P<function>[^`]+)`", re.MULTILINE)
-MODULES_OF_A_DEFAULT_FIT = 35
+MODULES_OF_A_DEFAULT_FIT = 37
 RNG = np.random.default_rng(0)
 SCORES = RNG.random(4_000)
 Y = (RNG.random(4_000) < SCORES).astype(int)
 
 
 def _fit_arrays(folder: Path) -> None:
-    AnchoredCalibrator().fit(SCORES, Y)
+    Calibrator().fit(SCORES, Y)
 
 
 def _fit_parquet(folder: Path) -> None:
     path = folder / "scores.parquet"
     pq.write_table(pa.table({"s": SCORES, "y": Y}), path)
-    AnchoredCalibrator().fit(scored(path, score="s", label="y"))
+    Calibrator().fit(scored(path, score="s", label="y"))
 
 
 def _fit_groups(folder: Path) -> None:
     weights = np.where(SCORES > 0.5, 2.0, 1.0)
     groups = np.arange(SCORES.size) // 5
-    AnchoredCalibrator().fit(SCORES, Y, groups=groups, importance_weight=weights, weight_bound=2.0)
+    Calibrator().fit(SCORES, Y, groups=groups, importance_weight=weights, weight_bound=2.0)
 
 
 def _fit_stream(folder: Path) -> None:

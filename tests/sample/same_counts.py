@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from sklearn.base import clone
 
-from calibrant import AnchoredCalibrator, BinningCalibrator, Partition, Sample, scored
+from calibrant import BinningCalibrator, Calibrator, Partition, Sample, scored
 from calibrant.errors import InvalidValueError
 from calibrant.sample.batch import Columns
 from calibrant.sample.reader import rows_of
@@ -103,14 +103,14 @@ def check_draws_and_weights(make: Make, rows: pd.DataFrame) -> None:
     assert found[None].tolist() == ordered[ranks - 1].tolist()
 
 
-def check_anchored(make: Make, rows: pd.DataFrame) -> None:
+def check_curve(make: Make, rows: pd.DataFrame) -> None:
     """A curve, fitted where the rows are, is the one fitted to the same rows as one table."""
     parts = {"score": "p", "label": "y", "segment": "g", "id": "key"}
     table = scored(pa.Table.from_pandas(rows, preserve_index=False), **parts, progress=False)
     scores = np.linspace(0.0, 1.0, 50)
     segments = rows["g"].to_numpy()[:50]
     expected, got = (
-        AnchoredCalibrator(n_bins=3).fit(data) for data in (table, make(rows, Columns(**parts)))
+        Calibrator(n_bins=3).fit(data) for data in (table, make(rows, Columns(**parts)))
     )
     assert got.partition_ == expected.partition_
     assert got.tally_ == expected.tally_

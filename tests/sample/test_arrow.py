@@ -8,7 +8,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from calibrant import BinningCalibrator, Partition, kernels, scored
+from calibrant import BinningCalibrator, Partition, scored
 from calibrant.errors import InvalidValueError
 from calibrant.sample.batch import Columns
 from calibrant.sample.faults import Place
@@ -324,31 +324,6 @@ def test_a_row_is_read_once_whatever_the_number_of_threads() -> None:
     for threads in (1, 2, 16, 500):
         data = ArrowData(parts, table.schema, Columns("p", "y"), threads=threads, progress=False)
         assert data.tally(Partition.from_edges([500.0]))[0].counts.tolist() == [500, 500]
-
-
-@pytest.mark.broad
-def test_a_long_pass_in_batches_is_counted_by_numba(monkeypatch) -> None:
-    pytest.importorskip("numba")
-    used = []
-    from calibrant.kernels import _numba
-
-    counted = _numba.count
-    monkeypatch.setattr(
-        _numba, "count", lambda *given: used.append(len(given[0])) or counted(*given)
-    )
-    monkeypatch.setattr(kernels, "PASS_ROWS", 100_000)
-    monkeypatch.setattr(arrow, "BATCH_ROWS", 40_000)
-    rng = np.random.default_rng(0)
-    scores = rng.uniform(size=200_000)
-    edges = np.linspace(0.01, 0.99, 50)
-    labels = (rng.uniform(size=200_000) < scores).astype(np.uint8)
-    tally = rows_of(scored({"p": scores, "y": labels}, score="p", label="y", n_jobs=1)).tally(
-        Partition.from_edges(edges)
-    )[0]
-    assert used == [40_000] * 5
-    cells = np.searchsorted(edges, scores, side="right")
-    assert tally.counts.tolist() == np.bincount(cells).tolist()
-    assert tally.positives.tolist() == np.bincount(cells, labels).astype(int).tolist()
 
 
 @pytest.mark.broad

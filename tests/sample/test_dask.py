@@ -24,9 +24,9 @@ from sample.cross_tests import check_cross, mixed_rows
 from sample.same_counts import (
     EDGES,
     PLAIN,
-    check_anchored,
     check_applied,
     check_counts,
+    check_curve,
     check_draws_and_weights,
     made_rows,
 )
@@ -134,7 +134,7 @@ def test_counts_are_those_in_memory_however_rows_are_split_up(seed, partitions, 
 
 def test_threads_do_without_a_cluster() -> None:
     check_draws_and_weights(locally_split_into(5), made_rows(2000, 3))
-    check_anchored(locally_split_into(5), made_rows(2000, 3))
+    check_curve(locally_split_into(5), made_rows(2000, 3))
 
 
 def test_rows_drawn_by_position_are_the_same_each_time(split_into) -> None:

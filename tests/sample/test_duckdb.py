@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from calibrant import (
-    AnchoredCalibrator,
     BetaCalibrator,
     BinningCalibrator,
     BlendCalibrator,
+    Calibrator,
     IsotonicCalibrator,
     Partition,
     PlattCalibrator,
@@ -25,7 +25,7 @@ from calibrant.errors import NoTableError
 from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.batch import Columns
 from calibrant.sample.reader import rows_of
-from sample.same_counts import check_anchored, made_rows
+from sample.same_counts import check_curve, made_rows
 
 EDGES = Partition.from_edges([0.2, 0.5, 0.9])
 RNG = np.random.default_rng(3)
@@ -138,7 +138,7 @@ def test_a_curve_is_that_of_one_table(connection) -> None:
             connection.from_arrow(pa.Table.from_pandas(rows, preserve_index=False)), **columns.named
         )
 
-    check_anchored(make, made_rows(2000, 3))
+    check_curve(make, made_rows(2000, 3))
 
 
 @pytest.mark.broad
@@ -250,8 +250,8 @@ ODD = (
 @pytest.mark.parametrize(
     ("made", "tolerance"),
     [
-        (AnchoredCalibrator(), 0.0),
-        (AnchoredCalibrator("isotonic"), 0.0),
+        (Calibrator(), 0.0),
+        (Calibrator("isotonic"), 0.0),
         (IsotonicCalibrator(), 0.0),
         (BlendCalibrator(), 0.0),
         (VennAbersCalibrator(), 0.0),
@@ -287,7 +287,7 @@ def test_sql_adds_curves_as_arrow_adds_them(connection, made, tolerance, kind) -
 
 def test_sql_adds_a_curve_by_segment(connection) -> None:
     scores, labels, groups = (ROWS[name].to_numpy() for name in ("p", "y", "g"))
-    fitted = AnchoredCalibrator(n_bins=3).fit(scores, labels, segments=groups)
+    fitted = Calibrator(n_bins=3).fit(scores, labels, segments=groups)
     relation = connection.sql(
         "SELECT p, CASE WHEN key = 0 THEN 'new' WHEN key = 1 THEN NULL ELSE g END AS g FROM held"
     )

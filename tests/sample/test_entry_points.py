@@ -2,11 +2,12 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from calibrant import (
-    AnchoredCalibrator,
     BinningCalibrator,
+    Calibrator,
     LabelShiftCalibrator,
     OnlineCalibrator,
     Partition,
@@ -14,6 +15,7 @@ from calibrant import (
     scored,
 )
 from calibrant.errors import InvalidTypeError, InvalidValueError, NotTakenError
+from calibrant.sample.reader import read_rows, rows_of
 from worlds.entry_points import (
     COMBINATIONS,
     ENTRY_POINTS,
@@ -110,7 +112,7 @@ def test_the_rate_of_groups_that_data_ask_for_is_the_one_that_is_given(name: str
 @pytest.mark.parametrize(
     "kind",
     [
-        AnchoredCalibrator,
+        Calibrator,
         BinningCalibrator,
         OnlineCalibrator,
         ShiftCalibrator,
@@ -135,7 +137,7 @@ def test_segments_are_refused_by_a_partition_without_them(
 def test_segments_beside_a_partition_without_them_are_refused() -> None:
     columns = [ROWS[name].to_pylist() for name in ("p", "y", "s")]
     with pytest.raises(InvalidTypeError) as refused:
-        AnchoredCalibrator(partition=Partition.fixed_width(3)).fit(
+        Calibrator(partition=Partition.fixed_width(3)).fit(
             columns[0], columns[1], segments=columns[2]
         )
     assert refused.value.parameter == "segments"
@@ -145,10 +147,10 @@ def test_segments_beside_a_partition_without_them_are_refused() -> None:
 def test_unlabelled_scores_go_with_plain_rows_alone(role: str) -> None:
     """With groups and weights they were passed over, and named in the guarantee."""
     with pytest.raises(NotTakenError) as refused:
-        AnchoredCalibrator().fit(
+        Calibrator().fit(
             data_with(role),
             unlabelled_scores=ROWS["p"].to_pylist(),
-            **ENTRY_POINTS["AnchoredCalibrator"].bounds(role),
+            **ENTRY_POINTS["Calibrator"].bounds(role),
         )
     assert refused.value.got == f"{role}={ROLES[role]!r}"
 
@@ -203,3 +205,22 @@ def test_the_page_is_made_from_the_code() -> None:
 def test_all_combinations_are_asked() -> None:
     assert len(COMBINATIONS) == 7
     assert all(isinstance(entry, EntryPoint) for entry in ENTRY_POINTS.values())
+
+
+@pytest.mark.parametrize("scored_first", [False, True])
+def test_rows_carry_what_is_known_about_them(scored_first: bool) -> None:
+    scores, y, groups = [0.1, 0.4, 0.6, 0.9], [0, 0, 1, 1], [1, 1, 2, 3]
+    if scored_first:
+        table = {"p": scores, "y": y, "g": groups}
+        held = scored(table, score="p", label="y", group="g", max_group_size=2)
+        rows = read_rows(held, max_group_size=None, group_target="rows")
+        assert rows_of(held).bounds.group_target is None
+        with pytest.raises(InvalidValueError, match="max_group_size must be left out or equal"):
+            read_rows(held, max_group_size=3)
+    else:
+        rows = read_rows(scores, y, groups=groups, max_group_size=2, group_target="rows")
+        with pytest.raises(InvalidValueError, match="max_group_size must be an int >= 1"):
+            read_rows(scores, y, groups=groups, max_group_size=0)
+    expected = {"max_group_size": 2, "group_target": "rows"}
+    assert rows.bounds.known == rows.collect().bounds.known == expected
+    assert rows.collect().take(np.array([0, 1])).bounds.known == expected

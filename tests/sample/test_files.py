@@ -11,6 +11,8 @@ import pytest
 from calibrant import BinningCalibrator, Partition, scored
 from calibrant.sample.fingerprint import fingerprint
 from calibrant.sample.reader import rows_of
+from calibrant.sample.sources import files
+from calibrant.sample.sources.spool import Room, parsed_once
 
 EDGES = Partition.from_edges([0.2, 0.5, 0.9])
 RNG = np.random.default_rng(2)
@@ -203,3 +205,49 @@ def test_one_large_row_group_is_read_piece_by_piece(tmp_path) -> None:
             rows += batch.num_rows
     assert rows == n
     assert max(held) < 8 * n / 4
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.jsonl"])
+@pytest.mark.parametrize("room", [None, 0])
+def test_a_text_file_is_parsed_once_whether_or_not_its_columns_fit_in_memory(
+    name, room, tmp_path, monkeypatch
+) -> None:
+    path = tmp_path / name
+    WRITERS[name](ROWS, path)
+    expected = BinningCalibrator(4, random_state=0).fit(
+        scored(ROWS, score="p", label="y", segment="g")
+    )
+    read = []
+    plain = files.parsed_once
+
+    def counted(reader, given):
+        def batches(names):
+            read.append(names)
+            yield from reader(names)
+
+        return plain(batches, given if room is None else files.Room(room))
+
+    monkeypatch.setattr(files, "parsed_once", counted)
+    data = scored(path, score="p", label="y", segment="g", n_jobs=1)
+    found = BinningCalibrator(4, random_state=0).fit(data)
+    assert found.tally_ == expected.tally_
+    assert found.guarantee_.sentence == expected.guarantee_.sentence
+    assert len(read) == 1
+    again = fingerprint(rows_of(scored(path, score="p", label="y", id="key", n_jobs=1)))
+    assert again == fingerprint(rows_of(scored(ROWS, score="p", label="y", id="key")))
+
+
+def test_a_pass_with_further_columns_parses_again_and_keeps_them_all(tmp_path) -> None:
+    read = []
+
+    def reader(names):
+        read.append(names)
+        yield from ROWS.select(names).to_batches(300)
+
+    batches = parsed_once(reader, Room())
+    for names in (["p", "y"], ["y"], ["g", "p"], ["y", "g", "p"], ["p"]):
+        assert pa.Table.from_batches(batches(names)).equals(ROWS.select(names))
+    assert read == [["p", "y"], ["g", "p", "y"]]
+    next(iter(batches(["key"])))  # a pass that ends early keeps nothing
+    assert pa.Table.from_batches(batches(["key"])).equals(ROWS.select(["key"]))
+    assert read[2:] == [["key", "g", "p", "y"]] * 2

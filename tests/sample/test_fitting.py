@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from calibrant import (
-    AnchoredCalibrator,
     BinningCalibrator,
+    Calibrator,
     IsotonicCalibrator,
     OnlineCalibrator,
     Partition,
@@ -280,12 +280,12 @@ def test_an_error_of_labels_counts_all_rows_where_some_were_drawn(split) -> None
         r"\(label 'c': 2 rows, the first row index 3; .*the first row index 2; .*the first row"
         r" index 0\)"
     )
-    for calibrator in (BinningCalibrator(pilot=split), AnchoredCalibrator(pilot=split)):
+    for calibrator in (BinningCalibrator(pilot=split), Calibrator(pilot=split)):
         with pytest.raises(ValueError, match=r"got 3: 'a', 'b', 'c' " + told):
             calibrator.fit(scored(table, score="p", label="y"))
 
 
-@pytest.mark.parametrize("calibrator", [AnchoredCalibrator(), BinningCalibrator()])
+@pytest.mark.parametrize("calibrator", [Calibrator(), BinningCalibrator()])
 def test_a_class_that_only_pilot_rows_have_is_a_class(calibrator) -> None:
     """As in memory, where the labels of all rows are known before any row is drawn."""
     scores = np.random.default_rng(0).uniform(size=300)
@@ -309,7 +309,7 @@ def test_a_third_label_is_named_also_in_a_row_that_was_drawn() -> None:
         with pytest.raises(
             ValueError, match=rf"got 3: '0', '1', 'maybe' \(label 'maybe': 1 row, row index {row};"
         ):
-            AnchoredCalibrator(pilot=0.2).fit(scored(table, score="p", label="y"))
+            Calibrator(pilot=0.2).fit(scored(table, score="p", label="y"))
 
 
 @pytest.mark.parametrize("weighted", [False, True])

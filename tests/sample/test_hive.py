@@ -75,7 +75,7 @@ def partition_of(segments: np.ndarray) -> Any:
 
 def test_the_time_of_check_is_a_key(folder: Path) -> None:
     found = calibrant("check", folder, "--time", "month").stdout
-    assert "the rate at a given score has changed" in " ".join(found.lower().split())
+    assert "the rate at the same score has changed" in " ".join(found.lower().split())
 
 
 @pytest.mark.parametrize("output", ["out.parquet", "out.csv"])

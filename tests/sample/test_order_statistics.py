@@ -11,8 +11,8 @@ from calibrant.cells.keyed_sums import KeyedSums
 from calibrant.sample import order_statistics
 from calibrant.sample.order_statistics import (
     BitCounts,
-    Run,
-    _keys_by_run,
+    Level,
+    first_level,
     from_ordered_bits,
     ordered_bits,
 )
@@ -74,6 +74,7 @@ def test_quantiles_of_many_rows_are_those_of_a_sort(shape, n) -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_short_histograms_take_more_passes_and_give_the_same(shape, monkeypatch) -> None:
     monkeypatch.setattr(order_statistics, "_CELLS", 1 << 6)
+    monkeypatch.setattr(order_statistics, "_FIRST_CELLS_A_TABLE", 1)
     monkeypatch.setattr(order_statistics, "_FEW", 20)
     passes = []
     fold = type(rows_of(scored({"p": np.zeros(1)}, score="p"))).fold
@@ -124,24 +125,24 @@ def test_counts_add_in_any_grouping(lists) -> None:
     pieces = []
     for values in lists:
         cells, rows = np.unique(np.array(values, dtype=np.uint64), return_counts=True)
-        pieces.append(BitCounts({(None, 0): (KeyedSums(cells, rows.astype(np.int64)),)}))
+        pieces.append(BitCounts({None: (KeyedSums(cells, rows.astype(np.int64)),)}))
     one_by_one = sum(pieces[1:], pieces[0])
     halves = [sum(half, BitCounts()) for half in (pieces[::2], pieces[1::2])]
     cells, rows = np.unique(
         np.concatenate([np.array(values) for values in lists]), return_counts=True
     )
     for total in (one_by_one, halves[0] + halves[1]):
-        np.testing.assert_array_equal(total.counts[None, 0][0], cells)
-        np.testing.assert_array_equal(total.counts[None, 0][1], rows)
+        np.testing.assert_array_equal(total.counts(None)[0], cells)
+        np.testing.assert_array_equal(total.counts(None)[1], rows)
 
 
 def test_many_batches_are_not_merged_one_by_one() -> None:
     total = BitCounts()
     for number in range(1_000):
         keys = np.arange(number * 10, number * 10 + 10, dtype=np.uint64)
-        total = total + BitCounts({(None, 0): (KeyedSums(keys, np.ones(10, np.int64)),)})
-    assert len(total.pieces[None, 0]) <= 12  # log2 of how many came
-    assert total.counts[None, 0][0].size == 10_000
+        total = total + BitCounts({None: (KeyedSums(keys, np.ones(10, np.int64)),)})
+    assert len(total.pieces[None]) <= 12  # log2 of how many came
+    assert total.counts(None)[0].size == 10_000
 
 
 class Changing:
@@ -166,10 +167,42 @@ def test_data_that_change_between_two_passes_are_refused() -> None:
         data.order_statistics({None: np.array([900])})
 
 
-def test_rows_find_their_run_where_runs_are_more_than_16_bits_can_number() -> None:
+def test_rows_find_their_run_where_runs_are_far_apart_and_many() -> None:
     scores = np.linspace(-1.0, 1.0, 2**15 + 50)
     keys = ordered_bits(scores)
-    runs = tuple(Run(int(key), 0, 1, before) for before, key in enumerate(keys))
-    found = _keys_by_run(scores[::-1], runs)
-    assert [number for number, _ in found] == list(range(keys.size))
-    assert np.concatenate([own for _, own in found]).tolist() == keys.tolist()
+    level = Level(0, keys[::2], 0, np.arange(keys[::2].size))
+    found = level.count(scores[::-1])
+    assert found.key.tolist() == keys[::2].tolist()
+    assert set(found.sums.tolist()) == {1}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_first_cells_hold_every_row_once_in_order(shape) -> None:
+    scores = SHAPES[shape](np.random.default_rng(3), 100_000)
+    level = first_level()
+    found = level.count(scores)
+    cells, rows = np.unique(ordered_bits(scores) >> np.uint64(level.bits), return_counts=True)
+    np.testing.assert_array_equal(found.key, cells)
+    np.testing.assert_array_equal(found.sums, rows)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_a_draw_counts_near_ranks_gives_those_of_the_other_rows(shape, monkeypatch) -> None:
+    scores = SHAPES[shape](np.random.default_rng(2), 20_000)
+    monkeypatch.setattr("calibrant.sample.sources.arrow.BATCH_ROWS", 1_000)
+    data = rows_of(scored({"p": scores, "y": np.arange(20_000) % 2}, score="p", label="y"))
+    ranks = {None: np.linspace(1, 19_000, 30).astype(np.int64)}
+    split = data.first_rows(0, {None: 1_000}, ranks)
+    works = []
+    fold = type(data).fold
+    monkeypatch.setattr(
+        type(data), "fold", lambda self, work: works.append(work) or fold(self, work)
+    )
+    got = split.others.order_statistics(ranks)[None]
+    positions = split.others._left_out[1].rows().keys.astype(np.intp)
+    assert positions.size == 1_000
+    others = np.delete(scores, positions)
+    np.testing.assert_array_equal(got, sorted_scores(others)[ranks[None] - 1])
+    assert len(works) <= 1
+    if shape == "uniform":
+        assert not works

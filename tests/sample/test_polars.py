@@ -8,7 +8,7 @@ import pytest
 
 from calibrant import BinningCalibrator, Partition, scored
 from calibrant.sample.reader import rows_of
-from sample.same_counts import check_anchored, made_rows
+from sample.same_counts import check_curve, made_rows
 
 EDGES = Partition.from_edges([0.2, 0.5, 0.9])
 RNG = np.random.default_rng(3)
@@ -82,7 +82,7 @@ def test_rows_that_change_their_order_are_not_split_without_an_id() -> None:
 
 @pytest.mark.broad
 def test_a_curve_is_that_of_one_table() -> None:
-    check_anchored(
+    check_curve(
         lambda rows, columns: scored(pl.from_pandas(rows).lazy(), **columns.named),
         made_rows(2000, 3),
     )

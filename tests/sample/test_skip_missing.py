@@ -93,8 +93,8 @@ def test_skipped_rows_leave_the_fit_of_the_others_and_are_counted(
         assert f"{SKIPPED} rows without a label were skipped" in map(
             str, fitted.guarantee_.notes
         ), name
-        assert "whether a row's label is missing does not depend on the label" in str(
-            fitted.guarantee_
+        assert "whether a row's label is missing does not depend on the label" in (
+            fitted.guarantee_.details
         ), name
         with pytest.raises(ValueError, match="fix or remove these rows"):
             BinningCalibrator(**settings).fit(
@@ -142,7 +142,10 @@ def test_every_guarantee_tells_of_skipped_rows_and_still_does_after_saving(
     fitted = calibrator.fit(scored(TABLE, **NAMES, weight=weight, skip_missing=True), **told)
     assert f"{SKIPPED} rows without a label were skipped" in map(str, fitted.guarantee_.notes)
     again = type(calibrator).from_dict(json.loads(json.dumps(fitted.to_dict())))
-    assert again.guarantee_.notes == fitted.guarantee_.notes
+    notes = [
+        text for text in again.guarantee_.notes if not str(text).startswith("Read from a file")
+    ]
+    assert notes == list(fitted.guarantee_.notes)
     assert unmarked(again.guarantee_) == str(fitted.guarantee_)
 
 
@@ -193,7 +196,7 @@ def test_sets_and_audits_state_what_skipping_assumes() -> None:
     assert "missing" not in str(ConformalSets().fit(scored(KEPT, **NAMES)).guarantee_.assumptions)
     report = audit(data)
     assert report.n_skipped == SKIPPED
-    assert f"{SKIPPED} rows without a label were skipped" in str(report)
+    assert f"{SKIPPED} rows without a label were skipped" in report.details
     assert any("label is missing" in text for text in report.assumptions)
 
 

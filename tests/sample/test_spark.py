@@ -3,11 +3,9 @@ and whoever dies.
 """
 
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,26 +13,23 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
 
 from calibrant import BinningCalibrator, Partition, scored
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.sample.batch import Columns
 from calibrant.sample.cross_counts import CountCross
 from calibrant.sample.reader import rows_of
-from calibrant.sample.sources.spark import SparkData
+from calibrant.sample.sources.spark import SPARK, SparkData
 from calibrant.sample.sql.search import nested
-from calibrant.sample.sql.spark_search import SPARK, fast_bin_of, places_before
-from sample.cluster_tests import KILLS, ClusterTests, check_killed
+from sample.cluster_tests import ClusterTests
 from sample.clusters import SparkCluster, end, java, stop_spark, without_our_package
 from sample.cross_tests import check_cross, key_of, mixed_rows
 from sample.same_counts import (
     EDGES,
     PLAIN,
-    check_anchored,
     check_applied,
     check_counts,
+    check_curve,
     check_given_edges,
     made_rows,
 )
@@ -89,7 +84,7 @@ def split_into(spark) -> Any:
 
 @pytest.fixture
 def slow(spark) -> Any:
-    def slow(rows: pd.DataFrame, seconds: float, native: bool = True) -> SparkData:
+    def slow(rows: pd.DataFrame, seconds: float) -> SparkData:
         def slowly(
             batches: Iterator[Any],
         ) -> Iterator[Any]:  # within a function: workers need not import this file
@@ -99,9 +94,7 @@ def slow(spark) -> Any:
             yield from batches
 
         frame = frame_of(spark, rows, 40)
-        data = SparkData(frame.mapInArrow(slowly, frame.schema), PLAIN, progress=False)
-        data._native = native
-        return data
+        return SparkData(frame.mapInArrow(slowly, frame.schema), PLAIN, progress=False)
 
     return slow
 
@@ -117,22 +110,15 @@ def at_work(spark) -> Any:
 
 
 class TestOnTheCluster(ClusterTests):
-    kills = KILLS // 2  # of each way to count
-
-    def test_workers_killed_while_the_kernel_counts_never_change_a_count(
-        self, cluster, slow, whole
-    ) -> None:
-        check_killed(cluster, partial(slow, native=False), whole, self.kills)
-
     def test_ctrl_c_ends_the_work_on_the_cluster(self, slow, at_work, spark) -> None:
         super().test_ctrl_c_ends_the_work_on_the_cluster(slow, at_work)
         assert spark.range(3).count() == 3  # and the session is as good as before
 
 
-def test_the_kernel_counts_as_in_memory(split_into) -> None:
-    check_counts(split_into(2, native=False), made_rows(2000, 2, single=True))
-    check_given_edges(split_into(40, native=False), made_rows(3000, 200))
-    check_anchored(split_into(3), made_rows(2000, 3))
+def test_workers_count_as_in_memory(split_into) -> None:
+    check_counts(split_into(2), made_rows(2000, 2, single=True))
+    check_given_edges(split_into(40), made_rows(3000, 200))
+    check_curve(split_into(3), made_rows(2000, 3))
 
 
 def test_labels_without_end_are_told_and_not_fetched(split_into) -> None:
@@ -167,14 +153,12 @@ def test_scores_at_edges_and_next_to_them_fall_on_the_right_side(split_into, edg
         rows["p"].to_numpy(), rows["y"].to_numpy()
     )
     data = split_into(2)(rows, PLAIN)
-    assert data._counted(partition) is not None
     assert BinningCalibrator(partition=partition).fit(data).tally_ == expected.tally_
 
 
-def test_spark_itself_counts_where_it_can(split_into) -> None:
+def test_spark_itself_counts_all_rows(split_into) -> None:
     data = split_into(2)(made_rows(200), PLAIN)
     data.fold = None  # the kernel's way is barred
-    assert data.tally(EDGES)[0].counts.sum() == 200
     assert data.sizes() == {None: 200}
 
 
@@ -187,13 +171,11 @@ def test_columns_are_added_when_they_are_asked_for(split_into, native) -> None:
     )
 
 
-@pytest.mark.parametrize("native", [True, False])
-def test_progress_tells_rows(spark, native) -> None:
+def test_progress_tells_rows(spark) -> None:
     told: list[int] = []
     data = SparkData(
         frame_of(spark, made_rows(1000), 4), PLAIN, progress=lambda done, _: told.append(done)
     )
-    data._native = native
     data.tally(EDGES)
     assert told[-1] == 1000
 
@@ -228,56 +210,6 @@ def test_spark_connect_does_the_same(tmp_path) -> None:
 def test_a_tree_of_comparisons_is_as_deep_as_the_logarithm_of_the_bins() -> None:
     lines = nested(SPARK, "s", np.arange(1023.0).tolist(), [str(place) for place in range(1024)])
     assert max(len(line) - len(line.lstrip()) for line in lines) == 10 * len("  ")
-
-
-def test_cuts_that_no_grid_can_part_are_left_to_a_tree_or_the_kernel() -> None:
-    crowded = np.concatenate([np.arange(1.0, 50.0) * 1e-9, [1.0]])
-    assert places_before("s", crowded) is None
-    assert places_before("s", np.array([0.0, 5e-324])) is None
-    assert places_before("s", np.array([-1e308, 1e308])) is None
-    many = Partition.from_edges(np.concatenate([np.arange(1.0, 500.0) * 1e-9, [1.0]]))
-    assert fast_bin_of("s", many.low, many.high, many.cuts, list(range(many.n_regions))) is None
-
-
-def read_as_numpy(sql: str, scores: np.ndarray) -> np.ndarray:
-    """What Spark would make of the few functions that a grid is written in."""
-    meaning = {
-        "s": scores,
-        "array": lambda *entries: np.array(entries),
-        "get": lambda entries, index: entries[index],
-        "greatest": np.maximum,
-        "least": np.minimum,
-        "infinity": np.inf,
-        "int": lambda values: values.astype(int),
-        "IF": np.where,
-    }
-    return eval(
-        re.sub(r"(\d)D", r"\1", sql.replace("CAST('Infinity' AS DOUBLE)", "infinity")), meaning
-    )
-
-
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    size=st.integers(2, 300),
-    power=st.integers(-300, 300),
-    digits=st.sampled_from([2, 17]),
-    atoms=st.booleans(),
-)
-def test_a_grid_finds_how_many_cuts_are_at_most_a_score(seed, size, power, digits, atoms) -> None:
-    rng = np.random.default_rng(seed)
-    cuts = np.unique(np.round(rng.normal(size=size), digits) * 10.0**power)
-    if atoms:
-        cuts = np.unique(np.concatenate([cuts, np.nextafter(cuts, np.inf)]))
-    sql = places_before("s", cuts)
-    assume(sql is not None)
-    far = [-1.7e308, 1.7e308, -0.0, 0.0]
-    scores = np.concatenate(
-        [cuts, np.nextafter(cuts, -np.inf), np.nextafter(cuts, np.inf), 2 * cuts, far]
-    )
-    with np.errstate(over="ignore"):
-        np.testing.assert_array_equal(
-            read_as_numpy(sql, scores), np.searchsorted(cuts, scores, side="right")
-        )
 
 
 @pytest.mark.parametrize("labels", ["bool", "number", "text"])

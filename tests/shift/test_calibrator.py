@@ -160,25 +160,23 @@ def test_guarantee_says_what_is_assumed_of_the_weights():
         ShiftCalibrator(n_bins=4).fit(scores, y, importance_weight=w, weight_bound=BOUND).guarantee_
     )
     assert known.is_proved
-    assert "the importance weights are the density ratio." in str(known)
-    assert "for rows from the target population" in str(known)
+    assert "the importance weights are the density ratio of the target" in known.details
+    assert "the true rate in the target population" in known.sentence
     assert any("no importance weight exceeds 8" in text for text in known.assumptions)
     assert not any("one distribution" in text for text in known.assumptions)
     unbounded = ShiftCalibrator(n_bins=4).fit(scores, y, importance_weight=w).guarantee_
     assert not unbounded.is_proved
-    assert str(unbounded).startswith("Nothing is proved: weight_bound was not given")
-    assert "The numbers hold if no weight is larger than those seen. With 90% confidence" in str(
-        unbounded
-    )
+    assert unbounded.sentence.startswith("Nothing is guaranteed: weight_bound was not given")
+    assert unbounded.notes[0].startswith("if no weight is larger than those seen: In each of 4 ")
+    assert "(90% confidence" in unbounded.notes[0]
     estimated = ShiftCalibrator(n_bins=4).fit(
         scores, y, X=x, X_target=target(), weight_bound=20.0, ratio=ULSIF()
     )
     assert not estimated.guarantee_.is_proved
     assert "asymptotic" in str(estimated.guarantee_)
-    assert "The numbers hold if the weights are exact. With 90% confidence" in str(
-        estimated.guarantee_
-    )
-    assert estimated.guarantee_.notes[-1] == estimated.ratio_.diagnostics_.sentence
+    assert estimated.guarantee_.notes[0].startswith("if the weights are exact: In each of 4 ")
+    assert "(90% confidence" in estimated.guarantee_.notes[0]
+    assert estimated.ratio_.diagnostics_.sentence in estimated.guarantee_.notes
 
 
 def test_vacuous_paper_interval_is_said_to_be_vacuous():
@@ -201,7 +199,7 @@ def test_sensitivity_widens_and_says_when_a_conclusion_falls():
     wider = calibrator.guarantee_for(0.2)
     assert (wider.lower < exact.lower).all()
     assert (wider.upper > exact.upper).all()
-    assert "up to a relative error of 0.2" in str(wider)
+    assert "up to a relative error of 0.2" in wider.details
     told = {"weight_bound": BOUND, "weight_error": 0.2}
     set_before = ShiftCalibrator(partition=BINS).fit(scores, y, importance_weight=w, **told)
     assert set_before.guarantee_.interval == wider.interval
@@ -296,7 +294,7 @@ def test_classifier_hands_rows_and_target_rows_to_the_calibrator():
     crossed = CalibratedClassifier(LogisticRegression(), calibrator, cv=3, random_state=0).fit(
         x, y, X_target=target(), ratio=ratio
     )
-    assert "the weights are exact and that makes no difference" in str(crossed.guarantee_)
+    assert "the weights are exact and that makes no difference" in crossed.guarantee_.details
 
 
 def test_classifier_takes_known_weights_by_row():

@@ -11,14 +11,14 @@ import pytest
 from calibrant import Interval, Partition, Tally
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.limits.bet_limits import bet_limits
-from calibrant.limits.bet_units import BetUnits, Draws
+from calibrant.limits.bet_units import BetUnits
 from calibrant.limits.shift.evidence import weighted_rates
 from calibrant.limits.shift.paper import why_vacuous
 from calibrant.params.random import RandomSource
 from calibrant.shift import (
     SHIFT_METHODS,
+    Entries,
     Evidence,
-    WeightedRows,
     get_shift_method,
     oracle,
     tolerated_error,
@@ -44,7 +44,7 @@ def make(seed=0, n=600, n_regions=3, bound=4.0, zeros=0.1, floor=0.0):
 def evidence(regions, w, y, n_regions=3, bound=4.0, floor=0.0, masses=None):
     partition = Partition.from_edges(np.arange(1, n_regions) - 0.5)
     tally = Tally.from_data(partition, regions.astype(float), y, importance_weight=w)
-    return Evidence(tally, bound, floor, masses, WeightedRows(regions, w, y, n_regions))
+    return Evidence(tally, bound, floor, masses, Entries(regions, y, n_regions, w))
 
 
 def interval(name, *data, alpha=ALPHA, **options):
@@ -140,7 +140,8 @@ def test_betting_bets_on_each_row_with_its_weight_over_the_bound(seed):
     regions, w, y = make(seed, n=500, n_regions=2, bound=4.0 if seed else 1.0)
     found = interval("betting", regions, w, y, n_regions=2, bound=bound)
     order = RandomSource.of(0, "order of bets").generator()
-    draws = Draws(*(column[w > 0] for column in (regions, y.astype(float), w / bound)))
+    some = w > 0
+    draws = Entries(regions[some], y[some].astype(float), 2, w[some] / bound)
     units = BetUnits.of(draws, np.zeros(2), np.ones(2), order)
     assert found == bet_limits(units, np.full(2, sidak(ALPHA, 2) / 2))
     assert (found.upper - found.lower < [0.25, 0.25, 0.6, 0.25][seed]).all()

@@ -140,6 +140,21 @@ def test_classes_with_the_same_scores_tell_nothing_of_the_prior_and_refuse_other
         mixture_prior(scores, codes.astype(np.uint8), moved + sign * 0.002, 0.1)
 
 
+@pytest.mark.parametrize("swapped", [False, True])
+def test_scores_that_refute_every_factor_leave_the_limits_at_which_the_bets_start(swapped):
+    """Score 1 is more frequent in the target than in either class: no share of positives explains it.
+    The bets rule out every factor from one side, and no factor is 0 or infinite.
+    """
+    rng = np.random.default_rng(0)
+    y = rng.random(2_000) < 0.5
+    scores = (y & (rng.random(2_000) < 0.1)).astype(float)
+    target_scores = (rng.random(2_000) < 0.2).astype(float)
+    found = LabelShiftCalibrator(n_bins=2).fit(scores, y != swapped, target_scores=target_scores)
+    assert found.guarantee_.epsilon > 0.1
+    assert (found.guarantee_.upper - found.guarantee_.lower > 0.1).all()
+    assert found.target_prior_.upper - found.target_prior_.lower > 0.1
+
+
 def test_json_round_trip_answers_the_same():
     rng = np.random.default_rng(4)
     scores, y = draw(rng, 3000, 0.2)
@@ -249,27 +264,44 @@ def test_with_segments_the_mix_of_segments_within_a_class_must_not_change():
     assert "pairs of score and segment given the label have the same distribution" in " ".join(
         guarantee.assumptions
     )
-    assert "if scores and segments given the label are distributed" in guarantee.details
-    assert "if P(score, segment | class) is unchanged" in guarantee.sentence
+    assert "if P(score, segment | label) is unchanged" in guarantee.details
+    assert "if P(score, segment | label) is unchanged" in guarantee.sentence
     without = LabelShiftCalibrator(n_bins=2).fit(scores, y, target_prior=0.5).guarantee_
     assert "segment" not in " ".join(without.assumptions) + without.details
 
 
-@pytest.mark.parametrize(("known", "share"), [({}, 0.25 / 2), ({"source_prior": 0.3}, 0.25)])
-def test_a_quarter_of_alpha_is_for_the_priors_and_the_rest_for_the_bins(known, share):
+@pytest.mark.parametrize("known", [{}, {"source_prior": 0.3}])
+def test_a_quarter_of_alpha_is_for_the_priors_and_the_rest_for_the_bins(known):
     rng = np.random.default_rng(4)
     scores, y = draw(rng, 900, 0.3)
     target, _ = draw(rng, 800, 0.6)
-    fitted = LabelShiftCalibrator(partition=BINS, confidence_level=0.8).fit(
-        scores, y, target_scores=target, **known
-    )
-    assert fitted.target_prior_ == mixture_prior(scores, y, target, 0.2 * share)
-    if not known:
-        assert fitted.source_prior_ == Prior.from_labels(y, 0.2 * share)
+    asked = []
+
+    def limits(scores, codes, moved, tail, start, rng):
+        asked.append((tail, start))
+        return 2.0, 5.0
+
+    with mock.patch("calibrant.shift.label_shift.odds_factor_limits", limits):
+        fitted = LabelShiftCalibrator(partition=BINS, confidence_level=0.8).fit(
+            scores, y, target_scores=target, **known
+        )
     plain = get_method("clopper-pearson")(fitted.tally_, 0.2 * 0.75)
-    low = odds_ratio(fitted.target_prior_.lower, fitted.source_prior_.upper)
-    odds = plain.lower / (1 - plain.lower) * low
-    np.testing.assert_allclose(fitted.guarantee_.lower, odds / (1 + odds), rtol=1e-9)
+    for name, factor in (("lower", 2.0), ("upper", 5.0)):
+        odds = getattr(plain, name) / (1 - getattr(plain, name)) * factor
+        np.testing.assert_allclose(getattr(fitted.guarantee_, name), odds / (1 + odds), rtol=1e-9)
+    [(tail, start)] = asked
+    first = mixture_prior(scores, y, target, 0.2 * 0.25 * 0.01)
+    source = Prior.known(0.3) if known else Prior.from_labels(y, 0.2 * 0.25 * 0.01)
+    assert start == pytest.approx(
+        (odds_ratio(first.lower, source.upper), odds_ratio(first.upper, source.lower))
+    )
+    # 1% each for both priors of the start; each limit of the factor has half of the rest
+    assert tail == pytest.approx(0.2 * 0.25 * 0.98 / 2)
+    # the target prior holds on its own: the factor, and the source prior with the rest of alpha
+    here = Prior.known(0.3) if known else Prior.from_labels(y, 0.2 * 0.75)
+    assert fitted.source_prior_ == here
+    assert odds_ratio(fitted.target_prior_.lower, here.lower) == pytest.approx(2.0)
+    assert odds_ratio(fitted.target_prior_.upper, here.upper) == pytest.approx(5.0)
 
 
 EDGES = np.array([-np.inf, 0.0, 1.0, 2.0, np.inf])

@@ -7,8 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from calibrant.ratios import ULSIF
-from calibrant.shift.ratios.gaussian import Basis
-from calibrant.shift.ratios.least_squares import LeastSquares
+from calibrant.shift.ratios.least_squares import Basis, LeastSquares
 
 
 def populations(seed, n_source, n_target, n_features=3):

@@ -154,11 +154,11 @@ def test_diagnostics_in_numbers_and_words():
     assert found.largest_weights == (1.5,) * 5
     assert not found.is_too_large
     assert (
-        str(found)
+        found.sentence
         == "The 200 source rows are worth 160 rows of the target population, and cover about 98%"
         " of it."
     )
-    assert "poorly estimated" in str(RatioDiagnostics.of(np.full(200, 3.0), 50, 0.0))
+    assert "poorly estimated" in RatioDiagnostics.of(np.full(200, 3.0), 50, 0.0).sentence
 
 
 @each_ratio

@@ -14,10 +14,10 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
 from calibrant import (
-    AnchoredCalibrator,
     BetaCalibrator,
     BinningCalibrator,
     CalibratedClassifier,
+    Calibrator,
     IsotonicCalibrator,
     LabelShiftCalibrator,
     OnlineCalibrator,
@@ -93,7 +93,7 @@ def test_the_average_of_a_weighted_curve_is_as_near_to_the_rate_of_the_populatio
     epsilon = []
     for _ in range(draws):
         scores, y, weights = survey(rng, 1000)
-        found = AnchoredCalibrator("isotonic", n_bins=3, random_state=rng)
+        found = Calibrator("isotonic", n_bins=3, random_state=rng)
         guarantee = found.fit(scores, y, importance_weight=weights, weight_bound=1.0).guarantee_
         region = found.partition_.regions_of(found.partition_.prepare(GRID))
         error = np.bincount(region, found.predict(GRID) - GRID**2) / np.bincount(region)
@@ -114,8 +114,8 @@ def test_the_interval_is_that_of_the_covariate_shift_calibrator():
             getattr(one.guarantee_, name), getattr(other.guarantee_, name), rtol=1e-14
         )
     assert one.guarantee_.statement.population is Population.WEIGHTED
-    assert "the weighted rate of class" in one.guarantee_.sentence
-    assert "weighted population" in one.guarantee_.details
+    assert "the true weighted rate" in one.guarantee_.details
+    assert "if new rows follow the weighted distribution of these" in one.guarantee_.sentence
     assert one.guarantee_.method == "betting"
 
 
@@ -132,10 +132,10 @@ def test_equal_weights_predict_what_rows_without_weights_do(value):
 @pytest.mark.broad
 def test_equal_weights_anchor_nearly_the_same_curve():
     scores, y, _ = survey(np.random.default_rng(2), 2000)
-    weighted = AnchoredCalibrator(n_bins=4).fit(
+    weighted = Calibrator(n_bins=4).fit(
         scores, y, importance_weight=np.full(2000, 3.0), weight_bound=3.0
     )
-    plain = AnchoredCalibrator(n_bins=4).fit(scores, y)
+    plain = Calibrator(n_bins=4).fit(scores, y)
     assert np.abs(weighted.predict(scores) - plain.predict(scores)).mean() < 0.02
     assert 0.8 < weighted.guarantee_.epsilon / plain.guarantee_.epsilon < 1.25
 
@@ -151,7 +151,7 @@ def test_no_bound_no_proof():
     assert "weight_bound" in open_ended.caveat
 
 
-@pytest.mark.parametrize("kind", [BinningCalibrator, AnchoredCalibrator, ScalingBinningCalibrator])
+@pytest.mark.parametrize("kind", [BinningCalibrator, Calibrator, ScalingBinningCalibrator])
 def test_a_saved_calibrator_answers_the_same_and_its_limits_are_checked(kind):
     scores, y, weights = survey(np.random.default_rng(4), 800)
     fitted = kind(n_bins=2).fit(scores, y, importance_weight=weights, weight_bound=1.0)

@@ -354,8 +354,8 @@ def test_tables_and_model_files_say_the_same(target):
     assert read.guarantee_.statement.groups == calibrator.guarantee_.statement.groups
     assert read.guarantee_for(0.2).epsilon == calibrator.guarantee_for(0.2).epsilon
     state = calibrator.to_dict()
-    for damaged in (5, {}, {**state["state"]["groups"], "target": "people"}):
-        state["state"]["groups"] = damaged
+    for damaged in (5, {}, {**state["state"]["weighted"]["groups"], "target": "people"}):
+        state["state"]["weighted"]["groups"] = damaged
         with pytest.raises((InvalidTypeError, InvalidValueError)):
             ShiftCalibrator.from_dict(json.loads(json.dumps(state)))
 
@@ -365,21 +365,26 @@ def test_what_is_said_of_groups():
     given = {"groups": groups, "importance_weight": world.weight(scores, kind, "rows")}
     rows = ShiftCalibrator(n_bins=2).fit(scores, y, **given).guarantee_
     assert rows.is_proved  # the cap takes the place of a bound on weights
-    assert "a group's total weight in a region is capped at" in rows.details
-    assert "groups capped at weight" in rows.sentence
+    assert "A group's total weight in a region is capped at" in rows.details
+    assert "if groups are i.i.d., P(label | inputs) unchanged, weights exact" in rows.sentence
     assert not any("exceeds" in text for text in rows.assumptions)
-    assert any("nothing is proved about the rate without the cap" in note for note in rows.notes)
+    assert any(
+        "nothing is guaranteed about the rate without the cap" in note for note in rows.notes
+    )
     equal = ShiftCalibrator(n_bins=2).fit(scores, y, **given, group_target="groups").guarantee_
     assert not equal.is_proved  # without a bound on weights
     bounded = ShiftCalibrator(n_bins=2).fit(
         scores, y, **given, group_target="groups", weight_bound=world.bound("rows")
     )
     assert bounded.guarantee_.is_proved
-    assert not bounded.guarantee_.notes
-    assert "a random row from a random group of that population" in bounded.guarantee_.details
+    assert not any("cap" in note for note in bounded.guarantee_.notes)
+    assert (
+        "a row drawn by importance weight at random from a random group"
+        in bounded.guarantee_.details
+    )
     assert any("no importance weight exceeds" in text for text in bounded.guarantee_.assumptions)
     for found in (rows, bounded.guarantee_):
-        assert "P(class | inputs) unchanged, weights exact" in found.sentence
+        assert "P(label | inputs) unchanged, weights exact" in found.sentence
         assert len(found.sentence.split()) <= 35
         assert "calibration groups are independent draws of whole groups" in found.assumptions[0]
 

@@ -85,12 +85,12 @@ def looks(rng: np.random.Generator, n_looks: int) -> tuple[list[Guarantee], np.n
 def test_the_sentence_of_a_stream_states_the_bound_of_now() -> None:
     found, _ = looks(np.random.default_rng(8), 3)
     for n_labels, now in zip((20, 40, 60), found, strict=True):
-        said = re.search(r"then now, after (\d+) labels, .* is within (\S+) of the", now.sentence)
+        said = re.search(r"Now, after (\d+) labels, .* is within (\S+) points of the", now.sentence)
         assert said is not None
         assert int(said[1]) == now.n_rows == n_labels
-        assert float(said[2]) == pytest.approx(now.epsilon, abs=1e-3)
-        assert "at all times" not in str(now)
-        assert "at every moment of the stream, each time with that moment's bound" in str(now)
+        assert float(said[2]) == pytest.approx(100 * now.epsilon, abs=0.1)
+        assert "at all times" not in now.details
+        assert "at every moment of the stream, each time with that moment's bound" in now.details
 
 
 @pytest.mark.slow
@@ -137,7 +137,7 @@ def test_a_growing_stream_merged_again_and_again_keeps_its_coverage() -> None:
 
 
 def test_only_what_is_proved_of_labelling_rules_is_said() -> None:
-    said = str(stream([(0.1, 1)]).guarantee_) + str(OnlineCalibrator.__doc__)
+    said = stream([(0.1, 1)]).guarantee_.details + str(OnlineCalibrator.__doc__)
     assert "whatever rule decides" not in said
     assert "what to label next" not in said
     assert "rows in a region are labelled as they come or at random" in said

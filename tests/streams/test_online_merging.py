@@ -130,5 +130,5 @@ def test_a_merged_stream_says_how_merges_must_be_chosen() -> None:
     assert not any("merged" in text for text in alone.guarantee_.assumptions)
     assert (
         "which streams were merged, and when, was decided without looking at their labels"
-        in str(merged.guarantee_)
+        in merged.guarantee_.details
     )

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from calibrant import (
-    AnchoredCalibrator,
     BinningCalibrator,
+    Calibrator,
     ClassWiseCalibrator,
     LabelShiftCalibrator,
     audit,
@@ -22,7 +22,6 @@ from calibrant import (
     validation_table,
 )
 from calibrant.assess.threshold.cut import Measured
-from calibrant.cli._show import show_guarantee
 from calibrant.metrics import brier_score, ece
 from calibrant.text.numbers import upper
 from calibrant.text.result import Result
@@ -49,6 +48,11 @@ def after(words: str, text: str) -> list[float]:
     return [float(found) for found in re.findall(words + NUMBER, " ".join(str(text).split()))]
 
 
+def in_points(words: str, text: str) -> list[float]:
+    """All numbers of points that follow these words."""
+    return [round(found / 100, 12) for found in after(words, text)]
+
+
 def check_upper(said: list[float], proved: float) -> None:
     assert said
     assert all(proved <= one < proved + 0.0011 for one in said), (said, proved)
@@ -69,28 +73,30 @@ SEEDS = range(4)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("kind", [BinningCalibrator, AnchoredCalibrator])
-def test_guarantees(kind: type, seed: int, capsys: pytest.CaptureFixture) -> None:
+@pytest.mark.parametrize("kind", [BinningCalibrator, Calibrator])
+def test_guarantees(kind: type, seed: int) -> None:
     y, scores = drawn(seed)
     fitted = kind(n_bins=4).fit(scores, y)
     found = fitted.guarantee_
-    check_upper(after("true rate of class 1 is within ", found.sentence), found.stated.epsilon)
-    if kind is AnchoredCalibrator and upper(found.average_epsilon) != upper(found.stated.epsilon):
+    check_upper(in_points("true rate is within ", found.sentence), found.stated.epsilon)
+    if kind is Calibrator and upper(found.average_epsilon) != upper(found.stated.epsilon):
         check_upper(
-            after("over the population in these regions, the distance is at most ", found.details),
+            in_points(
+                "veraged over the population in all 4 score ranges, the bound is ", found.details
+            ),
             found.average_epsilon,
         )
-    show_guarantee(fitted)
     lines = [
-        line
-        for line in capsys.readouterr().out.splitlines()
-        if " to " in line and line.startswith(("[", "("))
+        line for line in found.details.splitlines() if "%" in line and line.startswith(("[", "("))
     ]
     assert len(lines) == 4
     for line, low, high, radius in zip(lines, found.lower, found.upper, found.radius, strict=True):
-        check_pair(line, low, high)
-        if kind is AnchoredCalibrator:
-            check_upper([float(line.split()[-1])], radius)
+        if low > 0.0 and high < 1.0:
+            least, most = re.search(rf"{NUMBER} to {NUMBER}%", line).groups()
+            check_lower([float(least) / 100], low)
+            check_upper([float(most) / 100], high)
+        if kind is Calibrator:
+            check_upper(in_points("", line.split("%")[-1]), radius)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -100,11 +106,11 @@ def test_a_guarantee_without_its_poorest_regions_and_one_of_several_classes(seed
     labels = (rng.uniform(size=(900, 1)) > columns.cumsum(axis=1)).sum(axis=1)
     each = ClassWiseCalibrator(n_bins=2).fit(columns, labels).guarantee_
     check_upper(
-        after("true rate is within ", str(each)),
+        in_points("true rate is within ", str(each)),
         max(one.epsilon for one in each.guarantees.values()),
     )
     planned = plan(n=1_000 + 137 * seed, n_bins=3)
-    check_upper(after("will be at most ", str(planned)), planned.epsilon)
+    check_upper(in_points("will be within ", planned.sentence), planned.epsilon)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -124,12 +130,13 @@ def test_thresholds(seed: int) -> None:
 def test_audits(seed: int) -> None:
     y, scores = drawn(2 * seed + 1)
     found = audit(y, scores**0.5)
-    check_lower(after("proved miscalibrated by at least ", found.verdict), found.lower_bound)
+    check_lower(in_points("by at least ", found.sentence), found.worst.error)
+    check_lower(in_points("error is at least ", found.sentence), found.average_lower_bound)
     for finding in found.findings:
-        check_lower(after("by at least ", str(finding)), finding.error)
+        check_lower(in_points("by at least ", str(finding)), finding.error)
     binned = audit(y, np.round(scores ** (1 + (2 * seed + 1) % 3), 1), tolerance=0.3)
     if binned.upper_bound is not None:
-        check_upper(after("within ", binned.verdict), binned.upper_bound)
+        check_upper(in_points("is off by more than ", binned.details), binned.upper_bound)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -149,7 +156,7 @@ def test_estimates_and_comparisons(seed: int) -> None:
         BinningCalibrator(n_bins=4).fit(scores, y), scores, cost_false_alarm=1.0, cost_miss=3.3
     )
     check_pair(
-        choice.sentence.split("expected cost per row")[1], choice.cost_lower, choice.cost_upper
+        choice.details.split("expected cost per row")[1], choice.cost_lower, choice.cost_upper
     )
 
 

@@ -127,7 +127,7 @@ def _function(function: Callable[..., Any], **options: Any) -> EntryPoint:
 ENTRY_POINTS = {
     entry.name: entry
     for entry in (
-        _calibrator(calibrators.AnchoredCalibrator),
+        _calibrator(calibrators.Calibrator),
         _calibrator(calibrators.BinningCalibrator, settings={"n_bins": 3}),
         _calibrator(calibrators.ScalingBinningCalibrator, settings={"n_bins": 3}),
         _calibrator(calibrators.VennAbersCalibrator),

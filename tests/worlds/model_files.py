@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from calibrant import (
-    AnchoredCalibrator,
     BetaCalibrator,
     BinningCalibrator,
     BlendCalibrator,
+    Calibrator,
     IsotonicCalibrator,
     LabelShiftCalibrator,
     Model,
@@ -73,9 +73,9 @@ def examples(n_rows: int = 60) -> dict[str, tuple[Any, dict[str, Any]]]:
             BinningCalibrator(3, pilot=None, interval="clopper-pearson-weighted").fit(scores, y),
             {},
         ),
-        "anchored": (AnchoredCalibrator("beta", n_bins=3).fit(scores, y), {}),
-        "anchored-split": (
-            AnchoredCalibrator("venn-abers", n_bins=2, pilot=0.3, random_state=0).fit(scores, y),
+        "curve": (Calibrator("beta", n_bins=3).fit(scores, y), {}),
+        "curve-split": (
+            Calibrator("venn-abers", n_bins=2, pilot=0.3, random_state=0).fit(scores, y),
             {},
         ),
         "blend": (BlendCalibrator().fit(scores, y), {}),

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -43,6 +44,16 @@ if TYPE_CHECKING:
 FORMAT = "calibrant.model/1"
 MOST_REGIONS = 10_000  # their guarantee takes 0.2 s to compute, and 1 s in the worst case
 PathOrFile: TypeAlias = str | os.PathLike[str] | IO[Any]
+_OTHERS = {
+    "calibrant.threshold/1": ("calibrant.assess.threshold.proved_threshold", "Threshold"),
+    "calibrant.monotone/1": ("calibrant.assess.monotone.monotone_band", "MonotoneBand"),
+    "calibrant.multiclass/1": ("calibrant.multiclass.class_columns", "ColumnsCalibrator"),
+    "calibrant.class_wise_hold_out/1": (
+        "calibrant.calibrators.class_wise_hold_out",
+        "ClassWiseHoldOut",
+    ),
+}
+"""Where the other classes with model files are, by the schema of their state."""
 _KEYS = ("format", "checksum", "created_by", "columns", "provenance", "guarantee", "calibrator")
 
 
@@ -95,7 +106,7 @@ class Model:
     @property
     def fingerprint(self) -> str:
         """A short fingerprint of the content: the first 16 digits of the file's checksum."""
-        checksum = self.written.get("checksum") or _sealed(self)["checksum"]
+        checksum = self.written.get("checksum") or content_of(self)["checksum"]
         return checksum.removeprefix("sha256:")[:16]
 
     def __getattr__(self, name: str) -> Any:
@@ -149,8 +160,8 @@ def save_model(
     >>> file.getvalue().splitlines()[1]
     '  "format": "calibrant.model/1",'
     """
-    model = _as_model(calibrator_or_model, columns, provenance)
-    text = pretty(_sealed(model)) + "\n"
+    model = as_model(calibrator_or_model, columns, provenance)
+    text = pretty(content_of(model)) + "\n"
     data = text.encode()
     try:
         _read(data)
@@ -213,13 +224,14 @@ def _no_file(given: object) -> InvalidTypeError:
 # From a model to a file
 
 
-def _as_model(
+def as_model(
     given: Any, columns: Mapping[str, str] | None, provenance: Mapping[str, Any] | None
 ) -> Model:
+    """The content of a model file for an object that can have one; raise an error for another."""
     from calibrant.calibrators.score_calibrator import ScoreCalibrator
 
     model = given if isinstance(given, Model) else Model(given)
-    if not isinstance(model.calibrator, (ScoreCalibrator, *_others().values())):
+    if not isinstance(model.calibrator, (ScoreCalibrator, *map(_other_class, _OTHERS))):
         rule = "be a fitted calibrator, a Threshold, a MonotoneBand or a Model"
         advice = "use its to_dict" if hasattr(model.calibrator, "to_dict") else None
         if hasattr(model.calibrator, "calibrator_"):
@@ -234,19 +246,10 @@ def _as_model(
     )
 
 
-def _others() -> dict[str, Any]:
-    """The other classes with model files, by the schema of their state."""
-    from calibrant.assess.monotone.monotone_band import MonotoneBand
-    from calibrant.assess.threshold.proved_threshold import Threshold
-    from calibrant.calibrators.class_wise_hold_out import ClassWiseHoldOut
-    from calibrant.multiclass.class_columns import ColumnsCalibrator
-
-    return {
-        "calibrant.threshold/1": Threshold,
-        "calibrant.monotone/1": MonotoneBand,
-        "calibrant.multiclass/1": ColumnsCalibrator,
-        "calibrant.class_wise_hold_out/1": ClassWiseHoldOut,
-    }
+def _other_class(schema: str) -> Any:
+    """The class whose state has this schema, if it is not a calibrator of scores."""
+    module, name = _OTHERS[schema]
+    return getattr(import_module(module), name)
 
 
 def _check_columns(columns: Any) -> dict[str, str]:
@@ -279,11 +282,12 @@ def _plain(value: Any, place: str, depth: int = 0, *, mapping: bool = False) -> 
     raise InvalidTypeError(place, "be plain JSON values", got=type(value).__name__)
 
 
-def _sealed(model: Model) -> dict[str, Any]:
+def content_of(model: Model) -> dict[str, Any]:
     """The content of the file, with its checksum."""
     from calibrant._version import __version__
 
-    state = _state_of(model.calibrator)
+    # `to_dict` of a result also contains its texts
+    state = getattr(model.calibrator, "saved_state", model.calibrator.to_dict)()
     content = {
         "format": FORMAT,
         "checksum": "",
@@ -296,20 +300,11 @@ def _sealed(model: Model) -> dict[str, Any]:
     return {**content, "checksum": checksum_of(content)}
 
 
-def _state_of(calibrator: Any) -> dict[str, Any]:
-    """The saved state of a calibrator or of thresholds.
-
-    `to_dict` of a result also contains its texts.
-    """
-    kept: dict[str, Any] = getattr(calibrator, "saved_state", calibrator.to_dict)()
-    return kept
-
-
 def _guarantee(calibrator: Any) -> dict[str, Any]:
     """What a reader of the file should know without using calibrant."""
     stated = getattr(calibrator, "guarantee_", calibrator)
     if getattr(stated, "read", ()):
-        stated = replace(stated, read=())  # the file should say what its rows prove
+        stated = replace(stated, read=())  # the file should say what its rows show
     level = getattr(stated, "confidence_level", None)
     return {
         "epsilon": getattr(stated, "epsilon", None),
@@ -395,12 +390,13 @@ def _check_regions(calibrator: Any) -> None:
 
 
 def _read_calibrator(state: Any, guarantee: Mapping[str, Any]) -> Any:
-    # this imports the whole package, which the earlier checks do not need
+    # not needed by the earlier checks
     from calibrant.calibrators.score_calibrator import ScoreCalibrator
 
     try:
-        schema = state.get("schema") if isinstance(state, dict) else None
-        calibrator = _others().get(str(schema), ScoreCalibrator).from_dict(state)
+        schema = str(state.get("schema")) if isinstance(state, dict) else ""
+        saved_class = _other_class(schema) if schema in _OTHERS else ScoreCalibrator
+        calibrator = saved_class.from_dict(state)
         check_complete(state, calibrator.to_dict())
         derived = _guarantee(calibrator)
     except Exception as error:  # report errors that the checks did not foresee, too

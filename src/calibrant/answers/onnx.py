@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from calibrant._optional import needed
 from calibrant._typing import BoolArray, FloatArray, IntArray
 from calibrant.answers.table import Exportable, export_table
-from calibrant.calibrators.tables.table import Table
+from calibrant.calibrators.table import Table
 from calibrant.cells.bins import OTHER
 from calibrant.cells.lines import MOST_LOGIT, Lines
 from calibrant.errors import InvalidValueError
 from calibrant.params.rules import Choice
-from calibrant.sample.sql.tree import balanced
+from calibrant.sample.sql.search import balanced
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -49,10 +49,10 @@ def to_onnx(
 ) -> ModelProto:
     """Return a fitted calibrator as an ONNX model; `model.SerializeToString()` gives its bytes.
 
-    Claimed: every output equals what `predict`, `predict_interval` and `predict_set` give, bit for
-    bit; for curves with exp, the relative difference is at most 1e-12. For a score or segment that
-    they do not accept, the values are NaN, the region is -1 and the set is empty. Assumed: a
-    runtime that keeps subnormal numbers, as onnxruntime does by default.
+    Guarantee: every output equals what `predict`, `predict_interval` and `predict_set` give, bit
+    for bit; for curves with exp, the relative difference is at most 1e-12. For a score or segment
+    that they do not accept, the values are NaN, the region is -1 and the set is empty. Assumptions:
+    a runtime that keeps subnormal numbers, as onnxruntime does by default.
 
     Parameters
     ----------
@@ -123,14 +123,27 @@ def to_onnx(
 
 def _segment_input(table: Table, graph: _Graph, axis: str) -> tuple[Any, str]:
     """The segment input, and the index of each segment as a column of numbers."""
-    from onnx import TensorProto, helper
+    from onnx import TensorProto, helper, numpy_helper
 
-    segments = _segment_array(table)
-    kind = helper.np_dtype_to_tensor_dtype(segments.dtype)
-    encoding = _encoding(table, segments)
-    place = graph.add("LabelEncoder", "segment", domain="ai.onnx.ml", **encoding)
+    named = table.segments or [OTHER.value]  # text if no segment is named
+    kind = {str: object, float: np.float64}.get(type(named[0]), np.int64)
+    # NaN is a missing segment, which the bins for all others do not accept
+    nan = [np.nan] if kind is np.float64 and table.takes_others else []
+    segments = np.array([*named, *nan], dtype=kind)
+    numbers = np.arange(len(segments))
+    numbers[len(named) :] = -1
+    rest = len(table.segments) if table.takes_others else -1
+    place = graph.add(
+        "LabelEncoder",
+        "segment",
+        domain="ai.onnx.ml",
+        keys_tensor=numpy_helper.from_array(segments, "segments"),
+        values_tensor=numpy_helper.from_array(numbers, "numbers"),
+        default_tensor=numpy_helper.from_array(np.array([rest]), "unknown"),
+    )
     number = graph.add("Cast", place, to=TensorProto.DOUBLE)
-    given = helper.make_tensor_value_info("segment", kind, ["n"])
+    kind_of_input = helper.np_dtype_to_tensor_dtype(segments.dtype)
+    given = helper.make_tensor_value_info("segment", kind_of_input, ["n"])
     return given, graph.add("Unsqueeze", number, axis)
 
 
@@ -322,31 +335,3 @@ def _column(table: Table, output: str) -> FloatArray | BoolArray | IntArray:
     if output == "region":
         return np.array([*table.region_numbers, -1], dtype=np.int64)
     return np.append(table.values(output), np.nan)
-
-
-def _segment_array(table: Table) -> NDArray[np.object_] | FloatArray | IntArray:
-    segments = table.segments or [OTHER.value]  # text if no segment is named
-    kind = {str: object, float: np.float64}.get(type(segments[0]), np.int64)
-    return np.array(
-        [*segments, *([np.nan] if kind is np.float64 and table.takes_others else [])],
-        dtype=kind,
-    )
-
-
-def _encoding(table: Table, segments: NDArray[np.object_] | FloatArray | IntArray) -> Attributes:
-    """Attributes of the operator that numbers the segments.
-
-    Unknown ones get -1, or the number of the rest.
-    """
-    from onnx import numpy_helper
-
-    numbers = np.arange(len(segments))
-    numbers[
-        [isinstance(segment, float) and math.isnan(segment) for segment in segments.tolist()]
-    ] = -1
-    rest = len(table.segments) if table.takes_others else -1
-    return {
-        "keys_tensor": numpy_helper.from_array(segments, "segments"),
-        "values_tensor": numpy_helper.from_array(numbers, "numbers"),
-        "default_tensor": numpy_helper.from_array(np.array([rest]), "unknown"),
-    }

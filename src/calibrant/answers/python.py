@@ -6,12 +6,12 @@ import keyword
 import math
 import pprint
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from calibrant.answers.python_trees import trees_source
 from calibrant.answers.table import Exportable, export_table
-from calibrant.calibrators.tables.table import Label, Segment, Table
+from calibrant.calibrators.subgroups.corrected import SMALLEST
+from calibrant.calibrators.table import Label, Segment, Table
 from calibrant.cells.bins import OTHER, Rest
 from calibrant.cells.lines import MOST_LOGIT, Lines
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -69,6 +69,49 @@ _STRAIGHT = "base + slope * (value - start)"
 _BETA = "base + {a!r} * log(p) - {b!r} * log1p(-p)"
 _LOGISTIC = "1.0 / (1.0 + exp(-min(max({z}, -{most}), {most})))"
 
+_TREE_FUNCTION = '''\
+def {name}(score, attributes):
+    """Return the calibrated probability of one score, as a dict; attributes are a dict from names to values.
+
+    It is None if the score is missing, not a finite number or out of range.
+    """
+    nothing = {{"calibrated": None}}
+    if score is None or isinstance(score, (str, bytes, bytearray)):
+        return nothing
+    try:
+        values = [{values}]
+    except (TypeError, ValueError, OverflowError):
+        return nothing
+    if not all(value is not None and 0.0 <= value <= 1.0 for value in values):
+        return nothing
+    repaired = [_repaired(value, attributes, *repair) for value, repair in zip(values, _REPAIRS)]
+    return {{"calibrated": sum(repaired) / len(repaired)}}
+
+
+def _repaired(value, attributes, features, trees):
+    value = min(max(value, {smallest!r}), 1.0 - {smallest!r})
+    logit = log(value) - log1p(-value)
+    bins = [_bin(feature, logit if not feature["name"] else attributes[feature["name"]]) for feature in features]
+    total = logit
+    for splits, values in trees:
+        leaf = 0
+        for number, (divided, feature, stay) in enumerate(splits, start=1):
+            if leaf == divided and bins[feature] not in stay:
+                leaf = number
+        total += values[leaf]
+    return 1.0 / (1.0 + exp(-min(max(total, -700.0), 700.0)))
+
+
+def _bin(feature, value):
+    missing = value is None or value != value
+    if "edges" in feature:
+        edges = feature["edges"]
+        return len(edges) + 1 if missing else bisect_left(edges, float(value))
+    values = feature["values"]
+    known = [place for place, one in enumerate(values) if type(one) is type(value) and one == value]
+    return known[0] if known else len(values)
+'''  # noqa: E501
+
 
 def to_python(
     calibrator: Exportable,
@@ -80,9 +123,9 @@ def to_python(
     """Return a fitted calibrator as the source of a Python module that imports nothing but
     `bisect` and, for curves with exp, `math`.
 
-    Claimed: the function in it gives what `predict`, `predict_interval` and `predict_set` give, bit
-    for bit; for curves with exp, the relative difference is at most 1e-12. For a score or segment
-    that they do not accept, every output is None.
+    Guarantee: the function in it gives what `predict`, `predict_interval` and `predict_set` give,
+    bit for bit; for curves with exp, the relative difference is at most 1e-12. For a score or
+    segment that they do not accept, every output is None.
 
     Parameters
     ----------
@@ -126,7 +169,7 @@ def to_python(
             "name", "differ from the names that the function itself uses", got=repr(name)
         )
     calibrator = getattr(calibrator, "calibrator", calibrator)  # unwrap a model
-    if hasattr(calibrator, "scored_trees"):
+    if hasattr(calibrator, "repairs_"):
         return _of_trees(calibrator, name, outputs)
     table = export_table(calibrator, coverage=coverage)
     chosen = table.choose(outputs)
@@ -143,7 +186,10 @@ def to_python(
     if table.lines is not None:
         constants["_ROWS"] = _curve_rows(table, table.lines, chosen)
         constants["_CHOSEN"] = tuple(chosen.items())
-        result = _curve_text(table.lines)
+        result = _LINE.format(curve=_curve(table.lines))
+        if table.lines.beta is not None:
+            low, high = table.lines.ends
+            result = f"    p = min(max(value, {low!r}), {high!r})\n{result}"
         imports = "from math import exp, log, log1p\n" if table.lines.logit else ""
     function = _FUNCTION.format(
         name=name,
@@ -153,14 +199,19 @@ def to_python(
         steps=f"_STEPS[{_segment_text(table)}]" if table.is_segmented else "_STEPS",
         result=result,
     )
-    header = "".join(
-        f"# {comment(line)}\n" for note in table.notes for line in textwrap.wrap(note, 110)
-    )
+    return _module(table.notes, f"from bisect import bisect_right\n{imports}", constants, function)
+
+
+def _module(
+    notes: Iterable[str], imports: str, constants: Mapping[str, object], function: str
+) -> str:
+    """The source of a module: notes as comments, then constants, then the function."""
+    header = "".join(f"# {comment(line)}\n" for note in notes for line in textwrap.wrap(note, 110))
     body = "\n".join(
         f"{key} = {pprint.pformat(value, width=118, compact=True, sort_dicts=False)}"
         for key, value in constants.items()
     )
-    return f"{header}from bisect import bisect_right\n{imports}\n{body}\n\n\n{function}"
+    return f"{header}{imports}\n{body}\n\n\n{function}"
 
 
 def _of_trees(calibrator: Any, name: str, outputs: object) -> str:
@@ -171,9 +222,24 @@ def _of_trees(calibrator: Any, name: str, outputs: object) -> str:
             "be None for a calibrator with trees, which has one",
             got=shown(outputs),
         )
-    trees = calibrator.scored_trees()
-    base = None if trees.base is None else to_python(trees.base, name="base_calibrate")
-    return trees_source(trees, name, base)
+    imports = "from bisect import bisect_left\nfrom math import exp, log, log1p\n"
+    values = []
+    repairs = []
+    for number, repair in enumerate(calibrator.repairs_):
+        value = "float(score)"
+        if repair.base is not None:
+            base = f"base_calibrate_{number}"
+            # inside a function, since both bases have constants of the same names
+            source = textwrap.indent(to_python(repair.base, name="calibrate"), "    ")
+            imports += f"\n\ndef _base():\n{source}\n    return calibrate\n"
+            imports += f"\n\n{base} = _base()\n"
+            value = f'{base}(score)["calibrated"]'
+        values.append(value)
+        state = repair.correction.to_dict()
+        trees = [(tree["splits"], tree["values"]) for tree in state["trees"]]
+        repairs.append((state["features"], trees))
+    function = _TREE_FUNCTION.format(name=name, values=", ".join(values), smallest=SMALLEST)
+    return _module(calibrator.export_notes(), imports, {"_REPAIRS": repairs}, function)
 
 
 def _key(segment: Segment | Rest | None) -> Segment | None:
@@ -208,27 +274,16 @@ def _curve_rows(table: Table, lines: Lines, chosen: Mapping[str, str]) -> list[t
     rows = [dict(zip(others, row, strict=True)) for row in zip(*columns, strict=True)] or [
         {}
     ] * len(nothing)
-    return list(
-        zip(
-            lines.start.tolist(),
-            table.calibrated.tolist(),
-            lines.slope.tolist(),
-            lower,
-            upper,
-            rows,
-            strict=True,
-        )
-    )
+    numbers = (part.tolist() for part in (lines.start, table.calibrated, lines.slope))
+    return list(zip(*numbers, lower, upper, rows, strict=True))
 
 
-def _curve_text(lines: Lines) -> str:
+def _curve(lines: Lines) -> str:
+    """The value of a curve at a score."""
     z = _STRAIGHT
-    before = ""
     if lines.beta is not None:
         z = _BETA.format(a=lines.beta[0], b=lines.beta[1])
-        low, high = lines.ends
-        before = f"    p = min(max(value, {low!r}), {high!r})\n"
-    return before + _LINE.format(curve=_LOGISTIC.format(z=z, most=MOST_LOGIT) if lines.logit else z)
+    return _LOGISTIC.format(z=z, most=MOST_LOGIT) if lines.logit else z
 
 
 def _values(table: Table, output: str) -> Sequence[float] | Sequence[tuple[Label, ...]]:

@@ -7,15 +7,21 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 
-from calibrant.answers.sql_join import joined_with_pieces
+from calibrant.answers.sql_join import column_texts, joined_with_pieces, segment_text
 from calibrant.answers.table import Exportable, export_table
-from calibrant.calibrators.tables.table import Steps, Table
+from calibrant.calibrators.table import Steps, Table
 from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
 from calibrant.params.rules import Choice
 from calibrant.sample.sql import dialects
-from calibrant.sample.sql.curves import on_curve
 from calibrant.sample.sql.dialects import Dialect
-from calibrant.sample.sql.search import as_double, bin_of, by_segment, indented, one_line
+from calibrant.sample.sql.search import (
+    as_double,
+    bin_of,
+    by_segment,
+    indented,
+    on_curve,
+    one_line,
+)
 
 DIALECTS = tuple(dialects.DIALECTS)
 """The engines for which SQL can be written."""
@@ -43,14 +49,14 @@ def to_sql(
 ) -> str:
     """Return a fitted calibrator as SQL text.
 
-    Claimed: in PostgreSQL, DuckDB, Spark SQL and SQLite every output equals what `predict`,
+    Guarantee: in PostgreSQL, DuckDB, Spark SQL and SQLite every output equals what `predict`,
     `predict_interval` and `predict_set` give, bit for bit, for columns of doubles and of 32-bit
     floats; for curves with exp, the relative difference is at most 1e-12. Every output is NULL for
     a score that they do not accept (missing, NaN, infinite, outside the score range) and for a
     segment that is missing or, unless the calibrator has regions for all other segments, was not
     seen in `fit`. The text for Snowflake and BigQuery has the same shape, but was not run there.
-    Assumed: the engine computes and compares doubles as IEEE 754 says, and the column of segments
-    has the type that segments had in `fit`.
+    Assumptions: the engine computes and compares doubles as IEEE 754 says, and the column of
+    segments has the type that segments had in `fit`.
 
     Parameters
     ----------
@@ -130,7 +136,12 @@ def to_sql(
     if table is None:
         columns = _nested(found, chosen, spelling, score_column, segment_column)
         text = "\n".join([*notes, *_listed(columns)]) + "\n"
-        _warn_if_too_long(text)
+        n_bytes = len(text.encode())
+        if n_bytes > _TOO_LONG:
+            warn_caller(
+                f"the expressions have {n_bytes / 1e6:.1f} MB, and some warehouses take at most 1"
+                " MB: name the table, for a shorter statement with a join, or fewer outputs"
+            )
         return text
     names = tuple(table.split(".")) if isinstance(table, str) else tuple(table)
     source = f"FROM {_qualified('table', names, spelling)} AS {spelling.name(_ALIAS)}"
@@ -145,20 +156,11 @@ def to_sql(
         nested = statement([], columns, [])
         if search == "case" or len(nested.encode()) <= LONG_TEXT:
             return nested
-    join = joined_with_pieces(found, chosen, spelling, score_column, segment_column, names)
-    columns = [
-        [f"{text} AS {spelling.name(chosen[output])}"] for output, text in join.columns.items()
-    ]
-    return statement(join.pieces, columns, join.condition)
-
-
-def _warn_if_too_long(text: str) -> None:
-    """Warn about expressions that a warehouse may reject."""
-    if len(text.encode()) > _TOO_LONG:
-        warn_caller(
-            f"the expressions have {len(text.encode()) / 1e6:.1f} MB, and some warehouses take at"
-            " most 1 MB: name the table, for a shorter statement with a join, or fewer outputs"
-        )
+    pieces, texts, condition = joined_with_pieces(
+        found, chosen, spelling, score_column, segment_column, names
+    )
+    columns = [[f"{text} AS {spelling.name(chosen[output])}"] for output, text in texts.items()]
+    return statement(pieces, columns, condition)
 
 
 def _check_segment(table: Table, segment: str | Sequence[str] | None) -> None:
@@ -234,10 +236,7 @@ def _expression(
         else segment_column
     )
     literals = [
-        (
-            spelling.text(segment) if isinstance(segment, str) else spelling.literal(segment),
-            body,
-        )
+        (segment_text(segment, spelling), body)
         for segment, body in bodies
         if isinstance(segment, str | int | float)
     ]
@@ -253,7 +252,7 @@ def _of_steps(table: Table, steps: Steps, output: str, spelling: Dialect, column
         return bin_of(spelling, column, steps.low, steps.high, cuts, leaves)
 
     if table.lines is None or output in ("region", "set"):
-        return looked_up(_literals(table, output, spelling))
+        return looked_up(column_texts(table, output, spelling))
     parts = [table.calibrated, table.lines.slope, table.lines.start]
     if output != "calibrated":
         parts.append(table.values(output))
@@ -268,12 +267,3 @@ def _of_steps(table: Table, steps: Steps, output: str, spelling: Dialect, column
     return looked_up(
         [on_curve(table.lines, spelling, score, *row) for row in zip(*texts, strict=True)]
     )
-
-
-def _literals(table: Table, output: str, spelling: Dialect) -> list[str]:
-    """The SQL text of an output in each region."""
-    if output == "region":
-        return [str(region) for region in table.region_numbers]
-    if output == "set":
-        return [spelling.text(name) for name in table.set_names]
-    return [spelling.number(value) for value in table.values(output).tolist()]

@@ -6,13 +6,11 @@ are in a second table, of bins.
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
-from calibrant.calibrators.tables.table import Steps, Table
+from calibrant.calibrators.table import Segment, Steps, Table
 from calibrant.cells.lines import Lines
-from calibrant.sample.sql.curves import on_curve
 from calibrant.sample.sql.dialects import Dialect
-from calibrant.sample.sql.search import as_double, indented
+from calibrant.sample.sql.search import as_double, indented, on_curve
 
 _PIECES = "calibrant_pieces"
 _BINS = "calibrant_bins"
@@ -22,25 +20,6 @@ _BIN = "bin"
 _LIMITS = ("lower", "upper")
 
 
-@dataclass(frozen=True, slots=True)
-class Join:
-    """The parts of a statement before and after the selected columns.
-
-    Attributes
-    ----------
-    pieces : list of str
-        The lines before SELECT, which define the pieces.
-    columns : dict
-        The expression of each output.
-    condition : list of str
-        The lines after FROM, which determine the piece of a row.
-    """
-
-    pieces: list[str]
-    columns: dict[str, str]
-    condition: list[str]
-
-
 def joined_with_pieces(
     table: Table,
     chosen: Mapping[str, str],
@@ -48,8 +27,11 @@ def joined_with_pieces(
     score: str,
     segment: str | None,
     taken: Sequence[str],
-) -> Join:
-    """Return the parts of the statement; `taken` holds names that the pieces must not use.
+) -> tuple[list[str], dict[str, str], list[str]]:
+    """Return the lines before SELECT, which define the pieces; the expression of each output; and
+    the lines after FROM, which determine the piece of a row.
+
+    `taken` holds names that the pieces must not use.
 
     A score belongs to a piece if low <= score < high. Both ends are numbers, so a score that is
     missing, NaN or infinite has no piece, even where NaN sorts above all numbers.
@@ -58,12 +40,15 @@ def joined_with_pieces(
     on_line = _line_heads(table, chosen)
     shared = [output for output in chosen if output != "calibrated"] if on_line else []
     own = [*on_line, *([] if on_line else chosen)]
-    bins = _Bins(table, shared, spelling)
+    # values that several pieces of a curve share are written once, and numbered
+    of_bin = _texts(table, shared, spelling)
+    bins: dict[tuple[str, ...], int] = {}
     ends = ["segment", "low", "high"] if table.is_segmented else ["low", "high"]
     heads = [*ends, *own, *([_BIN] if shared else [])]
-    texts = [
-        [*row, *bins.number_of(region)] for region, row in enumerate(_texts(table, own, spelling))
-    ]
+    texts = list(map(list, _texts(table, own, spelling)))
+    if shared:
+        for row, values in zip(texts, of_bin, strict=True):
+            row.append(str(bins.setdefault(values, len(bins) + 1)))
     rows = [row for steps in table.steps for row in _rows(table, steps, texts, spelling)]
     pieces = _free(_PIECES, held)
     written = _written(spelling, pieces, heads, rows)
@@ -75,7 +60,8 @@ def joined_with_pieces(
     if shared:
         name = _free(_BINS, held)
         written[-1] += ","
-        written += _written(spelling, name, [_BIN, *shared], bins.rows())
+        numbered = [[str(number), *values] for values, number in bins.items()]
+        written += _written(spelling, name, [_BIN, *shared], numbered)
         same = f"{_of_bin(spelling, _BIN)} = {_of_piece(spelling, _BIN)}"
         joined += [
             f"LEFT JOIN {spelling.name(name)} AS {spelling.name(_BIN_ALIAS)}",
@@ -85,27 +71,7 @@ def joined_with_pieces(
     expressions = {
         output: _expression(table, output, spelling, score, on_line) for output in chosen
     }
-    return Join(written, expressions, joined)
-
-
-class _Bins:
-    """Values that several pieces of a curve share, each written once and numbered."""
-
-    def __init__(self, table: Table, heads: Sequence[str], spelling: Dialect) -> None:
-        self._texts = _texts(table, heads, spelling)
-        self._numbers: dict[tuple[str, ...], int] = {}
-        self._is_used = bool(heads)
-
-    def number_of(self, region: int) -> list[str]:
-        """The number of a piece's bin, if there are bins."""
-        if not self._is_used:
-            return []
-        number = self._numbers.setdefault(self._texts[region], len(self._numbers) + 1)
-        return [str(number)]
-
-    def rows(self) -> list[list[str]]:
-        """The bins of all numbered pieces."""
-        return [[str(number), *texts] for texts, number in self._numbers.items()]
+    return written, expressions, joined
 
 
 def _free(name: str, held: Collection[str]) -> str:
@@ -152,7 +118,10 @@ def _rows(
     cuts, regions = steps.runs(list(zip(map(tuple, texts), starts, strict=True)))
     lows = [steps.low, *cuts]
     highs = [*cuts, math.nextafter(steps.high, math.inf)]
-    segment = [] if not table.is_segmented else [_segment(steps, spelling)]
+    segment = []
+    if table.is_segmented:  # NULL for all segments that are not named
+        own = steps.segment
+        segment = [segment_text(own, spelling) if isinstance(own, str | int | float) else "NULL"]
     return [
         [*segment, spelling.number(low), spelling.number(high), *texts[region]]
         for low, high, region in zip(lows, highs, regions, strict=True)
@@ -160,24 +129,18 @@ def _rows(
     ]
 
 
-def _segment(steps: Steps, spelling: Dialect) -> str:
-    """The segment of a piece; NULL for all segments that are not named."""
-    if not isinstance(steps.segment, str | int | float):
-        return "NULL"
-    return (
-        spelling.text(steps.segment)
-        if isinstance(steps.segment, str)
-        else spelling.literal(steps.segment)
-    )
+def segment_text(segment: Segment, spelling: Dialect) -> str:
+    """A segment that is named, as SQL text."""
+    return spelling.text(segment) if isinstance(segment, str) else spelling.literal(segment)
 
 
 def _texts(table: Table, heads: Sequence[str], spelling: Dialect) -> list[tuple[str, ...]]:
     """The column values of each region."""
-    columns = [_column_texts(table, head, spelling) for head in heads]
+    columns = [column_texts(table, head, spelling) for head in heads]
     return list(zip(*columns, strict=True)) if heads else [()] * table.calibrated.size
 
 
-def _column_texts(table: Table, head: str, spelling: Dialect) -> list[str]:
+def column_texts(table: Table, head: str, spelling: Dialect) -> list[str]:
     """The values of one column, by region."""
     if head == "region":
         return [str(number) for number in table.region_numbers]
@@ -227,9 +190,7 @@ def _conditions(table: Table, spelling: Dialect, score: str, segment: str | None
         return [*conditions, f"{column} = {own}"]
     if not named:
         return [*conditions, f"{segment} IS NOT NULL"]
-    literals = [
-        spelling.text(one) if isinstance(one, str) else spelling.literal(one) for one in named
-    ]
+    literals = [segment_text(one, spelling) for one in named]
     rest = f"{own} IS NULL AND {column} NOT IN ({', '.join(literals)})"  # not true for NULL
     return [*conditions, f"({column} = {own} OR ({rest}))"]
 

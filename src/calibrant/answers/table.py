@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from calibrant.calibrators.tables.table import Table
+from calibrant.calibrators.table import Table
 from calibrant.errors import no_table
 from calibrant.params.rules import OPEN_UNIT
 

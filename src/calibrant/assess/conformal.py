@@ -10,14 +10,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils.metadata_routing import UNUSED
-from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IntArray, Seed
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import as_array, as_scores
 from calibrant.params.declared_state import Inline, LabelEntries, Saved
+from calibrant.params.estimator import Estimator, check_is_fitted
 from calibrant.params.frames import FrameOutput, predicts
 from calibrant.params.kind import Entry, EntryTable, Known
 from calibrant.params.labels import Classes
@@ -41,7 +39,7 @@ from calibrant.sample.reader import (
     refuse,
 )
 from calibrant.sample.sample import Sample
-from calibrant.text.result import Result
+from calibrant.text.result import Result, Verdict
 from calibrant.text.result_table import ResultTable
 from calibrant.text.sentences import Setting
 
@@ -108,9 +106,22 @@ class ConformalGuarantee(Result):
         return True
 
     @property
+    def verdict(self) -> Verdict:
+        """The coverage is guaranteed."""
+        return "ok"
+
+    @property
     def notes(self) -> tuple[str, ...]:
-        """What else a reader should know, such as skipped rows."""
-        return self.facts.notes
+        """What the probability is over, and what else a reader should know, such as skipped rows."""
+        drawn = (
+            ", the future row and the random numbers" if self.randomized else " and the future row"
+        )
+        over = (
+            "it holds for every distribution of the data; the probability is over the calibration"
+            f" rows{drawn} together, not for one score in particular"
+        )
+        of_groups = self.facts.said_of_groups.strip()
+        return (over, *([of_groups] if of_groups else []), *self.facts.notes)
 
     def tables(self) -> tuple[ResultTable, ...]:
         """The calibration rows behind the sets of each label."""
@@ -128,32 +139,20 @@ class ConformalGuarantee(Result):
             whom = "among new rows of either class, the label is in its set"
         how = "exactly" if self.randomized else "at least"
         return (
-            f"If new rows are exchangeable with the {rows} calibration rows, then {whom} with {how}"
-            " the coverage asked for."
-        )
-
-    @property
-    def explanation(self) -> str:
-        """What the probability is over."""
-        drawn = (
-            ", the future row and the random numbers" if self.randomized else " and the future row"
-        )
-        return (
-            "It holds for every distribution of the data. The probability is over the"
-            f" calibration rows{drawn} together, not for one score in particular."
-            f"{self.facts.said_of_groups}"
+            f"{whom[:1].upper()}{whom[1:]} with {how} the coverage asked for, if new rows are"
+            f" exchangeable with these {rows}."
         )
 
 
 @dataclass(eq=False, repr=False)
-class ConformalSets(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # type: ignore[misc]
+class ConformalSets(Saved, FrameOutput, CheckedParameters, Estimator):
     """Sets of labels that contain the true label with a stated probability, at any sample size, for
     every distribution.
 
-    Claimed: P(label in set) >= coverage, over the draw of the calibration rows and the future row;
-    with ``conditional="label"`` also P(label in set | label = y) >= coverage for both labels y
-    (Mondrian). Assumed: all rows are exchangeable, and the model was not trained on the calibration
-    rows. Not claimed: anything about a single score, or given the calibration rows.
+    Guarantee: P(label in set) >= coverage, over the draw of the calibration rows and the future
+    row; with ``conditional="label"`` also P(label in set | label = y) >= coverage for both labels y
+    (Mondrian). Assumptions: all rows are exchangeable, and the model was not trained on the
+    calibration rows. Not claimed: anything about a single score, or given the calibration rows.
     `BinningCalibrator.predict_set` has a different guarantee: with a stated confidence over the
     calibration rows, in *every* region, a bound on the rate of misses.
 
@@ -216,8 +215,6 @@ class ConformalSets(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # ty
            [ True,  True],
            [False,  True]])
     """
-
-    __metadata_request__fit = {"scores": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
 
     _schema: ClassVar[str] = "calibrant.conformal/1"
     _entries: ClassVar[EntryTable] = {
@@ -290,7 +287,7 @@ class ConformalSets(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # ty
     def __getstate__(self) -> Any:
         # drop the generator: two copies in the same state would draw the same random numbers for
         # their rows
-        return {**super().__getstate__(), "_generator": None}
+        return {**vars(self), "_generator": None}
 
     def _nonconformity(self, scores: NDArray[Any], code: int) -> FloatArray:
         """The nonconformity score for the label with this code.

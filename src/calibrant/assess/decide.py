@@ -13,27 +13,29 @@ from calibrant.calibrators.regions.region_calibrator import columns_to_predict
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee.class_wise import ClassWiseGuarantee
-from calibrant.guarantee.guarantee import Guarantee
-from calibrant.guarantee.kinds import is_guarantee
+from calibrant.guarantee.guarantee import AFTER_FIT, Guarantee, is_guarantee
 from calibrant.params.rules import Number
 from calibrant.sample.added_columns import LookUp
 from calibrant.sample.reader import rows_in
 from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
-from calibrant.sample.taken_rows import CountSegments
+from calibrant.sample.taken_rows import TakeSurvey
 from calibrant.text.numbers import limits, nearest, percent
 from calibrant.text.numbers import rows as rows_text
-from calibrant.text.result import Result
+from calibrant.text.picture import Drawn, Picture, ReferenceLine
+from calibrant.text.quantity import NextStep, Quantity
+from calibrant.text.result import Result, Verdict
 from calibrant.text.result_table import ResultTable
-from calibrant.text.sentences import shown
+from calibrant.text.sentences import in_words, shown
 
 ACT = "act"
 DO_NOT = "do not act"
-UNKNOWN = "cannot tell"
+UNKNOWN = "too close to call"
 _MIDDLE = "rows that are too close to call are decided by the middle of their interval"
 REGION = "calibrant region"
 """The column with the index of each row's region."""
-_COST = Number("a number > 0", 0.0, open_low=True)
+COST = Number("a number > 0", 0.0, open_low=True)
+"""The rule for a cost."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -43,7 +45,7 @@ class Decisions(Result):
     Attributes
     ----------
     action : array of str of shape (n,)
-        "act", "do not act" or "cannot tell", for each row; for `calibrant.scored` data, for each
+        "act", "do not act" or "too close to call", for each row; for `calibrant.scored` data, for each
         region.
     lower, upper : float arrays of shape (n,)
         Limits on the rate in the row's region, or in each region.
@@ -52,7 +54,7 @@ class Decisions(Result):
         + cost_miss).
     cost : float
         Expected cost per row, given the regions of these rows: the mean of the costs in their
-        regions, if "cannot tell" regions are decided by the middle of their interval. In the
+        regions, if "too close to call" regions are decided by the middle of their interval. In the
         population, the regions may have other shares.
     cost_lower, cost_upper : float
         Limits on the expected cost.
@@ -61,7 +63,7 @@ class Decisions(Result):
     cost_false_alarm, cost_miss : float
         The costs.
     caveat : str or None
-        Why nothing is proved, if the calibrator's guarantee has a caveat.
+        Why nothing is guaranteed, if the calibrator's guarantee has a caveat.
     rows : int array of shape (n,), or None
         For `calibrant.scored` data: the number of rows in each region.
     regions : tuple of str
@@ -102,29 +104,77 @@ class Decisions(Result):
         return {name: int(rows[self.action == name].sum()) for name in (ACT, DO_NOT, UNKNOWN)}
 
     @property
+    def verdict(self) -> Verdict | None:
+        """Nothing is judged; but without a guarantee, decisions are not sure."""
+        return None if self.is_proved else "unclear"
+
+    @property
     def sentence(self) -> str:
-        """What was decided, and what it costs."""
+        """What was decided, and on which assumption."""
         found = self.counts
         total = sum(found.values())
         if not total:
-            return f"{unproved(self.caveat)}There are no rows to decide on."
+            return "There are no rows to decide on."
+        if self.caveat is not None:
+            return f"Nothing is guaranteed about these decisions: {self.caveat}."
         return (
-            f"{unproved(self.caveat)}With {percent(self.confidence_level)} confidence for all"
-            f" regions simultaneously: of {rows_text(total)}, act on {found[ACT]:,}, leave"
-            f" {found[DO_NOT]:,} alone; too close to call: {found[UNKNOWN]:,}. Given the regions of"
-            f" these rows, the expected cost per row is {nearest(self.cost)}"
-            f" ({limits(self.cost_lower, self.cost_upper)}). Assumed: what the calibrator's"
-            " guarantee assumes, and that these rows come from the population it is about."
+            f"Act on {found[ACT]:,} of {rows_text(total)}, do not act on {found[DO_NOT]:,};"
+            f" {found[UNKNOWN]:,} are too close to call ({percent(self.confidence_level)} confidence,"
+            " if they come from the population of the guarantee)."
         )
 
     @property
+    def numbers(self) -> tuple[Quantity, ...]:
+        """The rows of each action, and the expected cost."""
+        counts = [Quantity(name.capitalize(), n, unit="row") for name, n in self.counts.items()]
+        even = Quantity("Break-even rate", self.break_even, unit="share")
+        cost = Quantity("Expected cost per row", self.cost, self.cost_lower, self.cost_upper)
+        return (*counts, even, cost)
+
+    @property
+    def next_steps(self) -> tuple[NextStep, ...]:
+        """What to do about the rows that are too close to call."""
+        if not self.counts[UNKNOWN]:
+            return AFTER_FIT[2:]
+        why = "Let a person decide the rows that are too close to call, or label more rows"
+        return (NextStep(why), *AFTER_FIT[2:])
+
+    def pictures(self) -> tuple[Picture, ...]:
+        """Each region with its action, and the break-even rate."""
+        if not self.regions:
+            return ()
+        drawn = []
+        for name in (ACT, DO_NOT, UNKNOWN):
+            here = np.flatnonzero(self.action == name)
+            middle = (self.lower[here] + self.upper[here]) / 2.0
+            drawn.append(
+                Drawn(
+                    name,
+                    here.tolist(),
+                    middle.tolist(),
+                    self.lower[here].tolist(),
+                    self.upper[here].tolist(),
+                    titles=[in_words(self.regions[one]) for one in here.tolist()],
+                    quiet=name == UNKNOWN,
+                )
+            )
+        text = "The guaranteed limits of each region, by action."
+        rule = ReferenceLine("break-even rate", self.break_even)
+        labels = "region", "true rate"
+        return (Picture("Decisions", text, *labels, tuple(drawn), (rule,), y_unit="share"),)
+
+    @property
     def notes(self) -> tuple[str, ...]:
-        """What is not proved, and how the rest is decided."""
+        """The expected cost, and how rows that are too close to call are decided."""
         even = (
             "the break-even rate, at which acting and not acting cost the same, is"
             f" {nearest(self.break_even)}"
         )
-        found = (even, "nothing is proved for a single row", _MIDDLE)
+        cost = (
+            f"given the regions of these rows, the expected cost per row is {nearest(self.cost)}"
+            f" ({limits(self.cost_lower, self.cost_upper)})"
+        )
+        found = (cost, even, "nothing is guaranteed for a single row", _MIDDLE)
         if self.label is None:
             return found
         return (f"to act is to treat a row as class {self.label!r}, against all others", *found)
@@ -137,9 +187,10 @@ class Decisions(Result):
         if self.rows is not None:
             columns["counts"] = self.rows
         columns |= {"lower": self.lower, "upper": self.upper, "action": self.action}
-        heads = {"counts": "rows", "lower": "true rate lies in"}
+        heads = {"region": "score", "counts": "rows", "lower": "true rate, guaranteed"}
         name = "regions" if self.regions else "decisions"
-        return (ResultTable(name, columns, None if self.regions else (), heads),)
+        shown = None if self.regions else ()
+        return (ResultTable(name, columns, shown, heads, units={"lower": "share"}),)
 
     def to_dict(self) -> dict[str, Any]:
         """The decisions as plain JSON values."""
@@ -155,22 +206,22 @@ def decide(
     segments: "ArrayLike | None" = None,
     pos_label: Hashable = None,
 ) -> Decisions:
-    """Decide for each row whether to act, from the proved rate in its region and the cost of
+    """Decide for each row whether to act, from the guaranteed rate in its region and the cost of
     errors.
 
-    Act on a region if its rate is proved to be above the break-even rate; do not act if it is
-    proved to be below. Otherwise the data cannot tell yet which of the two costs less.
+    Act on a region if its rate is guaranteed to be above the break-even rate; do not act if it is
+    guaranteed to be below. Otherwise the data cannot tell yet which of the two costs less.
 
-    Claimed: with probability at least the calibrator's `confidence_level`, every "act" and every
+    Guarantee: with probability at least the calibrator's `confidence_level`, every "act" and every
     "do not act" is the cheaper of the two for its region as a whole, in all regions simultaneously,
-    and the expected cost, given the regions of these rows, lies within its limits. Assumed: what
-    the calibrator's guarantee assumes; rows are new draws from the same population. Nothing is
+    and the expected cost, given the regions of these rows, lies within its limits. Assumptions:
+    what the calibrator's guarantee assumes; rows are new draws from the same population. Nothing is
     claimed about a single row, or about part of a region.
 
     Parameters
     ----------
     calibrator : calibrator of scores, CalibratedClassifier or Model
-        A fitted calibrator with intervals for the rate in each region, such as `AnchoredCalibrator`
+        A fitted calibrator with intervals for the rate in each region, such as `Calibrator`
         or `BinningCalibrator`.
     scores : array-like of shape (n,), or Sample
         Scores, or features for a classifier; or `calibrant.scored` data of any size, whose rows are
@@ -208,10 +259,10 @@ def decide(
     >>> calibrator = BinningCalibrator(10).fit(scores, y)
     >>> found = decide(calibrator, [0.1, 0.24, 0.6], cost_false_alarm=1, cost_miss=3)
     >>> found.break_even, found.action.tolist()
-    (0.25, ['do not act', 'cannot tell', 'act'])
+    (0.25, ['do not act', 'too close to call', 'act'])
     """
-    false_alarm = check_cost("cost_false_alarm", cost_false_alarm)
-    miss = check_cost("cost_miss", cost_miss)
+    false_alarm = COST.check("cost_false_alarm", cost_false_alarm)
+    costs = (false_alarm, COST.check("cost_miss", cost_miss))
     fitted: Any = (
         calibrator if hasattr(calibrator, "fit") else getattr(calibrator, "calibrator", calibrator)
     )
@@ -220,23 +271,21 @@ def decide(
         if segments is not None:
             rule = "be None for more than two classes"
             raise InvalidTypeError("segments", rule, got=shown(segments))
-        return _on_class(fitted, guarantee, scores, pos_label, (false_alarm, miss))
+        return _on_class(fitted, guarantee, scores, pos_label, costs)
     if not is_guarantee(guarantee) or not hasattr(fitted, "predict_rate_interval"):
         rule = "be fitted and have intervals for the rate"
-        advice = (
-            "use AnchoredCalibrator, BinningCalibrator, or a CalibratedClassifier with one of them"
-        )
+        advice = "use Calibrator, BinningCalibrator, or a CalibratedClassifier with one of them"
         raise InvalidTypeError("calibrator", rule, got=type(fitted).__name__, advice=advice)
     if pos_label not in (None, guarantee.positive_label):
         rule = f"be None or {guarantee.positive_label!r}, whose rate is known"
         raise InvalidValueError("pos_label", rule, got=shown(pos_label))
     held = rows_in(scores)
     if held is not None:
-        return _by_region(fitted, guarantee, held, segments, false_alarm, miss)
+        return _by_region(fitted, guarantee, held, segments, costs)
     where = {} if segments is None else {"segments": segments}
     lower, upper = np.asarray(fitted.predict_rate_interval(scores, **where)).T
     predicted = _probability(fitted, scores, where)
-    return _of_rows(predicted, lower, upper, guarantee, (false_alarm, miss))
+    return _decisions(predicted, lower, upper, guarantee, costs)
 
 
 def _on_class(
@@ -255,30 +304,30 @@ def _on_class(
     lower, upper = np.asarray(fitted.predict_rate_interval(scores))[:, place].T
     predicted = np.asarray(fitted.predict_proba(scores))[:, place]
     own = replace(guarantee.guarantees[pos_label], confidence_level=guarantee.confidence_level)
-    return replace(_of_rows(predicted, lower, upper, own, costs), label=pos_label)
+    return replace(_decisions(predicted, lower, upper, own, costs), label=pos_label)
 
 
-def _of_rows(
-    predicted: FloatArray,
+def _decisions(
+    rate: FloatArray,
     lower: FloatArray,
     upper: FloatArray,
     guarantee: Guarantee,
     costs: tuple[float, float],
+    rows: IntArray | None = None,
 ) -> Decisions:
-    """Decide for each row, given its probability and the limits on its region's rate."""
-    action, spent = weighed(predicted, lower, upper, *costs)
-    cost, least, most = spent.mean(axis=1).tolist() if spent.size else (np.nan, np.nan, np.nan)
+    """Decide for each row, given its probability and the limits on its region's rate; or for each
+    region, with so many rows.
+    """
+    action, spent = weighed(rate, lower, upper, *costs)
+    weight = np.ones(rate.size) if rows is None else rows
+    mean = spent @ weight / weight.sum() if weight.any() else np.full(3, np.nan)
+    cost, least, most = mean.tolist()
     level = guarantee.confidence_level
-    proved = (break_even(*costs), cost, least, most, level, *costs, guarantee.caveat)
-    return Decisions(action, lower, upper, *proved, assumptions=_assumed(guarantee))
-
-
-def _assumed(guarantee: Guarantee) -> tuple[str, ...]:
-    """The assumptions of the decisions."""
-    return (
-        *guarantee.assumptions,
-        "these rows come from the population that the guarantee is about",
-    )
+    even = costs[0] / sum(costs)
+    proved = (even, cost, least, most, level, *costs, guarantee.caveat)
+    names = () if rows is None else guarantee.regions
+    where = "these rows come from the population that the guarantee is about"
+    return Decisions(action, lower, upper, *proved, rows, names, (*guarantee.assumptions, where))
 
 
 def _probability(fitted: Any, scores: Any, where: Mapping[str, Any]) -> FloatArray:
@@ -289,13 +338,8 @@ def _probability(fitted: Any, scores: Any, where: Mapping[str, Any]) -> FloatArr
     return np.asarray(fitted.predict(scores, **where))
 
 
-def unproved(caveat: str | None) -> str:
-    """The text before numbers that rest on a guarantee with a caveat."""
-    return "" if caveat is None else f"Nothing is proved: {caveat}. "
-
-
 def _by_region(
-    fitted: Any, guarantee: Guarantee, data: Rows, segments: Any, false_alarm: float, miss: float
+    fitted: Any, guarantee: Guarantee, data: Rows, segments: Any, costs: tuple[float, float]
 ) -> Decisions:
     """Decide for each region, and count its rows in data of any size."""
     if segments is not None:
@@ -313,14 +357,14 @@ def _by_region(
         refused += batch.column(REGION).null_count
     if refused:
         raise _refusal(fitted, data, refused)
-    return decided_by_region(guarantee, rows, false_alarm, miss)
+    return decided_by_region(guarantee, rows, *costs)
 
 
 def _refusal(fitted: Any, data: Rows, n_rows: int) -> InvalidValueError:
     """The error for rows without a region, the same as for arrays."""
     known = fitted.partition_.bins_by_segment
     columns = columns_to_predict(fitted, data)
-    sizes = data.fold(CountSegments(columns))
+    sizes = data.fold(TakeSurvey(columns))
     sizes.faults.check()
     if unseen := [name for name in sizes.rows if name not in known]:
         rule = f"be among those seen in fit ({', '.join(shown(name) for name in list(known)[:10])})"
@@ -346,33 +390,15 @@ def decided_by_region(
     guarantee: Guarantee, rows: IntArray, false_alarm: float, miss: float
 ) -> Decisions:
     """Decide for each region, with `rows` rows in each."""
-    lower = guarantee.lower
-    upper = guarantee.upper
-    action, costs = weighed(guarantee.value, lower, upper, false_alarm, miss)
-    cost, least, most = (
-        (costs @ rows / rows.sum()).tolist() if rows.any() else (np.nan, np.nan, np.nan)
-    )
-    even = break_even(false_alarm, miss)
-    level = guarantee.confidence_level
-    proved = (even, cost, least, most, level, false_alarm, miss, guarantee.caveat)
-    return Decisions(action, lower, upper, *proved, rows, guarantee.regions, _assumed(guarantee))
-
-
-def check_cost(name: str, cost: Any) -> float:
-    """A cost as a plain float, or an error for one that is not positive."""
-    return _COST.check(name, cost)
-
-
-def break_even(false_alarm: float, miss: float) -> float:
-    """The rate at which acting and not acting cost the same."""
-    return false_alarm / (false_alarm + miss)
+    limits = (guarantee.lower, guarantee.upper)
+    return _decisions(guarantee.value, *limits, guarantee, (false_alarm, miss), rows)
 
 
 def weighed(
     rate: FloatArray, lower: FloatArray, upper: FloatArray, false_alarm: float, miss: float
 ) -> tuple[NDArray[np.str_], FloatArray]:
     """The action for each rate, and three rows of costs: estimated, smallest and largest."""
-    even = break_even(false_alarm, miss)
+    even = false_alarm / (false_alarm + miss)
     acts = (lower + upper) / 2.0 >= even  # one decision per region, because only its rate is known
     rates = np.clip(rate, lower, upper), lower, upper
     costs = np.array([np.where(acts, false_alarm * (1.0 - part), miss * part) for part in rates])

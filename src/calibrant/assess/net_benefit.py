@@ -2,26 +2,28 @@
 simultaneously.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._typing import ArrayLike, CodeArray, FloatArray, IntArray
-from calibrant.assess.metrics.bin_sums import CALIBRATE_FIRST, read_forecasts
+from calibrant._typing import ArrayLike, FloatArray, IntArray
+from calibrant.assess.compare_models.compare_models import read
+from calibrant.assess.metrics.bin_sums import read_forecasts
 from calibrant.assess.metrics.independent_units import Units
 from calibrant.errors import InvalidValueError
 from calibrant.limits.binomial import lower_limit, upper_limit
 from calibrant.limits.kolmogorov import kolmogorov_distance
-from calibrant.params.arrays import as_numbers, as_scores, check_in_range, check_same_length
-from calibrant.params.labels import encode_labels
+from calibrant.params.arrays import as_numbers
 from calibrant.params.rules import error_budget
-from calibrant.sample.reader import bound_of, is_scored, rows_in
+from calibrant.sample.reader import rows_in
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.numbers import counted, nearest, percent, rows
+from calibrant.text.picture import Drawn, Picture, ReferenceLine
+from calibrant.text.quantity import Quantity
 from calibrant.text.result import Result
 from calibrant.text.result_table import ResultTable
 from calibrant.text.sentences import shown
@@ -44,6 +46,8 @@ class NetBenefit(Result):
         Net benefit of acting on rows with probability >= threshold, and its limits.
     act_on_all, act_on_all_lower, act_on_all_upper : float arrays of shape (m,)
         Net benefit of acting on every row. Acting on none has net benefit 0.
+    over_all_lower : float array of shape (n_models, m)
+        Lower limits on the net benefit minus that of acting on every row.
     confidence_level : float
         All limits hold simultaneously with this probability.
     n_rows : int
@@ -63,41 +67,67 @@ class NetBenefit(Result):
     act_on_all: FloatArray
     act_on_all_lower: FloatArray
     act_on_all_upper: FloatArray
+    over_all_lower: FloatArray
     confidence_level: float
     n_rows: int
     population: str = ""
-    drawn: str = "rows are independent draws from one distribution"
+    drawn: str = "the rows are independent draws from one distribution"
 
     def useful(self, model: str) -> NDArray[np.bool_]:
-        """The thresholds at which the model is proved to be better than acting on none and acting
+        """The thresholds at which the model is shown to be better than acting on none and acting
         on all.
         """
-        row = self.lower[self.models.index(model)]
-        return np.asarray((row > 0.0) & (row > self.act_on_all_upper))
+        number = self.models.index(model)
+        return np.asarray((self.lower[number] > 0.0) & (self.over_all_lower[number] > 0.0))
 
     @property
     def sentence(self) -> str:
-        """Where each model is proved useful."""
-        told = "; ".join(f"{model!r} {self._where(model)}" for model in self.models)
-        about = f" The net benefit is that {self.population}." if self.population else ""
+        """Where each model is shown to be useful."""
+        where = "; ".join(f"{model!r} {self._where(model)}" for model in self.models)
+        level = percent(self.confidence_level)
+        about = ", assumed independent"
+        if self.population:
+            about = f"; net benefit {self.population}, if {self.drawn}"
         return (
-            f"With {percent(self.confidence_level)} confidence, for all models and thresholds"
-            f" simultaneously, from {rows(self.n_rows)}: {told}. Useful means better than acting on"
-            f" all rows and better than acting on none.{about}"
+            f"Better than acting on all rows and than acting on none: {where} ({level} confidence, all"
+            f" together, {rows(self.n_rows)}{about})."
         )
 
     def _where(self, model: str) -> str:
         """The thresholds at which a model is useful, in words."""
         at = self.thresholds[self.useful(model)]
         if not at.size:
-            return "is not proved to be useful at any threshold"
+            return "at no threshold"
         lowest = nearest(at.min())
         highest = nearest(at.max())
         where = lowest if lowest == highest else f"between {lowest} and {highest}"
+        return f"at {at.size:,} of {counted(self.thresholds.size, 'threshold')}, {where}"
+
+    @property
+    def numbers(self) -> tuple[Quantity, ...]:
+        """The rows and the confidence."""
         return (
-            f"is proved to be useful at {at.size:,} of {counted(self.thresholds.size, 'threshold')},"
-            f" {where}"
+            Quantity("Counted", self.n_rows, unit="row"),
+            Quantity("Confidence", self.confidence_level, unit="share"),
         )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Which population it is about, if not that of the rows."""
+        return (f"the net benefit is that {self.population}",) if self.population else ()
+
+    def pictures(self) -> tuple[Picture, ...]:
+        """The net benefit of each model, and of acting on all rows."""
+        at = self.thresholds.tolist()
+        curves = [
+            Drawn(name, at, self.value[row].tolist(), kind="line")
+            for row, name in enumerate(self.models)
+        ]
+        every = Drawn("act on all rows", at, self.act_on_all.tolist(), kind="line", quiet=True)
+        text = "The net benefit of acting on the rows at or above each threshold."
+        labels = "threshold", "net benefit"
+        rule = ReferenceLine("act on none", 0.0)
+        return (Picture("Net benefit", text, *labels, (*curves, every), (rule,)),)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -110,7 +140,10 @@ class NetBenefit(Result):
     def tables(self) -> tuple[ResultTable, ...]:
         """The curves, one row for each model and threshold."""
         size = self.thresholds.size
-        curves = {name: getattr(self, name).ravel() for name in ("value", "lower", "upper")}
+        curves = {
+            name: getattr(self, name).ravel()
+            for name in ("value", "lower", "upper", "over_all_lower")
+        }
         columns = {
             "model": np.repeat(self.models, size),
             "threshold": np.tile(self.thresholds, len(self.models)),
@@ -136,8 +169,8 @@ def net_benefit(
     """Return decision curves: the net benefit of one or more models at every threshold probability,
     with bands.
 
-    Claimed: with probability at least `confidence_level`, the net benefit of every model at every
-    threshold lies in its band, all simultaneously, for every distribution. Assumed: rows are
+    Guarantee: with probability at least `confidence_level`, the net benefit of every model at every
+    threshold lies in its band, all simultaneously, for every distribution. Assumptions: rows are
     independent draws from one population, and the models were not trained on them. With `groups`,
     the groups are independent draws.
 
@@ -148,7 +181,9 @@ def net_benefit(
     scores : array-like of shape (n,), or mapping of names to such arrays
         Predicted probabilities of each model, for the same rows.
     thresholds : array-like of shape (m,), optional
-        Threshold probabilities strictly between 0 and 1; 0.01, 0.02, ..., 0.99 by default.
+        Threshold probabilities strictly between 0 and 1; 0.01, 0.02, ..., 0.99 by default. With
+        weights or groups, choose them before you look at labels: the bands hold at these thresholds
+        only. For rows without either, they hold at all thresholds, however chosen.
     confidence_level : float, default=0.9
         1 - alpha.
     importance_weight, weight_bound : array-like of shape (n,), float, optional
@@ -174,6 +209,12 @@ def net_benefit(
     bounds R and F at all t simultaneously, with or without ties (Massart 1990); models share it
     evenly.
 
+    Net benefit minus that of acting on all is -p (1 - R) + (1 - p) (1 - F) t / (1 - t), with the same
+    p, R and F. Where they lie within their limits, its smallest value over these limits is at the
+    upper limits on p and F and the lower one on R, because it falls in p and F and rises in R. This
+    limit needs no further share of alpha, and is higher than the difference of two limits, which
+    takes p at both ends at once.
+
     With weights or groups, it is the mean of b(t) = 1{s >= t} (y - (1 - y) t / (1 - t)), which lies
     between -t / (1 - t) and 1. Bets on the units bound this mean (`Units.limits`); models and
     thresholds share alpha evenly, so fewer thresholds give narrower bands.
@@ -191,93 +232,57 @@ def net_benefit(
     at = np.arange(1, 100) / 100 if thresholds is None else as_numbers(thresholds, "thresholds")
     if not at.size or at.min() <= 0.0 or at.max() >= 1.0:
         raise InvalidValueError("thresholds", "lie strictly between 0 and 1", got=shown(thresholds))
-    bounds = (
-        bound_of(y, "weight_bound", weight_bound),
-        bound_of(y, "max_group_size", max_group_size),
-    )
-    beside: dict[str, Any] = {"importance_weight": importance_weight, "groups": groups}
-    has_units = any(value is not None for value in (*beside.values(), *bounds))
-    if not has_units and not is_scored(y):
-        codes, checked = _checked_scores(y, scores, pos_label, classes)
-        return _result(_curves_of_rows(codes, checked, at, alpha), at, confidence_level, codes.size)
-    models = {
-        name: read_forecasts(y, given, pos_label, classes, **beside, weight_bound=bounds[0])
-        for name, given in _named(y, scores).items()
+    how: dict[str, Any] = {
+        "pos_label": pos_label,
+        "classes": classes,
+        "importance_weight": importance_weight,
+        "groups": groups,
+        "weight_bound": weight_bound,
+        "max_group_size": max_group_size,
     }
-    units = {name: Units.bounded_of(read, *bounds) for name, read in models.items()}
-    first, of_first = next(iter(units.values()))
-    if of_first.row_weights is None:
-        plain = {name: read.scores for name, read in models.items()}
-        curves = _curves_of_rows(first.codes, plain, at, alpha)
-        return _result(curves, at, confidence_level, len(first))
-    return replace(
-        _result(_curves_of_units(units, at, alpha), at, confidence_level, len(first)),
-        population=of_first.population.strip(),
-        drawn=of_first.assumption,
-    )
-
-
-class _Curves(NamedTuple):
-    """Names of models, the curve and band of each, and the curve and band of acting on all rows."""
-
-    models: tuple[str, ...]
-    value: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    act_on_all: FloatArray
-    act_on_all_lower: FloatArray
-    act_on_all_upper: FloatArray
-
-
-def _result(curves: _Curves, at: FloatArray, confidence_level: float, n_rows: int) -> NetBenefit:
+    if isinstance(scores, Mapping):
+        if not scores:
+            raise InvalidValueError("scores", "have at least one model", got="none")
+        names = tuple(map(str, scores))
+        judged, models = read(y, scores, **how)
+    else:
+        held = rows_in(y)
+        names = ("model" if held is None else held.columns.score,)
+        judged = read_forecasts(y, scores, **how)
+        models = [judged.scores]
+    judged, units = Units.bounded_of(judged)
+    limits = _limits_of_rows if units.row_weights is None else _limits_of_units
+    curves, everyone = limits(judged, models, units, at, alpha)
+    value, lower, upper, over_all = np.swapaxes(curves, 0, 1)
+    of_all, of_all_lower, of_all_upper = everyone
     return NetBenefit(
-        models=curves.models,
+        models=names,
         thresholds=at,
-        value=curves.value,
-        lower=curves.lower,
-        upper=curves.upper,
-        act_on_all=curves.act_on_all,
-        act_on_all_lower=curves.act_on_all_lower,
-        act_on_all_upper=curves.act_on_all_upper,
+        value=value,
+        lower=lower,
+        upper=upper,
+        act_on_all=of_all,
+        act_on_all_lower=of_all_lower,
+        act_on_all_upper=of_all_upper,
+        over_all_lower=over_all,
         confidence_level=float(confidence_level),
-        n_rows=n_rows,
+        n_rows=len(judged),
+        population=units.stated_population.strip(),
+        drawn=units.assumption,
     )
 
 
-def _named(y: Any, scores: Any) -> dict[str, Any]:
-    """The scores of each model by name; for a sample, the score column."""
-    held = rows_in(y)
-    if held is not None:
-        return {held.columns.score: scores}
-    models = dict(scores) if isinstance(scores, Mapping) else {"model": scores}
-    if not models:
-        raise InvalidValueError("scores", "have at least one model", got="none")
-    return models
+def _limits_of_rows(
+    judged: MemoryRows, models: Sequence[FloatArray], units: Units, at: FloatArray, alpha: float
+) -> tuple[FloatArray, FloatArray]:
+    """The curve of each model, its lower and its upper limits, and lower limits on what it gains over
+    acting on all rows; and the curve and limits of acting on all rows.
 
-
-def _checked_scores(
-    y: Any, scores: Any, pos_label: Hashable, classes: "ArrayLike | None"
-) -> tuple[CodeArray, dict[str, FloatArray]]:
-    """The labels of plain rows, and the probabilities from each model."""
-    codes, known = encode_labels(y, classes=classes, pos_label=pos_label, score_columns=1)
-    checked = {}
-    for name, given in _named(y, scores).items():
-        label = f"scores of {name}" if isinstance(scores, Mapping) else "scores"
-        values = as_scores(given, positive_column=known.positive_index, name=label)
-        check_in_range(values, 0.0, 1.0, label, CALIBRATE_FIRST)
-        check_same_length(values, codes)
-        checked[name] = values
-    return codes, checked
-
-
-def _curves_of_rows(
-    codes: CodeArray, models: Mapping[str, FloatArray], at: FloatArray, alpha: float
-) -> _Curves:
-    """Curves for independent rows: exact limits on the rate, and Kolmogorov distances for the
-    scores.
+    For independent rows: exact limits on the rate, and Kolmogorov distances for the scores.
     """
-    n = codes.size
+    codes = judged.codes
     n1 = int(codes.sum())
+    n = codes.size
     for_share = _PREVALENCE_SHARE * alpha
     share = (
         n1 / n,
@@ -285,41 +290,41 @@ def _curves_of_rows(
         float(upper_limit(n1, n, for_share / 2)),
     )
     reach = kolmogorov_distance(np.array([n1, n - n1]), (alpha - for_share) / len(models))
-    odds = at / (1.0 - at)
     curves = []
-    for values in models.values():
-        hits, alarms = (_at_or_above(values[codes == code], at) for code in (1, 0))
+    for scores in models:
+        hits, alarms = (_at_or_above(scores[codes == code], at) for code in (1, 0))
         best = np.clip(hits + reach[0], 0.0, 1.0), np.clip(alarms - reach[1], 0.0, 1.0)
         worst = np.clip(hits - reach[0], 0.0, 1.0), np.clip(alarms + reach[1], 0.0, 1.0)
         shares = zip(share, ((hits, alarms), worst, best), strict=True)
-        curves.append([_worth(part, *above, odds) for part, above in shares])
-    value, lower, upper = np.swapaxes(np.array(curves), 0, 1)
-    everyone, least, most = (_worth(part, 1.0, 1.0, odds) for part in share)
-    return _Curves(tuple(map(str, models)), value, lower, upper, everyone, least, most)
+        # the gain over acting on all is minus the net benefit of acting on the other rows
+        over_all = -_worth(share[2], 1.0 - worst[0], 1.0 - worst[1], at)
+        curves.append([*(_worth(part, *above, at) for part, above in shares), over_all])
+    return np.array(curves), _of_everyone(share, at)
 
 
-def _curves_of_units(
-    models: Mapping[str, tuple[MemoryRows, Units]], at: FloatArray, alpha: float
-) -> _Curves:
-    """Curves for weighted or grouped rows: bets on the net benefit of each unit."""
+def _limits_of_units(
+    judged: MemoryRows, models: Sequence[FloatArray], units: Units, at: FloatArray, alpha: float
+) -> tuple[FloatArray, FloatArray]:
+    """The same for weighted or grouped rows: bets on the net benefit of each unit."""
     for_share = _PREVALENCE_SHARE * alpha
     each = (alpha - for_share) / (len(models) * at.size)
-    odds = at / (1.0 - at)
+    prices = at / (1.0 - at)
+    codes = judged.codes
+    # the order of bets is drawn for the rows of each model
+    draws = [replace(units, rows=replace(judged, scores=scores).fingerprint()) for scores in models]
     curves = []
-    for read, units in models.values():
+    for scores, own in zip(models, draws, strict=True):
         points = []
-        for threshold, price in zip(at.tolist(), odds.tolist(), strict=True):
-            acted = read.scores >= threshold
-            benefit = np.where(acted, np.where(read.codes == 1, 1.0, -price), 0.0)
-            low, high = units.limits(benefit, each, ends=(-price, 1.0))
-            points.append((units.mean(benefit), low, high))
+        for threshold, price in zip(at.tolist(), prices.tolist(), strict=True):
+            benefit = np.where(scores >= threshold, np.where(codes == 1, 1.0, -price), 0.0)
+            limits = own.limits(benefit, each, ends=(-price, 1.0))
+            points.append((own.mean(benefit), *limits))
         curves.append(np.array(points).T)
-    value, lower, upper = np.swapaxes(np.array(curves), 0, 1)
-    read, units = next(iter(models.values()))
-    labels = read.codes.astype(np.float64)
-    shares = (units.mean(labels), *units.limits(labels, for_share))
-    everyone, least, most = (_worth(part, 1.0, 1.0, odds) for part in shares)
-    return _Curves(tuple(map(str, models)), value, lower, upper, everyone, least, most)
+    labels = codes.astype(np.float64)
+    share = (units.mean(labels), *draws[0].limits(labels, for_share))
+    everyone = _of_everyone(share, at)
+    over_all = [curve[1] - everyone[2] for curve in curves]
+    return np.array([[*pair[0], pair[1]] for pair in zip(curves, over_all, strict=True)]), everyone
 
 
 def _at_or_above(scores: FloatArray, thresholds: FloatArray) -> FloatArray:
@@ -328,5 +333,10 @@ def _at_or_above(scores: FloatArray, thresholds: FloatArray) -> FloatArray:
     return 1.0 - below / max(scores.size, 1)
 
 
-def _worth(share: float, hits: Any, alarms: Any, odds: FloatArray) -> FloatArray:
-    return np.asarray(share * hits - (1.0 - share) * alarms * odds)
+def _worth(share: float, hits: Any, alarms: Any, at: FloatArray) -> FloatArray:
+    return np.asarray(share * hits - (1.0 - share) * alarms * (at / (1.0 - at)))
+
+
+def _of_everyone(shares: tuple[float, ...], at: FloatArray) -> FloatArray:
+    """The net benefit of acting on all rows, for each share of positives."""
+    return np.array([_worth(share, 1.0, 1.0, at) for share in shares])

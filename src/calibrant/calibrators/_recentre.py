@@ -20,7 +20,7 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
+from calibrant._typing import FloatArray, IntArray
 from calibrant.limits.interval import Interval
 
 _NEAR = 1.0  # how much epsilon may exceed the smallest one, so that probabilities move less
@@ -38,33 +38,6 @@ _BEYOND = 0.5
 
 Bounds: TypeAlias = list[tuple[float | None, float | None]]
 """Limits on each variable of a linear programme; None for no limit."""
-
-
-class Conditions:
-    """Rows of a sparse matrix, with upper bounds on their products with the variables."""
-
-    def __init__(self) -> None:
-        self.limits: list[FloatArray] = []
-        self._entries: list[tuple[IndexArray, IndexArray, FloatArray]] = []
-        self._n_rows = 0
-
-    def add(self, limits: FloatArray, *columns: tuple[Any, Any]) -> None:
-        """Add one row per limit; `columns` are pairs of the columns and the entries in these rows."""
-        row = np.arange(limits.size) + self._n_rows
-        for column, value in columns:
-            at = np.broadcast_to(column, limits.shape)
-            self._entries.append((row, at, np.broadcast_to(value, limits.shape)))
-        self.limits.append(limits)
-        self._n_rows += limits.size
-
-    def matrix(self, n_variables: int) -> Any:
-        """All rows, without zeros."""
-        from scipy.sparse import csr_matrix
-
-        row, column, value = (np.concatenate(parts) for parts in zip(*self._entries, strict=True))
-        there = value != 0.0
-        entries = (value[there], (row[there], column[there]))
-        return csr_matrix(entries, shape=(self._n_rows, n_variables))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,125 +103,78 @@ class Moved:
         return Interval(lower, upper)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RisingRegions:
-    """A curve that never decreases, as its values at both ends of each region, and what is known
-    about its averages.
+class _RisingCurves:
+    """Curves that never decrease and are linear between knots, as a linear programme.
 
-    Attributes
-    ----------
-    low, high : float arrays of shape (n_regions,)
-        Its values at the start and at the end of each region.
-    errors : Interval
-        Limits on the rate minus its average in each region.
-    averages : Interval
-        Limits on its average in each region.
-    follows : bool array of shape (n_regions,)
-        Whether each region directly follows the one before, so that the curve may not decrease in
-        between.
+    Its variables are the shifts of p at the start of each region, and at its end, their absolute
+    values, and epsilon: the largest error that limits on the rate minus the average of p, and on
+    that average, do not rule out.
     """
 
-    low: FloatArray
-    high: FloatArray
-    errors: Interval
-    averages: Interval
-    follows: BoolArray
+    def __init__(
+        self, knots: FloatArray, errors: Interval, averages: Interval, bounds: Bounds
+    ) -> None:
+        from scipy import sparse
 
-    @property
-    def epsilon(self) -> float:
-        """The largest error that is not ruled out."""
-        return max(float(self.errors.upper.max()), -float(self.errors.lower.min()))
+        low = knots[:-1]
+        width = np.diff(knots)
+        n = width.size
+        self.knots = knots
+        self.epsilon = max(float(errors.upper.max()), -float(errors.lower.min()))
+        self._n_ends = 2 * n
+        self._bounds: Bounds = [*bounds, *[(0.0, None)] * (2 * n)]
+        flat = np.flatnonzero(width <= 0.0)
+        one = sparse.identity(n, format="csr")
+        sizes = -sparse.identity(2 * n, format="csr")
+        minus = -np.ones((n, 1))
+        conditions: list[list[Any]] = []
+        # upper limits minus the shift are at most epsilon, and lower limits at least - epsilon,
+        # wherever the average of a region lies between its ends
+        for sign in (-1.0, 1.0):
+            for limit in (averages.lower, averages.upper):
+                share = np.clip((limit - low) / np.where(width > 0.0, width, 1.0), 0.0, 1.0)
+                left, right = (sparse.diags(sign * part) for part in (1.0 - share, share))
+                conditions.append([left, right, None, minus])
+        # left minus right: the curve increases; a flat region stays flat
+        conditions.append([one, -one, None, None])
+        conditions.append([-one[flat], one[flat], None, None])
+        # the end of a region is at most the next start
+        conditions.append([-one[1:], one[:-1], None, None])
+        for sign in (1.0, -1.0):
+            conditions.append([sign * one, None, sizes[:n], None])
+            conditions.append([None, sign * one, sizes[n:], None])
+        self._matrix = sparse.bmat(conditions, format="csr")
+        limits = [-errors.upper, -errors.upper, errors.lower, errors.lower]
+        zeros = np.zeros(flat.size + n - 1 + 4 * n)
+        self._limits = np.concatenate([*limits, (1.0 - _LEAST_SLOPE) * width, zeros])
 
-    @property
-    def ends(self) -> FloatArray:
-        """Values at the starts of regions, then at their ends."""
-        return np.concatenate([self.low, self.high])
-
-    def smallest(self, bounds: Bounds) -> float | None:
+    def smallest(self) -> float | None:
         """The smallest possible epsilon; None if the solver finds none."""
-        found = self._programme(bounds).least(np.append(np.zeros(4 * self.low.size), 1.0))
-        return None if found is None else float(found[-1])
+        solution = self._least(np.append(np.zeros(2 * self._n_ends), 1.0))
+        return None if solution is None else float(solution[-1])
 
-    def within(
-        self, cost: FloatArray, bounds: Bounds, allowed: float
-    ) -> tuple[FloatArray, FloatArray] | None:
-        """Values at the ends of regions that differ least, with an epsilon of at most `allowed`.
-
-        None if epsilon is already at most that.
+    def within(self, cost: FloatArray, allowed: float) -> "Moved | None":
+        """The curve that moves p least, at this cost at the ends of regions, with an epsilon of at
+        most `allowed`. None if epsilon is already at most that.
         """
         if self.epsilon <= allowed:
             return None
-        n_ends = 2 * self.low.size
-        programme = self._programme(bounds)
-        least = programme.least(np.concatenate([np.zeros(n_ends), cost, [0.0]]), allowed)
+        least = self._least(np.concatenate([np.zeros(self._n_ends), cost, [0.0]]), allowed)
         if least is None:
             return None
-        moved = np.clip(self.ends + least[:n_ends], 0.0, 1.0)
-        left, right = np.split(moved, 2)
-        return self._in_order(left, right)
+        ends = np.concatenate([self.knots[:-1], self.knots[1:]])
+        left, right = np.split(np.clip(ends + least[: self._n_ends], 0.0, 1.0), 2)
+        # the solver may violate the order by rounding
+        order = np.maximum.accumulate(np.column_stack([left, right]).ravel())
+        return Moved(self.knots, order[::2], order[1::2])
 
-    def _in_order(self, left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The same values in order: the solver may violate it by rounding."""
-        starts = np.flatnonzero(~self.follows)
-        ends = np.append(starts[1:], left.size)
-        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-            pairs = np.column_stack([left[start:end], right[start:end]]).ravel()
-            order = np.maximum.accumulate(pairs)
-            left[start:end] = order[::2]
-            right[start:end] = order[1::2]
-        return left, right
-
-    def _programme(self, bounds: Bounds) -> "_Programme":
-        width = self.high - self.low
-        n_regions = width.size
-        is_flat = width <= 0.0
-        left = np.arange(n_regions)
-        right = left + n_regions
-        ends = np.arange(2 * n_regions)
-        sizes = ends + 2 * n_regions
-        epsilon = 4 * n_regions
-        follows = np.flatnonzero(self.follows)
-        flat = np.flatnonzero(is_flat)
-        # where the average of each region lies between its ends, at either of its limits
-        limits = np.concatenate([self.averages.lower, self.averages.upper])
-        wide = np.tile(np.where(is_flat, 1.0, width), 2)
-        share = np.clip((limits - np.tile(self.low, 2)) / wide, 0.0, 1.0)
-        both = (np.tile(left, 2), 1.0 - share), (np.tile(right, 2), share)
-        conditions = Conditions()
-        # upper limits minus the shift are at most epsilon, and lower limits at least - epsilon
-        for sign, of_errors in ((-1.0, -self.errors.upper), (1.0, self.errors.lower)):
-            shift = [(column, sign * value) for column, value in both]
-            conditions.add(np.tile(of_errors, 2), *shift, (epsilon, -1.0))
-        # left minus right: the curve increases; a flat region stays flat
-        conditions.add((1.0 - _LEAST_SLOPE) * width, (left, 1.0), (right, -1.0))
-        conditions.add(np.zeros(flat.size), (left[flat], -1.0), (right[flat], 1.0))
-        # the end of a region minus the next start
-        jumps = self.low[follows] - self.high[follows - 1]
-        conditions.add(jumps, (left[follows], -1.0), (right[follows - 1], 1.0))
-        conditions.add(np.zeros(2 * n_regions), (ends, 1.0), (sizes, -1.0))
-        conditions.add(np.zeros(2 * n_regions), (ends, -1.0), (sizes, -1.0))
-        free = [*bounds, *[(0.0, None)] * (2 * n_regions + 1)]
-        return _Programme(conditions.matrix(epsilon + 1), np.concatenate(conditions.limits), free)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Programme:
-    """Linear conditions on a curve.
-
-    The variables are its shifts at both ends of each region, their absolute values, and epsilon.
-    """
-
-    conditions: Any
-    limits: FloatArray
-    bounds: Bounds
-
-    def least(self, cost: FloatArray, most_epsilon: float | None = None) -> FloatArray | None:
+    def _least(self, cost: FloatArray, most_epsilon: float | None = None) -> FloatArray | None:
         """The variables with the smallest cost, or None if the solver finds none."""
         from scipy.optimize import linprog
 
-        bounds = [*self.bounds[:-1], (0.0, most_epsilon)]
-        found = linprog(cost, self.conditions, self.limits, bounds=bounds)
-        return np.asarray(found.x) if found.success else None
+        bounds = [*self._bounds, (0.0, most_epsilon)]
+        solved = linprog(cost, self._matrix, self._limits, bounds=bounds)
+        return np.asarray(solved.x) if solved.success else None
 
 
 def recentred(
@@ -264,31 +190,28 @@ def recentred(
     `rows` holds the number of rows in each region, and `pilot` the probabilities of pilot rows.
     Near the ends of the first and the last region probabilities move little.
     """
-    follows = np.arange(rows.size) > 0
-    regions = RisingRegions(knots[:-1], knots[1:], errors, averages, follows)
+    nowhere = Moved.nowhere(knots)
     reach = np.clip(np.quantile(pilot, _MOST_ROWS), _LEAST, 1.0 - _LEAST)
-    ends = np.clip(regions.ends, *reach)
+    ends = np.clip(np.concatenate([knots[:-1], knots[1:]]), *reach)
     cost = np.tile(rows + 1.0, 2) / (ends * (1.0 - ends))
     bounds: Bounds = [(None, None)] * (2 * rows.size)
     bounds[0] = (-_BEYOND * knots[0], _BEYOND * reach[0])
     bounds[-1] = (-_BEYOND * (1.0 - reach[1]), _BEYOND * (1.0 - knots[-1]))
-    smallest = regions.smallest(bounds)
+    curves = _RisingCurves(knots, errors, averages, bounds)
+    smallest = curves.smallest()
     if smallest is None:
-        return Moved.nowhere(knots)
-    far = regions.within(cost, bounds, (1.0 + _FAR) * smallest)
+        return nowhere
+    far = curves.within(cost, (1.0 + _FAR) * smallest)
     if far is None:
-        return Moved.nowhere(knots)
-    log_loss = Moved.nowhere(knots).loss(pilot, pilot)
+        return nowhere
+    log_loss = nowhere.loss(pilot, pilot)
     most = (1.0 + _COST) * log_loss
-    farthest = Moved(knots, *far)
-    if farthest.loss(pilot, pilot) <= most:
-        return farthest
+    if far.loss(pilot, pilot) <= most:
+        return far
     noise = rows.size / (2.0 * max(1, int(rows.sum())))
     slack = _NEAR if noise > _LITTLE_NOISE * log_loss else _NEAR_OF_MANY
-    near = regions.within(cost, bounds, (1.0 + slack) * smallest)
-    if near is None:
-        near = knots[:-1], knots[1:]
-    return _between(Moved(knots, *near), farthest, most, pilot)
+    near = curves.within(cost, (1.0 + slack) * smallest)
+    return _between(nowhere if near is None else near, far, most, pilot)
 
 
 def _between(near: Moved, far: Moved, most: float, pilot: FloatArray) -> Moved:

@@ -14,13 +14,11 @@ from scipy.special import expit, logit
 from calibrant._typing import FloatArray
 from calibrant.calibrators.curve_calibrator import (
     CurveCalibrator,
-    LogisticFit,
     check_probabilities,
     fit_logistic,
 )
 from calibrant.calibrators.score_calibrator import FACTS
-from calibrant.calibrators.tables.steps import steps_of_probabilities
-from calibrant.calibrators.tables.table import Table
+from calibrant.calibrators.table import Table, steps_of_probabilities
 from calibrant.cells.lines import INNER_ENDS, Lines
 from calibrant.cells.score_counts import ScoreCounts
 from calibrant.errors import InvalidValueError
@@ -36,7 +34,7 @@ _INSIDE = Number("a number in (0, 1)", 0.0, 1.0, open_low=True, open_high=True)
 class BetaCalibrator(CurveCalibrator):
     """Correct probabilities with a beta curve: logit p' = a ln p - b ln(1 - p) + c, with a, b >= 0.
 
-    Claimed: nothing; `guarantee_` says why (Theorem 3 of Gupta, Podkopaev and Ramdas 2020). Unlike
+    Guarantee: none; `guarantee_` says why (Theorem 3 of Gupta, Podkopaev and Ramdas 2020). Unlike
     Platt scaling, the family contains the identity, so calibrated scores stay as they are.
 
     Parameters
@@ -161,21 +159,21 @@ def _increasing(
     """
     targets = rows.positives / rows.counts
     weights = rows.counts.astype(np.float64)
-    free = fit_logistic(features, targets, weights, intercept=intercept)
-    if (free.coefficients >= 0.0).all():
-        return free.coefficients.tolist(), free.intercept
+    free, offset, _ = fit_logistic(features, targets, weights, intercept=intercept)
+    if (free >= 0.0).all():
+        return free.tolist(), offset
     k = features.shape[1]
     candidates: list[tuple[float, list[float], float]] = []
     for kept in range(k) if k > 1 else ():
-        fit = fit_logistic(features[:, [kept]], targets, weights, intercept=intercept)
-        if fit.coefficients[0] >= 0.0:
-            coefficients = [0.0] * k
-            coefficients[kept] = float(fit.coefficients[0])
-            candidates.append((fit.loss, coefficients, fit.intercept))
-    if not candidates:
-        flat: LogisticFit = fit_logistic(
-            np.zeros((len(targets), 1)), targets, weights, intercept=intercept
+        (slope,), offset, loss = fit_logistic(
+            features[:, [kept]], targets, weights, intercept=intercept
         )
-        return [0.0] * k, flat.intercept
+        if slope >= 0.0:
+            coefficients = [0.0] * k
+            coefficients[kept] = float(slope)
+            candidates.append((loss, coefficients, offset))
+    if not candidates:
+        constant = np.zeros((len(targets), 1))
+        return [0.0] * k, fit_logistic(constant, targets, weights, intercept=intercept)[1]
     _, best, offset = min(candidates)
     return best, offset

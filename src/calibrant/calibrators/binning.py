@@ -6,19 +6,18 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.regions.binned_rows import Binned
-from calibrant.calibrators.regions.parameters import RegionParameters, Stated
+from calibrant.calibrators.regions.parameters import DataAssumptions, RegionParameters
 from calibrant.calibrators.regions.proof import Proof
 from calibrant.calibrators.regions.region_calibrator import BinnedCalibrator
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally, check_tally
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee.absorbed import rows_between
 from calibrant.guarantee.values import region_values
-from calibrant.limits.group_design import GroupDesign
+from calibrant.limits.region_limits import GroupDesign, rows_between
+from calibrant.params.estimator import check_is_fitted
 from calibrant.params.frames import framed
 from calibrant.params.labels import Classes, name_classes
 from calibrant.params.rules import ALPHA, replaces
@@ -30,11 +29,11 @@ from calibrant.sample.facts import RowFacts
 class BinningCalibrator(BinnedCalibrator, RegionParameters):
     """Histogram binning: turn scores into probabilities, intervals and sets that come with a proof.
 
-    Claimed, for every distribution of scores and labels: with probability at least
+    Guarantee, for every distribution of scores and labels: with probability at least
     `confidence_level` over the calibration data, in every bin simultaneously, the true rate of the
-    positive label lies in the bin's interval. Assumed: calibration and future rows are independent
-    draws from one distribution, and the model behind the scores was not trained on the calibration
-    rows.
+    positive label lies in the bin's interval. Assumptions: calibration and future rows are
+    independent draws from one distribution, and the model behind the scores was not trained on the
+    calibration rows.
 
     Parameters
     ----------
@@ -101,7 +100,7 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
     Notes
     -----
     With `groups`, the interval is found by bets on the sums of whole groups
-    (`calibrant.limits.group_limits`). It uses the whole error budget, so there is no statement
+    (`calibrant.limits.region_limits`). It uses the whole error budget, so there is no statement
     about masses. For "jeffreys", the number of rows in a bin is divided by its design effect.
 
     With `importance_weight`, the rate of a bin is E[w Y] / E[w], the rate in the population in
@@ -161,7 +160,7 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
         """
         calibrator = cls(partition=partition, **parameters)
         calibrator._check_parameters()
-        stated = Stated(max_group_size=max_group_size, group_target=group_target)
+        assumptions = DataAssumptions(max_group_size=max_group_size, group_target=group_target)
         check_tally(partition, tally)
         if tally.weights is not None:
             advice = "use ShiftCalibrator.from_tally, whose interval needs sums of weights only"
@@ -183,7 +182,7 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
             calibrator._exact_interval,
             calibrator.confidence_level,
             design,
-            stated=stated,
+            assumptions=assumptions,
         )
         calibrator._conclude(proof, name_classes(classes, calibrator.pos_label))
         return calibrator
@@ -195,7 +194,7 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
         """Return p_0 and p_1, shape (n, 2), by Venn prediction: the rate of positives in the
         score's bin after adding one row with label 0, or with label 1.
 
-        Claimed, for every distribution: of the two, the one that belongs to the true label is
+        Guarantee, for every distribution: of the two, the one that belongs to the true label is
         perfectly calibrated, E[Y | p_Y] = p_Y. You cannot know beforehand which one that is, and
         [p_0, p_1] is **not** a confidence interval; `predict_interval` gives one. Assumed:
         calibration and future rows are independent draws from one distribution, and the model was
@@ -252,9 +251,9 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
         partition = proof.partition
         tally = proof.tally
         limits = proof.rates()
-        value = region_values(self.value, partition, tally, limits, proof.evidence.telling)
+        value = region_values(self.value, partition, tally, limits, proof.effective_rows)
         self.proof_ = proof
-        self.stated_ = proof.stated
+        self.assumptions_ = proof.assumptions
         self._set_fitted(
             partition, tally, proof.guarantee(self, limits, value, classes.positive), classes, facts
         )

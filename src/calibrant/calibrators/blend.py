@@ -9,7 +9,6 @@ import numpy as np
 from scipy.special import expit, logit
 
 from calibrant._typing import FloatArray
-from calibrant.calibrators.anchored.pieces import simplified
 from calibrant.calibrators.blend_curve import (
     BlendCurve,
     fit_blend,
@@ -17,8 +16,9 @@ from calibrant.calibrators.blend_curve import (
     kish_scaled,
     mirrored,
 )
-from calibrant.calibrators.corners import CornerCalibrator
+from calibrant.calibrators.curve.pieces import simplified
 from calibrant.calibrators.curve_calibrator import inner
+from calibrant.calibrators.isotonic import CornerCalibrator
 from calibrant.cells.score_counts import ScoreCounts
 
 _POINTS = 256  # at which the curve is computed, both evenly spaced and by rank
@@ -31,9 +31,9 @@ _DOUBLINGS = 2.0 ** np.arange(-2, 11)  # of the range of the rows, if scores hav
 class BlendCalibrator(CornerCalibrator):
     """Turn scores into probabilities by a mean of seven curves; the best curve without a guarantee.
 
-    Claimed: nothing; `guarantee_` says why (Theorem 3 of Gupta, Podkopaev and Ramdas 2020). The
+    Guarantee: none; `guarantee_` says why (Theorem 3 of Gupta, Podkopaev and Ramdas 2020). The
     curve follows the shape that the rows show, and stays near the score, or a line, if there are
-    few rows. Use it if you want the smallest log loss, and `AnchoredCalibrator` for a guarantee.
+    few rows. Use it if you want the smallest log loss, and `Calibrator` for a guarantee.
 
     Parameters
     ----------

@@ -9,14 +9,13 @@ and take one minus the curve.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
 from scipy.special import expit, logit
 
-from calibrant._typing import FloatArray
-from calibrant.calibrators.rising_fit import fit_rising
+from calibrant._typing import BoolArray, FloatArray
 from calibrant.cells.score_counts import ScoreCounts
 
 Scale: TypeAlias = Callable[[FloatArray], FloatArray]
@@ -25,9 +24,8 @@ Features: TypeAlias = Callable[[FloatArray], FloatArray]
 """A function from n numbers to a matrix of n rows, whose first column is 1."""
 
 _MOST_CELLS = 2_048
-_NODES = 8  # of the curves by rank
-_MANY_NODES = 16  # the same from _MANY_ROWS on, and always of the curve by place
-_MANY_ROWS = 3_000
+_NODES = (8, 16, 32)  # of the curves by rank, from so many rows on:
+_ROWS = (3_000, 10_000)  # the curve by place has at least the second number
 _FEWEST_NODES = 3
 _TRUST = 3.0  # by which the log loss of the score itself, which needs no fit, counts as smaller
 _LEAST_SLOPE = 0.02  # of a line, so that it ties no scores
@@ -35,6 +33,11 @@ _CLEARLY = 4.0  # standard errors by which the number of misordered pairs must e
 _RANKS = np.array([0.0, 0.02, 0.05, *np.linspace(0.1, 0.9, 9), 0.95, 0.98, 1.0])
 _SMALLEST = float(np.finfo(np.float64).smallest_subnormal)
 _LARGEST = 1.0 - 2.0**-53
+_STEPS = 50  # of Newton
+_HALVINGS = 30
+_DECREASE = 1e-9  # of the loss over all rows: Newton's steps end when none larger is in sight
+_RIDGE = 1e-9  # keeps steps finite where neither rows nor prior determine a coefficient
+_MOST_LEVERAGE = 0.9  # of one row, so that leaving it out stays a finite step
 _FARTHEST = 1e300  # of standard scores, so that none is infinite
 _NEGLIGIBLE = 1e-12  # of all rows: scores with fewer are left out, because ranks cannot tell them
 _APART = 1e-9  # quantiles that are closer, on a scale of order 1, count as one
@@ -76,15 +79,17 @@ class BlendCurve:
         own = inside + z - _compressed(inside, self.n_rows)
         total = self.weights[-1] * own
         for weight, member in zip(self.weights, self.members, strict=False):
-            total += weight * (member.features(z) @ member.coefficients)
+            total += weight * member.logits(z)
         return _capped(total, self.n_rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Member:
-    """A curve on the logit scale, and the log loss over all rows, each left out of the fit."""
+    """A curve on the logit scale, its coefficients, and the log loss over all rows, each left out of
+    the fit.
+    """
 
-    features: Features
+    logits: Scale
     coefficients: FloatArray
     loss: float
 
@@ -111,8 +116,9 @@ def fit_blend(rows: ScoreCounts, *, are_probabilities: bool) -> BlendCurve:
     - line: 1, z; (0, 1), or (0, 0) for other scores; 0.1 and 2;
     - near, for probabilities: 1, z; (0, 1); 1 and 20;
     - beta, for probabilities: 1, ln p, -ln(1 - p); (0, 1, 1); 0.1, 2 and 2;
-    - spline: the slope in z is a random walk about that of the line, over 16 nodes;
-    - two splines in the logit of the rank, over 8 nodes, and 16 from 3,000 rows on;
+    - spline: the slope in z is a random walk about that of the line, over 16 nodes, and
+      32 from 10,000 rows on;
+    - two splines in the logit of the rank, over 8 nodes, 16 from 3,000, and 32 from 10,000 rows on;
     - for probabilities, z itself, uncompressed, of which nothing is fitted.
 
     Their weights are proportional to exp(-L / 2), where L is the log loss over all rows, each left
@@ -120,7 +126,11 @@ def fit_blend(rows: ScoreCounts, *, are_probabilities: bool) -> BlendCurve:
     which is often the best by chance.
     """
     used = rows.counts > _NEGLIGIBLE * rows.n_rows
-    rows = ScoreCounts(rows.scores[used], rows.counts[used], rows.positives[used])
+    # as floats, so that no step of a fit converts them again
+    counts, positives = (
+        of_rows[used].astype(np.float64) for of_rows in (rows.counts, rows.positives)
+    )
+    rows = ScoreCounts(rows.scores[used], counts, positives)
     rows = rows.thinned(_MOST_CELLS)
     scale = _logits(rows.scores) if are_probabilities else _standard_scores(rows)
     own = scale(rows.scores)
@@ -175,12 +185,134 @@ def _member(
     mean: list[float] | FloatArray,
     precision: FloatArray,
 ) -> Member:
-    fit = fit_rising(features(z), rows, np.asarray(mean), precision)
-    return Member(features, fit.coefficients, fit.loss)
+    coefficients, loss = fit_rising(features(z), rows, np.asarray(mean), precision)
+    return Member(lambda z: features(z) @ coefficients, coefficients, loss)
 
 
 def _loss(z: FloatArray, rows: ScoreCounts) -> float:
     return float((rows.counts * np.logaddexp(0.0, z) - rows.positives * z).sum())
+
+
+# The fit of one member
+
+
+def fit_rising(
+    features: FloatArray, rows: ScoreCounts, mean: FloatArray, precision: FloatArray
+) -> tuple[FloatArray, float]:
+    """Fit logit p = features @ theta, with theta >= 0 in all but the first entry.
+
+    Minimises the log loss over all rows plus (theta - mean)' precision (theta - mean) / 2. If
+    coefficients turn negative they become 0 for good, and the others are fitted again.
+
+    Parameters
+    ----------
+    features : float array of shape (n_cells, k)
+        The first column is 1.
+    rows : ScoreCounts
+        Rows and positives in each cell; they need not be whole numbers.
+    mean, precision : float arrays of shapes (k,) and (k, k)
+        The prior of theta. It decides where the rows say nothing, so separable rows, one class and
+        one score all have a finite fit.
+
+    Returns
+    -------
+    theta : float array of shape (k,)
+        The coefficients.
+    loss : float
+        The log loss over all rows, each approximately left out of the fit.
+    """
+    free = np.ones(mean.size, dtype=bool)
+    theta = mean
+    while True:
+        theta = _newton(features, rows, mean, precision, np.where(free, theta, 0.0), free)
+        negative = free & (theta < 0.0)
+        negative[0] = False
+        if not negative.any():
+            return theta, _left_out_loss(features, rows, precision, theta, free)
+        free &= ~negative
+
+
+def _newton(
+    features: FloatArray,
+    rows: ScoreCounts,
+    mean: FloatArray,
+    precision: FloatArray,
+    theta: FloatArray,
+    free: BoolArray,
+) -> FloatArray:
+    """The best free coefficients; the others stay 0."""
+    used, prior = _part(features, precision, free)
+
+    def objective(z: FloatArray, theta: FloatArray) -> float:
+        away = theta - mean
+        loss = rows.counts @ np.logaddexp(0.0, z) - rows.positives @ z
+        return float(loss + away @ precision @ away / 2)
+
+    z = features @ theta
+    reached = objective(z, theta)
+    for _ in range(_STEPS):
+        p = expit(z)
+        expected = rows.counts * p
+        slope = used.T @ (expected - rows.positives)
+        slope += (precision @ (theta - mean))[free]
+        step = np.zeros_like(theta)
+        step[free] = np.linalg.solve(_hessian(used, expected * (1.0 - p), prior), slope)
+        decrease = float(step[free] @ slope)
+        if decrease < _DECREASE:
+            return theta - step
+        for _ in range(_HALVINGS):
+            z = features @ (theta - step)
+            found = objective(z, theta - step)
+            if found <= reached - 1e-4 * decrease:
+                break
+            step /= 2.0
+            decrease /= 2.0
+        else:
+            return theta  # rounding hides any further decrease
+        theta = theta - step
+        reached = found
+    return theta
+
+
+def _part(
+    features: FloatArray, precision: FloatArray, free: BoolArray
+) -> tuple[FloatArray, FloatArray]:
+    """The features and the prior precision of the free coefficients."""
+    ridge = _RIDGE * np.eye(int(free.sum()))
+    if free.all():
+        return features, precision + ridge
+    return features[:, free], precision[np.ix_(free, free)] + ridge
+
+
+def _hessian(used: FloatArray, curvature: FloatArray, prior: FloatArray) -> FloatArray:
+    """`curvature` is p (1 - p), times the rows, in each cell."""
+    return np.asarray((used * curvature[:, None]).T @ used + prior)
+
+
+def _left_out_loss(
+    features: FloatArray,
+    rows: ScoreCounts,
+    precision: FloatArray,
+    theta: FloatArray,
+    free: BoolArray,
+) -> float:
+    """The log loss of rows, each predicted as if it had not been fitted.
+
+    Without a row, one Newton step from theta moves its logit by v (y - p) / (1 - v p (1 - p)),
+    where v is its feature vector in the norm of the inverse Hessian.
+    """
+    z = features @ theta
+    p = expit(z)
+    spread = p * (1.0 - p)
+    used, prior = _part(features, precision, free)
+    inverse = np.linalg.inv(_hessian(used, rows.counts * spread, prior))
+    v = ((used @ inverse) * used).sum(axis=1)
+    v = np.minimum(v, _MOST_LEVERAGE / np.maximum(spread, 1e-12))
+    push = v / (1.0 - v * spread)
+    as_positive = np.logaddexp(0.0, push * (1.0 - p) - z)
+    as_negative = np.logaddexp(0.0, push * p + z)
+    negatives = rows.counts - rows.positives
+    return float((rows.positives * as_positive + negatives * as_negative).sum())
 
 
 # From scores to z
@@ -251,21 +383,22 @@ def _logarithms(z: FloatArray) -> FloatArray:
 def _splines(z: FloatArray, rows: ScoreCounts, line: Member) -> list[Member]:
     """Splines in z and in the logit of the rank."""
     found = []
-    nodes = _nodes(z, rows, _MANY_NODES)
+    wanted = _NODES[int(np.searchsorted(_ROWS, rows.n_rows, side="right"))]
+    nodes = _nodes(z, rows, max(wanted, _NODES[1]))
     if nodes.size >= _FEWEST_NODES:
         found.append(_spline(lambda z: z, nodes, z, rows, line.coefficients, 2.0, 0.5))
     ranks = _logits_of_ranks(z, rows)
     if ranks is None:
         return found
     x = ranks(z)
-    nodes = _nodes(x, rows, _NODES if rows.n_rows < _MANY_ROWS else _MANY_NODES)
+    nodes = _nodes(x, rows, wanted)
     if nodes.size < _FEWEST_NODES:
         return found
     level = logit((rows.n_positive + 0.5) / (rows.n_rows + 1.0))
-    straight = fit_rising(_line(x), rows, np.array([level, 0.5]), np.diag([0.1, 0.1]))
-    straight.coefficients[1] = max(straight.coefficients[1], 0.05)
+    straight, _ = fit_rising(_line(x), rows, np.array([level, 0.5]), np.diag([0.1, 0.1]))
+    straight[1] = max(straight[1], 0.05)
     stiff, flexible = (
-        _spline(ranks, nodes, z, rows, straight.coefficients, spread, 0.1) for spread in (0.5, 2.0)
+        _spline(ranks, nodes, z, rows, straight, spread, 0.1) for spread in (0.5, 2.0)
     )
     return [*found, stiff, flexible]
 
@@ -289,7 +422,9 @@ def _spline(
     precision[0, 0] = 0.1
     precision[1:, 1:] = steps.T @ steps * (k / (spread * slope) ** 2) + trust / k**2
     mean = np.append(intercept + slope * nodes[0], np.full(k, slope))
-    return _member(lambda z: _integrated_hats(scale(z), nodes), z, rows, mean, precision)
+    found = _member(lambda z: _integrated_hats(scale(z), nodes), z, rows, mean, precision)
+    quadratic = _quadratics(nodes, found.coefficients)
+    return replace(found, logits=lambda z: quadratic(scale(z)))
 
 
 def _nodes(x: FloatArray, rows: ScoreCounts, n_nodes: int) -> FloatArray:
@@ -311,6 +446,27 @@ def _integrated_hats(x: FloatArray, nodes: FloatArray) -> FloatArray:
     found[:, 1:-1] += width * share - rising
     found[:, 2:] += rising
     return found
+
+
+def _quadratics(nodes: FloatArray, coefficients: FloatArray) -> Scale:
+    """The curve of `_integrated_hats`, piece by piece: each x is in one piece, so it takes much less
+    work than all features of it.
+    """
+    slope = coefficients[1:]
+    width = np.diff(nodes)
+    rise = width * (slope[:-1] + slope[1:]) / 2.0
+    value = coefficients[0] + np.append(0.0, np.cumsum(rise))
+    bend = np.diff(slope) / (2.0 * width)
+
+    def curve(x: FloatArray) -> FloatArray:
+        inside = np.clip(x, nodes[0], nodes[-1])
+        piece = np.clip(np.searchsorted(nodes, inside, side="right") - 1, 0, width.size - 1)
+        along = inside - nodes[piece]
+        found = value[piece] + along * (slope[piece] + along * bend[piece])
+        beyond = np.minimum(x - nodes[0], 0.0) * slope[0]
+        return np.asarray(found + beyond + np.maximum(x - nodes[-1], 0.0) * slope[-1])
+
+    return curve
 
 
 def _logits_of_ranks(z: FloatArray, rows: ScoreCounts) -> Scale | None:

@@ -2,41 +2,81 @@
 the rest.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import bdtr
 
 from calibrant._typing import ArrayLike, BoolArray, FloatArray
 from calibrant.calibrators.hold_out import HoldOutCalibrator
-from calibrant.calibrators.label_sets import LabelSets
 from calibrant.calibrators.regions.weakness import reported_by_caller, warn_if_weak
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee.class_wise import ClassWiseGuarantee
 from calibrant.params.arrays import as_array, check_rows
+from calibrant.params.declared_state import Saved
+from calibrant.params.kind import Entry, EntryTable, Known
 from calibrant.params.random import RandomSource
 from calibrant.params.rules import OPEN_UNIT, error_budget
-from calibrant.params.saved_state import check_schema, check_state, read_labels, read_numbers
-from calibrant.text.sentences import shown
-
-_SCHEMA = "calibrant.class_wise_hold_out/1"
+from calibrant.params.saved_state import read_labels
+from calibrant.params.state_kinds import Lists, Maybe, Nested, Numbers, Written, as_list
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PilotRows:
-    """Rows that only choose the regions: probabilities, one column per class, labels, and possibly
-    groups.
+class LabelSets:
+    """The labels whose probability is not too small, with a proof of how often the true label is
+    missed.
+
+    Claimed, for every distribution and for one coverage: with probability at least 1 - alpha over
+    the proof rows, a new row's label is in its set with probability at least the coverage. Assumed:
+    these rows and the new row are i.i.d., and the probabilities do not depend on these rows.
+
+    Let U be the probability that was predicted for a row's own label. With a threshold t, a label
+    is missed if U < t. Let t be the k-th smallest U of the n proof rows. It misses a share of more
+    than m of the population only if t exceeds the m-quantile of U, so that at most k - 1 of the
+    rows are at or below it: with probability at most P(Bin(n, m) <= k - 1), with ties and without.
+    So k is the largest number for which that is at most alpha, m = 1 - coverage. If there is none,
+    every label is in the set. The most probable label always is.
+
+    Attributes
+    ----------
+    own : float array of shape (n,)
+        The probabilities of the rows' own labels, sorted.
+    alpha : float
+        The error level.
+
+    Examples
+    --------
+    >>> sets = LabelSets(np.arange(1, 101) / 100, alpha=0.1)
+    >>> sets.threshold(0.9), sets.threshold(0.99)
+    (0.06, 0.0)
+    >>> sets.of(np.array([[0.9, 0.05, 0.05]]), coverage=0.9)
+    array([[ True, False, False]])
     """
 
-    probabilities: FloatArray
-    labels: NDArray[Any]
-    groups: ArrayLike | None = None
+    def __init__(self, own: FloatArray, alpha: float) -> None:
+        self.own = np.sort(own)
+        self.alpha = alpha
+
+    def threshold(self, coverage: float) -> float:
+        """The probability from which on a label is in the set; 0 if none can be left out."""
+        missed = 1.0 - float(OPEN_UNIT.check("coverage", coverage))
+        below = np.arange(self.own.size)
+        enough = int(np.count_nonzero(bdtr(below, self.own.size, missed) <= self.alpha))
+        return float(self.own[enough - 1]) if enough else 0.0
+
+    def of(self, probabilities: FloatArray, coverage: float) -> BoolArray:
+        """The labels of each row, shape (n, L)."""
+        is_in = probabilities >= self.threshold(coverage)
+        is_in |= probabilities == probabilities.max(axis=1, keepdims=True, initial=0.0)
+        return np.asarray(is_in)
+
+
+_CLASSES = Written(as_list, lambda value, name, known: read_labels(value))
 
 
 @dataclass(frozen=True, eq=False)
-class ClassWiseHoldOut:
+class ClassWiseHoldOut(Saved):
     """What held-out rows prove about the probabilities of several classes, which are not changed.
 
     Claimed, for every distribution: with probability at least the confidence level over the rows
@@ -56,11 +96,21 @@ class ClassWiseHoldOut:
     calibrators_ : tuple of HoldOutCalibrator
         One for each class.
     guarantee_ : ClassWiseGuarantee
-        What is proved about all classes simultaneously.
+        What is shown about all classes simultaneously.
     own_probabilities_ : float array of shape (n,), or None
         The probabilities that were predicted for the labels of the proof rows, sorted; used for
         sets. None if rows have groups.
     """
+
+    _schema: ClassVar[str] = "calibrant.class_wise_hold_out/1"
+    _entries: ClassVar[EntryTable] = {
+        "classes": Entry(_CLASSES, of="classes_"),
+        "confidence_level": Entry(OPEN_UNIT, of="guarantee_.confidence_level"),
+        "calibrators": Entry(
+            Lists(Nested(HoldOutCalibrator), size="classes", least=3), of="calibrators_"
+        ),
+        "own_probabilities": Entry(Maybe(Numbers(low=0.0, high=1.0)), of="own_probabilities_"),
+    }
 
     classes_: NDArray[Any]
     calibrators_: tuple[HoldOutCalibrator, ...]
@@ -73,8 +123,10 @@ class ClassWiseHoldOut:
         probabilities: FloatArray,
         labels: NDArray[Any],
         classes: NDArray[Any],
-        pilot: PilotRows,
         *,
+        pilot_scores: FloatArray,
+        pilot_y: NDArray[Any],
+        pilot_groups: ArrayLike | None = None,
         confidence_level: float,
         source: RandomSource,
         groups: ArrayLike | None = None,
@@ -94,10 +146,10 @@ class ClassWiseHoldOut:
                 calibrator.fit(
                     probabilities[:, column],
                     labels == label,
-                    pilot_scores=pilot.probabilities[:, column],
-                    pilot_y=pilot.labels == label,
+                    pilot_scores=pilot_scores[:, column],
+                    pilot_y=pilot_y == label,
                     groups=groups,
-                    pilot_groups=pilot.groups,
+                    pilot_groups=pilot_groups,
                     source=source,
                     classes=(False, True),
                 )
@@ -121,11 +173,11 @@ class ClassWiseHoldOut:
         named = zip(classes.tolist(), calibrators, strict=True)
         guarantees = {label: replace(one.guarantee_, positive_label=label) for label, one in named}
         read = tuple(dict.fromkeys(part for one in calibrators for part in one.guarantee_.read))
-        said = ClassWiseGuarantee(confidence_level, guarantees, adds_up=True, read=read)
-        return cls(classes, calibrators, said, own)
+        guarantee = ClassWiseGuarantee(confidence_level, guarantees, adds_up=True, read=read)
+        return cls(classes, calibrators, guarantee, own)
 
     def warn_if_weak(self) -> None:
-        """Warn if little is proved about some class."""
+        """Warn if little is guaranteed about some class."""
         name, weakest = max(
             self.guarantee_.guarantees.items(), key=lambda one: one[1].stated.epsilon
         )
@@ -174,45 +226,29 @@ class ClassWiseHoldOut:
         check_rows(outside, columns, "scores", "be probabilities")
         return columns
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the proof as plain JSON values; `from_dict` reads it back."""
-        own = self.own_probabilities_
-        return {
-            "schema": _SCHEMA,
-            "classes": self.classes_.tolist(),
-            "confidence_level": self.guarantee_.confidence_level,
-            "calibrators": [one.to_dict() for one in self.calibrators_],
-            "own_probabilities": None if own is None else own.tolist(),
-        }
-
     @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> Self:
-        """Read back what `to_dict` wrote."""
-        keys = ("classes", "confidence_level", "calibrators", "own_probabilities")
-        check_schema(state, _SCHEMA, keys)
-        classes = np.array(read_labels(state["classes"]))
-        level = float(OPEN_UNIT.check("confidence_level", state["confidence_level"]))
-        saved = state["calibrators"]
-        if not isinstance(saved, list | tuple) or len(saved) != classes.size or len(saved) < 3:
-            rule = "be a list with one entry per class, for at least 3 classes"
-            raise InvalidValueError("calibrators", rule, got=shown(saved))
-        calibrators = []
-        for entry in saved:
-            check_state(entry)
-            one = HoldOutCalibrator.from_dict(entry)
-            shared = 1.0 - error_budget(level) / classes.size
+    def _made(cls, values: dict[str, Any], known: Known) -> Self:
+        level = values["guarantee_.confidence_level"]
+        own = values["own_probabilities_"]
+        return cls._of(
+            np.array(values["classes_"]),
+            values["calibrators_"],
+            level,
+            None if own is None else np.sort(own),
+        )
+
+    def _check_state(self, known: Known) -> None:
+        """Each class has its share of the error budget, and no probability was moved."""
+        alpha = error_budget(self.guarantee_.confidence_level)
+        shared = 1.0 - alpha / self.classes_.size
+        for one in self.calibrators_:
             if one.moves or one.confidence_level != shared:
                 rule = f"move nothing, at the confidence level {shared!r}"
                 raise InvalidValueError("calibrators", rule, got=f"{one.confidence_level!r}")
-            calibrators.append(one)
-        own = state["own_probabilities"]
-        if own is not None:
-            own = np.sort(read_numbers(own, "own_probabilities", low=0.0, high=1.0))
-        return cls._of(classes, tuple(calibrators), level, own)
 
-    def _of_each(self, method: str, given: ArrayLike) -> FloatArray:
-        scores = self._columns(given)
-        found = [
+    def _of_each(self, method: str, scores_of_classes: ArrayLike) -> FloatArray:
+        scores = self._columns(scores_of_classes)
+        columns = [
             getattr(one, method)(scores[:, column]) for column, one in enumerate(self.calibrators_)
         ]
-        return np.stack(found, axis=1)
+        return np.stack(columns, axis=1)

@@ -12,18 +12,16 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, FloatArray, IntArray
-from calibrant.calibrators.claims import INJECTIVE
 from calibrant.calibrators.regions.weighted_rows import checked_bound, has_weights, weights_of
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
-from calibrant.calibrators.tables.steps import steps_everywhere
-from calibrant.calibrators.tables.table import Steps, Table
+from calibrant.calibrators.table import Steps, Table, steps_everywhere
 from calibrant.cells.lines import INNER_ENDS, Lines
 from calibrant.cells.score_counts import ScoreCounts
-from calibrant.guarantee.no_guarantee import NoGuarantee
+from calibrant.guarantee.no_guarantee import INJECTIVE, NoGuarantee
 from calibrant.params.arrays import as_scores, check_rows
+from calibrant.params.estimator import check_is_fitted
 from calibrant.params.frames import predicts
 from calibrant.params.labels import Classes
 from calibrant.sample.facts import Reach, RowFacts
@@ -216,20 +214,11 @@ def inner(probabilities: FloatArray) -> FloatArray:
     return np.clip(probabilities, *INNER_ENDS)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LogisticFit:
-    """Coefficients of the features, the intercept, and the mean loss."""
-
-    coefficients: FloatArray
-    intercept: float
-    loss: float
-
-
 def fit_logistic(
     features: FloatArray, targets: FloatArray, weights: FloatArray, *, intercept: bool = True
-) -> LogisticFit:
-    """Minimise the weighted mean of log(1 + exp(z)) - t z over z = intercept + features @
-    coefficients.
+) -> tuple[FloatArray, float, float]:
+    """The coefficients, the intercept and the mean loss that minimise the weighted mean of log(1 +
+    exp(z)) - t z over z = intercept + features @ coefficients.
 
     Parameters
     ----------
@@ -261,7 +250,7 @@ def fit_logistic(
     slopes = np.where(constant, 0.0, theta[: scaled.shape[1]] / np.where(constant, 1.0, spread))
     offset = float(theta[-1] - (slopes * centre).sum()) if intercept else 0.0
     largest = np.finfo(np.float64).max
-    return LogisticFit(np.clip(slopes / size, -largest, largest), offset, loss)
+    return np.clip(slopes / size, -largest, largest), offset, loss
 
 
 def _logistic_loss(

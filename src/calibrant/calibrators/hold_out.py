@@ -8,14 +8,19 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from calibrant._typing import ArrayLike, FloatArray, IndexArray, Seed
-from calibrant.calibrators._held_out import HeldOutLimits, Pilot, ProbabilityRows, held_out_limits
+from calibrant._typing import ArrayLike, FloatArray, Seed
+from calibrant.calibrators._held_out import (
+    HeldOutLimits,
+    held_out_limits,
+    largest_group,
+    means_of,
+)
 from calibrant.calibrators._recentre import Moved, recentred
-from calibrant.calibrators.anchored.estimator import automatic_regions
-from calibrant.calibrators.anchored.pieces import Pieces, PiecewiseCalibrator
+from calibrant.calibrators.curve.estimator import automatic_regions
+from calibrant.calibrators.curve.pieces import Pieces, PiecewiseCalibrator
 from calibrant.calibrators.regions.parameters import N_BINS
-from calibrant.calibrators.regions.unit_rates import OF_GROUPS
 from calibrant.calibrators.regions.weakness import warn_if_weak, warn_of_cap
+from calibrant.calibrators.regions.weighted_rows import GROUP_FACTS, OF_GROUPS, group_facts
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.tally import Tally, check_tally
@@ -23,33 +28,18 @@ from calibrant.errors import InvalidValueError
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.statement import Claim, GroupFacts, Statement
 from calibrant.limits.error_budget import budgets
-from calibrant.limits.interval import PairOfLimits
-from calibrant.limits.least_width import check_widths
-from calibrant.limits.mass import mass_limits
+from calibrant.limits.interval import PairOfLimits, check_widths
+from calibrant.limits.region_limits import GroupDesign
 from calibrant.params.arrays import check_in_range
-from calibrant.params.declared_state import Record
 from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes
 from calibrant.params.random import RandomSource, fingerprint_of
-from calibrant.params.rules import CheckedParameters, Flag, Integer, Number, RuleTable, error_budget
-from calibrant.params.state_kinds import Maybe, Nested, Numbers, Tabled
+from calibrant.params.rules import CheckedParameters, Flag, RuleTable, error_budget
+from calibrant.params.state_kinds import Nested, Numbers, Tabled
 from calibrant.sample.reader import read_rows
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.sentences import Setting, Text, shown
 
-_SHARE = Number("a number from 0 to 1", 0.0, 1.0)
-_GROUPS = Record(
-    GroupFacts,
-    {
-        "counted": Integer(0),
-        "aside": Integer(0),
-        "max_size": Integer(0),
-        "above_cap": _SHARE,
-        "n_apart": Integer(0),
-        "farthest": _SHARE,
-    },
-    {"target": "rows", "design_effect": np.nan},
-)
 _FEWEST_ROWS = (
     120  # rows in a region and, below, of the rarer class, if there are more than two regions
 )
@@ -80,7 +70,7 @@ _MORE_GROUPS: Text = ("Use more groups, or hold out more of them with a larger "
 
 @dataclass(eq=False, repr=False)
 class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
-    """Proves how far probabilities can be off on average, in every region simultaneously, and moves
+    """Bounds how far probabilities can be off on average, in every region simultaneously, and moves
     them little or not at all.
 
     For probabilities that were fixed before the rows of `fit` were seen: those of a model that was
@@ -88,10 +78,10 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
     holds out. Where the rows show that probabilities are off, they are moved towards the rates, in
     order, until epsilon is small.
 
-    Claimed, for every distribution of probabilities and labels: with probability at least
+    Guarantee, for every distribution of probabilities and labels: with probability at least
     `confidence_level` over the rows of `fit`, in every region simultaneously, the average
     probability differs from the true rate of the positive class by at most the region's epsilon.
-    Assumed: these rows and future rows are i.i.d. (with `groups`: whole groups are), and the
+    Assumptions: these rows and future rows are i.i.d. (with `groups`: whole groups are), and the
     probabilities do not depend on these rows.
 
     Parameters
@@ -151,7 +141,7 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
         "errors": Entry(PairOfLimits("tally.n_regions", low=-1.0), of="_limits.errors"),
         "averages": Entry(PairOfLimits("tally.n_regions"), of="_limits.averages"),
         "rates": Entry(PairOfLimits("tally.n_regions"), of="_limits.rates"),
-        "groups": Entry(Maybe(_GROUPS), of="guarantee_.statement.groups", absent=None),
+        "groups": Entry(GROUP_FACTS, of="guarantee_.statement.groups", absent=None),
         "falls": Entry(Flag(), of="guarantee_.statement.falls", absent=False),
         "over_seed": Entry(Flag(), of="guarantee_.statement.over_seed", absent=False),
     }
@@ -206,32 +196,32 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
         self._check_parameters()
         data = self._probabilities(scores, y, groups, classes, score_range)
         pilot = self._probabilities(pilot_scores, pilot_y, pilot_groups, classes, score_range)
-        rows = _rows(data)
-        others = _rows(pilot)
         if self.n_bins == "auto":
-            n_bins = proving_regions(rows.n_units, float(others.codes.mean()))
+            n_units = len(data) if data.groups is None else data.n_groups()
+            n_bins = proving_regions(n_units, float(pilot.codes.mean()))
         else:
             n_bins = int(self.n_bins)
-        cut = ScorePartition.from_tied_scores(others.scores, min(n_bins, others.scores.size))
+        cut = ScorePartition.from_tied_scores(pilot.scores, min(n_bins, pilot.scores.size))
         partition = ScorePartition(cut.edges, score_range)
-        seen = Pilot.of(others, partition)
         alpha = error_budget(self.confidence_level)
         for_rates = budgets(alpha)[0] if groups is None else alpha
         if source is None:
-            fingerprint = fingerprint_of(rows.scores, labels=rows.codes)
+            fingerprint = fingerprint_of(data.scores, labels=data.codes)
             source = RandomSource.of(self.random_state, "order of bets", rows=fingerprint)
-        found = held_out_limits(rows, partition, seen, for_rates, source.generator())
+        unmoved = held_out_limits(data, partition, pilot, for_rates, source.generator())
         tally, known = data.without_groups().tally(partition)
         knots = _knots(partition)
         moved = Moved.nowhere(knots)
         if self.moves:
-            moved = recentred(knots, found.errors, found.averages, tally.counts, others.scores)
-        limits = found.of(moved)
+            moved = recentred(knots, unmoved.errors, unmoved.averages, tally.counts, pilot.scores)
+        limits = unmoved.of(moved)
         facts = None
         if groups is not None:
-            facts = _group_facts(
-                rows, partition.regions_of(rows.scores), tally, found, seen.cap, others.n_units
-            )
+            design = GroupDesign(largest_group(pilot, partition), aside=pilot.n_groups())
+            entries = means_of(data.codes, data, partition, design.max_size)
+            # what is bet on is label minus probability, so a design effect of rates says nothing
+            facts = group_facts(design, data.n_groups(), entries, unmoved.rates)
+            facts = replace(facts, design_effect=np.nan)
         self._set_limits(partition, tally, limits, moved, known, facts)
         warn_if_weak(self.guarantee_)
         warn_of_cap(self, self.guarantee_)
@@ -249,7 +239,7 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
             scores, y, classes=classes, pos_label=self.pos_label, groups=groups
         ).collect()
         check_in_range(data.scores, *score_range)
-        return data
+        return replace(data, scores=np.asarray(data.scores, dtype=np.float64))
 
     def falling(self) -> Self:
         """Return self, with a guarantee that says that probabilities decrease as the models' scores
@@ -260,7 +250,7 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
 
     def __getstate__(self) -> Any:
         """What is pickled: the content of a model file, from which everything else is derived."""
-        state = super().__getstate__()
+        state = dict(vars(self))
         guarantee = getattr(self, "guarantee_", None)
         if guarantee is None or guarantee.confidence_level != self.confidence_level:
             return state  # not fitted, or another level was set since then
@@ -271,9 +261,9 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
 
     def __setstate__(self, state: Any) -> None:
         """Restore the pickled state."""
-        given = dict(state)
-        learned = given.pop("learned", None)
-        super().__setstate__(given)
+        parameters = dict(state)
+        learned = parameters.pop("learned", None)
+        vars(self).update(parameters)
         if learned is not None:
             saved, read = learned
             self._restore(saved, Classes(self.classes_, self.positive_index_))
@@ -286,21 +276,28 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
         limits: HeldOutLimits,
         moved: Moved,
         classes: Classes,
-        groups: GroupFacts | None,
+        of_groups: GroupFacts | None,
     ) -> None:
         """Derive the guarantee from limits that were found or loaded."""
-        theorem = _OF_ROWS if groups is None else OF_GROUPS
-        to_do = _MORE_ROWS if groups is None else _MORE_GROUPS
-        said = Statement(theorem, claim=Claim.AVERAGE, groups=groups, to_do=to_do)
+        theorem = _OF_ROWS if of_groups is None else OF_GROUPS
+        to_do = _MORE_ROWS if of_groups is None else _MORE_GROUPS
+        statement = Statement(theorem, claim=Claim.AVERAGE, groups=of_groups, to_do=to_do)
         level = float(self.confidence_level)
         guarantee = Guarantee.from_limits(
-            partition, tally, limits.rates, level, "betting", said, limits.value, classes.positive
+            partition,
+            tally,
+            limits.rates,
+            level,
+            "betting",
+            statement,
+            limits.value,
+            classes.positive,
+            for_mass=budgets(error_budget(level))[1] if of_groups is None else None,
+            margin=np.maximum(
+                limits.averages.upper - limits.value, limits.value - limits.averages.lower
+            ),
+            errors=limits.errors,
         )
-        off = np.maximum(limits.averages.upper - limits.value, limits.value - limits.averages.lower)
-        guarantee = replace(guarantee, margin=off, errors=limits.errors)
-        if groups is None:
-            mass = budgets(error_budget(level))[1]
-            guarantee = replace(guarantee, mass_limits=mass_limits(partition, tally, mass))
         self._set_fitted(partition, tally, guarantee, classes)
         self._set_pieces(Pieces(partition, moved.left, moved.right), limits.errors)
         self._limits = limits
@@ -350,38 +347,6 @@ def proving_regions(n_units: int, rate: float) -> int:
     return max(wanted, min(2, most))
 
 
-def _group_facts(
-    rows: ProbabilityRows,
-    regions: IndexArray,
-    tally: Tally,
-    found: HeldOutLimits,
-    cap: int,
-    aside: int,
-) -> GroupFacts:
-    """The facts about groups, including where the rate that counts all rows in full lies outside
-    the limits.
-    """
-    above = rows.above_cap(regions, cap)
-    outside = np.maximum(found.rates.lower - tally.rates, tally.rates - found.rates.upper)
-    apart = (outside > 0.0) & (tally.counts > 0) & (above > 0.0)
-    farthest = float(outside[apart].max(initial=0.0))
-    return GroupFacts(
-        rows.n_units,
-        aside,
-        cap,
-        "rows",
-        np.nan,
-        above_cap=above,
-        n_apart=int(apart.sum()),
-        farthest=farthest,
-    )
-
-
 def _knots(partition: ScorePartition) -> FloatArray:
     """The ends of the regions."""
     return np.concatenate([[partition.low], partition.edges, [partition.high]])
-
-
-def _rows(data: MemoryRows) -> ProbabilityRows:
-    codes = None if data.groups is None else np.unique(data.groups.codes, return_inverse=True)[1]
-    return ProbabilityRows(np.asarray(data.scores, dtype=np.float64), data.codes, codes)

@@ -11,7 +11,7 @@ from scipy.special import expit
 from calibrant._typing import FloatArray
 from calibrant.calibrators.curve_calibrator import CurveCalibrator, fit_logistic
 from calibrant.calibrators.score_calibrator import FACTS
-from calibrant.calibrators.tables.table import Table
+from calibrant.calibrators.table import Table
 from calibrant.cells.lines import Lines
 from calibrant.cells.score_counts import ScoreCounts
 from calibrant.params.kind import Entry, EntryTable
@@ -23,7 +23,7 @@ class PlattCalibrator(CurveCalibrator):
     """Platt scaling: turn scores into probabilities by a logistic curve, fitted by maximum
     likelihood.
 
-    Claimed: nothing; `guarantee_` says why. The curve gives different scores different values, and
+    Guarantee: none; `guarantee_` says why. The curve gives different scores different values, and
     no such map is calibrated for every distribution, however large the sample (Theorem 3 of Gupta,
     Podkopaev and Ramdas 2020). It is a good first choice if you have few rows;
     `ScalingBinningCalibrator` puts bins with a guarantee on top of it.
@@ -89,8 +89,10 @@ class PlattCalibrator(CurveCalibrator):
         high = (n_positive + 1) / (n_positive + 2) if self.smoothing else 1.0
         low = 1 / (n_negative + 2) if self.smoothing else 0.0
         targets = (rows.positives * high + (rows.counts - rows.positives) * low) / rows.counts
-        fit = fit_logistic(rows.scores[:, None], targets, rows.counts.astype(np.float64))
-        return {"slope": float(fit.coefficients[0]), "intercept": fit.intercept}
+        slopes, intercept, _ = fit_logistic(
+            rows.scores[:, None], targets, rows.counts.astype(np.float64)
+        )
+        return {"slope": float(slopes[0]), "intercept": intercept}
 
     def _curve(self, scores: FloatArray) -> FloatArray:
         return np.asarray(expit(self.slope_ * scores + self.intercept_))

@@ -2,7 +2,7 @@
 each batch of rows.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Hashable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -11,10 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._optional import pa
-from calibrant._typing import FloatArray
-from calibrant.calibrators.tables.added import added_from
-from calibrant.errors import CalibrantError, InvalidValueError, NoTableError
-from calibrant.sample.added_columns import AddColumns, LookUp
+from calibrant._typing import IntArray
+from calibrant.calibrators.table import Steps, Table
+from calibrant.cells.bins import Bins
+from calibrant.cells.lines import LARGEST
+from calibrant.cells.score_partition import ScorePartition
+from calibrant.cells.segmented_partition import SegmentedPartition
+from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError, NoTableError
+from calibrant.sample.added_columns import AddColumns, CurveColumn, LookUp
 from calibrant.sample.batch import BatchRows, Coded, Columns
 
 
@@ -31,11 +35,9 @@ def predicted_columns(
     try:
         table = calibrator._table(coverage)
     except NoTableError as error:
-        if calibrator._takes_one_score:
-            return Predict.of(calibrator, columns, coverage, prefix, error)
-        if not calibrator._attribute_names:
+        if not (calibrator._takes_one_score or calibrator._attribute_names):
             raise
-        return PredictWithAttributes.of(calibrator, columns, prefix, error)
+        return Predict.of(calibrator, columns, coverage, prefix, error)
     added = added_from(table, columns, prefix)
     return Predict.of(calibrator, columns, coverage, prefix, added) if table.needs_exp else added
 
@@ -43,6 +45,8 @@ def predicted_columns(
 @dataclass(frozen=True, slots=True, eq=False)
 class Predict(AddColumns):
     """The output of `predict` for each score, and the limits and sets, if the calibrator has them.
+
+    If `predict` takes attributes, these are columns of the data.
 
     Attributes
     ----------
@@ -72,15 +76,35 @@ class Predict(AddColumns):
         table: LookUp | NoTableError,
     ) -> "Predict":
         """Determine which scores the calibrator accepts: all, or only probabilities."""
-        calibrator = _without_warnings(calibrator)
-        ends = _taken(calibrator.predict)
-        return cls(columns.only(), calibrator, coverage, prefix, *ends, table)
+        calibrator = copy(calibrator)
+        # a warning for each batch, from each worker, helps no one
+        calibrator.score_range_seen_ = None
+        attributes = {}
+        if calibrator._attribute_names:
+            attributes = {"attributes": {name: [None] for name in calibrator._attribute_names}}
+        low = -np.inf if _takes(calibrator, -1.0, **attributes) else 0.0
+        high = np.inf if _takes(calibrator, 2.0, **attributes) else 1.0
+        return cls(columns.only(), calibrator, coverage, prefix, low, high, table)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the columns to add."""
         more = ("lower", "upper", "set") if hasattr(self.calibrator, "predict_interval") else ()
         return tuple(self.prefix + name for name in ("calibrated", *more))
+
+    @property
+    def to_read(self) -> list[str]:
+        """The score and the attributes."""
+        return list(dict.fromkeys([self.columns.score, *self.calibrator._attribute_names]))
+
+    def schema(self, schema: Any) -> Any:
+        """The schema of a batch with the columns added; raise an error if an attribute is missing."""
+        missing = [name for name in self.calibrator._attribute_names if name not in schema.names]
+        if missing:
+            needed = ", ".join(map(repr, self.calibrator._attribute_names))
+            rule = f"have the columns of the attributes: {needed}"
+            raise InvalidValueError("the data", rule, got=f"no {missing[0]!r}")
+        return AddColumns.schema(self, schema)
 
     def as_look_up(self) -> LookUp:
         """The same columns as a table."""
@@ -93,9 +117,11 @@ class Predict(AddColumns):
         return np.asarray((scores >= self.low) & (scores <= self.high))
 
     def values(self, scores: NDArray[Any], segments: Coded | None) -> Sequence[Any]:
-        """The predictions of the calibrator."""
+        """The predictions of the calibrator; for rows without the attributes that it needs, those
+        for no rows, which give the types of the columns.
+        """
         wanted = self.names
-        if not scores.size:
+        if not scores.size or self.calibrator._attribute_names:
             return [
                 np.empty(0) if not name.endswith("set") else pa.array([], pa.string())
                 for name in wanted
@@ -114,97 +140,68 @@ class Predict(AddColumns):
             kinds.take(pa.array(held @ np.array([1, 2]))),
         ]
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PredictWithAttributes(AddColumns):
-    """The output of `predict` for each score and its attributes, which are columns of the data.
-
-    Attributes
-    ----------
-    columns, calibrator, prefix
-        As given to `predicted_columns`.
-    low, high : float
-        The range of scores that the calibrator accepts.
-    no_table : NoTableError
-        Why there is no table.
-    """
-
-    columns: Columns
-    calibrator: Any
-    prefix: str
-    low: float
-    high: float
-    no_table: NoTableError
-
-    @classmethod
-    def of(
-        cls, calibrator: Any, columns: Columns, prefix: str, error: NoTableError
-    ) -> "PredictWithAttributes":
-        """Determine which scores the calibrator accepts: all, or only probabilities."""
-        calibrator = _without_warnings(calibrator)
-        nothing = {name: [None] for name in calibrator._attribute_names}
-        ends = _taken(lambda scores: calibrator.predict(scores, attributes=nothing))
-        return cls(columns.only(), calibrator, prefix, *ends, error)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """One column, the probability."""
-        return (f"{self.prefix}calibrated",)
-
-    @property
-    def to_read(self) -> list[str]:
-        """The score and the attributes."""
-        return list(dict.fromkeys([self.columns.score, *self.calibrator._attribute_names]))
-
-    def schema(self, schema: Any) -> Any:
-        """The schema of a batch with the column added; raise an error if an attribute is missing."""
-        missing = [name for name in self.calibrator._attribute_names if name not in schema.names]
-        if missing:
-            needed = ", ".join(map(repr, self.calibrator._attribute_names))
-            rule = f"have the columns of the attributes: {needed}"
-            raise InvalidValueError("the data", rule, got=f"no {missing[0]!r}")
-        return AddColumns.schema(self, schema)
-
-    def as_look_up(self) -> LookUp:
-        """Raise the error that there is no table."""
-        raise self.no_table
-
-    def usable(self, scores: NDArray[Any], segments: Coded | None) -> NDArray[np.bool_]:
-        """Scores in the range that the calibrator accepts."""
-        return np.asarray((scores >= self.low) & (scores <= self.high))
-
-    def values(self, scores: NDArray[Any], segments: Coded | None) -> Sequence[Any]:
-        """The values for no rows, which give the type of the column; see `values_of`."""
-        return [np.empty(0)]
-
     def values_of(self, rows: BatchRows, batch: Any) -> Sequence[Any]:
-        """The predictions of the calibrator."""
-        if not len(rows):
-            return [np.empty(0)]
-        attributes = {name: batch.column(name) for name in self.calibrator._attribute_names}
+        """The predictions for the rows of a batch, with their attributes."""
+        names = self.calibrator._attribute_names
+        if not names or not len(rows):
+            return AddColumns.values_of(self, rows, batch)
+        attributes = {name: batch.column(name) for name in names}
         if rows.origin is not None:
             place = pa.array(rows.origin)
             attributes = {name: column.take(place) for name, column in attributes.items()}
         return [self.calibrator.predict(rows.scores, attributes=attributes)]
 
 
-def _without_warnings(calibrator: Any) -> Any:
-    """A copy without its score range: a warning for each batch, from each worker, helps no one."""
-    calibrator = copy(calibrator)
-    calibrator.score_range_seen_ = None
-    return calibrator
-
-
-def _taken(predict: Callable[[FloatArray], FloatArray]) -> tuple[float, float]:
-    """The smallest and the largest accepted score: unbounded, or 0 and 1."""
-    low = -np.inf if _takes(predict, -1.0) else 0.0
-    high = np.inf if _takes(predict, 2.0) else 1.0
-    return low, high
-
-
-def _takes(predict: Callable[[FloatArray], FloatArray], score: float) -> bool:
+def _takes(calibrator: Any, score: float, **attributes: Any) -> bool:
+    """Whether the calibrator accepts a score."""
     try:
-        predict(np.array([score]))
+        calibrator.predict(np.array([score]), **attributes)
     except CalibrantError:
         return False
     return True
+
+
+def added_from(table: Table, columns: Columns, prefix: str) -> LookUp:
+    """The default outputs of a table, as columns, with each step of the table as a bin."""
+    if table.is_segmented and columns.segment is None:
+        raise InvalidTypeError(
+            "segment", "name the column of segments", "None", "use scored(..., segment=...)"
+        )
+    regions = np.concatenate([steps.regions for steps in table.steps])
+    is_accepted = regions >= 0
+    place = np.where(is_accepted, regions, 0)
+    named = {output: prefix + name for output, name in table.choose(None).items()}
+    curves = {}
+    values: dict[str, Any] = {}
+    for output, name in named.items():
+        if output == "set":
+            sets = table.set_names
+            values[name] = tuple(sets[region] for region in place.tolist())
+        elif table.lines is None:
+            values[name] = table.values(output)[place]
+        else:
+            curves[name] = _curve(table, output, place)
+    needed = columns.only("segment") if table.is_segmented else columns.only()
+    return LookUp(needed, _bins(table), values, curves, None if is_accepted.all() else is_accepted)
+
+
+def _curve(table: Table, output: str, place: IntArray) -> CurveColumn:
+    """The value of a curve, or a limit around it."""
+    lines = table.lines_at(place)
+    offset = None if output == "calibrated" else table.values(output)[place]
+    return CurveColumn(lines, table.calibrated[place], offset)
+
+
+def _bins(table: Table) -> Bins:
+    """Each step as a bin of its own."""
+    parts: dict[Hashable, ScorePartition] = {
+        steps.segment: ScorePartition(steps.cuts, _ends(steps)) for steps in table.steps
+    }
+    return SegmentedPartition(parts) if table.is_segmented else parts[None]
+
+
+def _ends(steps: Steps) -> tuple[float, float]:
+    """The range of scores, unbounded if every finite score is accepted."""
+    low = steps.low if steps.low > -LARGEST else -np.inf
+    high = steps.high if steps.high < LARGEST else np.inf
+    return low, high

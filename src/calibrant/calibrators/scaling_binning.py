@@ -7,23 +7,21 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from calibrant._typing import ArrayLike
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.calibrators.platt import PlattCalibrator
 from calibrant.calibrators.regions.parameters import (
     BinParameters,
+    DataAssumptions,
     LabelParameters,
-    Stated,
     ValueParameters,
 )
 from calibrant.calibrators.regions.region_calibrator import PROVED, RegionCalibrator
 from calibrant.calibrators.regions.weakness import reported_by_caller
 from calibrant.calibrators.regions.weighted_rows import checked_bound
-from calibrant.calibrators.score_calibrator import ScoreCalibrator
-from calibrant.calibrators.tables.steps import steps_everywhere
-from calibrant.calibrators.tables.table import Steps, Table
+from calibrant.calibrators.score_calibrator import ScoreCalibrator, fitted_copy
+from calibrant.calibrators.table import Steps, Table, steps_everywhere
 from calibrant.errors import InvalidValueError, no_table
 from calibrant.gpu.entries import entries_of
 from calibrant.params.arrays import as_scores
@@ -46,13 +44,13 @@ class ScalingBinningCalibrator(LabelParameters, ValueParameters, BinParameters, 
     """Fit a base map on one random part of the rows, and count guaranteed bins of its output on the
     other.
 
-    Claimed, for every distribution and every base map: the guarantee of `BinningCalibrator`. With
+    Guarantee, for every distribution and every base map: the guarantee of `BinningCalibrator`. With
     probability at least `confidence_level` over the counted rows, in every bin simultaneously, the
     true rate of the positive class lies in the bin's interval. This holds because the base map
     never sees the counted rows: given the first part, it is a fixed function of the score, and bins
-    of a fixed function are what `BinningCalibrator` is about. Assumed: calibration and future rows
-    are independent draws from one distribution, and the model behind the scores was not trained on
-    them.
+    of a fixed function are what `BinningCalibrator` is about. Assumptions: calibration and future
+    rows are independent draws from one distribution, and the model behind the scores was not
+    trained on them.
 
     Parameters
     ----------
@@ -181,14 +179,14 @@ class ScalingBinningCalibrator(LabelParameters, ValueParameters, BinParameters, 
                 "sample_weight", rule, got="weights", advice="repeat rows instead"
             )
         refuse(scores, "one curve is fitted to all rows", "segment", advice=ONE_EACH)
-        stated = Stated.about(
+        assumptions = DataAssumptions.about(
             scores,
             weight_bound=weight_bound,
             max_group_size=max_group_size,
             group_target=group_target,
         )
-        beside = {"classes": classes, "importance_weight": importance_weight, "groups": groups}
-        rows = self._read(scores, y, **beside).collect()
+        columns = {"classes": classes, "importance_weight": importance_weight, "groups": groups}
+        rows = self._read(scores, y, **columns).collect()
         fits = rows.chosen(rows.draw(self.pilot, self.random_state))
         if not 0 < np.count_nonzero(fits) < len(rows):
             got = (
@@ -200,16 +198,12 @@ class ScalingBinningCalibrator(LabelParameters, ValueParameters, BinParameters, 
             )
         to_fit = rows.take(fits)
         to_count = rows.take(~fits)
-        base = clone(PlattCalibrator() if self.base is None else self.base).set_params(pos_label=1)
         if rows.weights is not None:
-            checked_bound(rows.weights, stated.weight_bound)
-        weighted = {} if rows.weights is None else {"importance_weight": to_fit.weights}
-        with reported_by_caller():
-            base.fit(to_fit.scores, to_fit.codes, classes=(0, 1), **weighted)
-        base.score_range_seen_ = None  # the range of all rows is kept instead
+            checked_bound(rows.weights, assumptions.weight_bound)
+        base = fitted_copy(self.base or PlattCalibrator(), to_fit)
         mapped = replace(to_count, scores=as_scores(base.predict(to_count.scores)), known=CODED)
         with reported_by_caller():
-            binned = self._binning()._fit_rows(mapped, stated)
+            binned = self._binning()._fit_rows(mapped, assumptions)
         facts = replace(binned._facts, drawn_by=None, skipped=rows.skipped)
         self._set_parts(base, binned, rows.known, facts)
         self.score_range_seen_ = Reach.of(rows.scores).seen
@@ -234,7 +228,7 @@ class ScalingBinningCalibrator(LabelParameters, ValueParameters, BinParameters, 
         )
         self.base_ = base
         self.proof_ = binned.proof_
-        self.stated_ = binned.stated_
+        self.assumptions_ = binned.assumptions_
         self._set_fitted(binned.partition_, binned.tally_, guarantee, classes, facts)
 
     @in_own_library
@@ -258,9 +252,10 @@ class ScalingBinningCalibrator(LabelParameters, ValueParameters, BinParameters, 
         if base is None or bins is None:
             # engines round computed values differently, so they would fall into other bins
             raise no_table(f"bins of {type(self.base_).__name__}'s values")
-        outside = (base.values < bins.low) | (base.values > bins.high)
-        inside = np.searchsorted(bins.cuts, base.values, side="right")
-        return steps_everywhere(base.cuts, np.where(outside, -1, inside))
+        cuts, values = base
+        outside = (values < bins.low) | (values > bins.high)
+        inside = np.searchsorted(bins.cuts, values, side="right")
+        return steps_everywhere(cuts, np.where(outside, -1, inside))
 
     def _needs_rows(self) -> tuple[str, ...]:
         return ("counts",) if self.proof_.weighted is None else ("counts", "limits")

@@ -9,23 +9,21 @@ from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from importlib import import_module
 from inspect import signature
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils.metadata_routing import UNUSED
-from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.calibrators.regions.parameters import NOTHING_STATED, Stated
-from calibrant.calibrators.tables.table import StepFunction, Table, written_by
+from calibrant.calibrators.regions.parameters import NO_ASSUMPTIONS, DataAssumptions
+from calibrant.calibrators.regions.weakness import reported_by_caller
+from calibrant.calibrators.table import Table, written_by
 from calibrant.errors import InvalidTypeError, InvalidValueError, no_table, warn_caller
-from calibrant.guarantee.guarantee import Guarantee
-from calibrant.guarantee.kinds import is_guarantee
+from calibrant.guarantee.guarantee import Guarantee, is_guarantee
 from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.params.arrays import as_scores
 from calibrant.params.declared_state import Inline, declared_entries, read_entries, written
+from calibrant.params.estimator import Estimator, check_is_fitted
 from calibrant.params.frames import FrameOutput, predicts
 from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes
@@ -43,6 +41,7 @@ from calibrant.sample.facts import (
 from calibrant.sample.reader import is_scored, read_rows, rows_of, scored_rows
 from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
+from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.sentences import shown
 
 if TYPE_CHECKING:
@@ -57,17 +56,13 @@ FACTS = Entry(Inline(RowFacts), of="_facts")
 """How the rows were read: an entry of the learned state."""
 
 
-class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: ignore[misc]
+class ScoreCalibrator(FrameOutput, CheckedParameters, Estimator):
     """A map from scores to probabilities of the positive class, learned from scores and labels.
 
     A subclass implements `fit`, `predict` and `_take`, and declares what it learned in `_learned`.
     It sets everything it learned at the end of `fit`, so a `fit` that raises leaves the estimator
     as it was.
     """
-
-    __metadata_request__fit = {"scores": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
-    __metadata_request__predict = {"scores": UNUSED}  # noqa: RUF012
-    __metadata_request__predict_proba = {"scores": UNUSED}  # noqa: RUF012
 
     _learned: ClassVar[EntryTable]
     """What was learned, as saved; see `calibrant.params.declared_state`."""
@@ -77,7 +72,7 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
     classes_: NDArray[Any]
     score_range_seen_: Limits | None = None
     """Smallest and largest score that the calibrator was fitted on; None if they are not known."""
-    stated_: Stated = NOTHING_STATED
+    assumptions_: DataAssumptions = NO_ASSUMPTIONS
     """What `fit` was told about the data."""
     positive_index_: Literal[0, 1]
     """The index of the positive class in `classes_`."""
@@ -106,13 +101,13 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
         """
 
     def _read(
-        self, scores: ArrayLike | Sample, y: ArrayLike | None, **beside: ArrayLike | None
+        self, scores: ArrayLike | Sample, y: ArrayLike | None, **columns: ArrayLike | None
     ) -> Rows:
         """Check the arguments of `fit`."""
         partition = getattr(self, "_given_partition", None)
         threads = thread_count(getattr(self, "n_jobs", None))
         return read_rows(
-            scores, y, pos_label=self.pos_label, partition=partition, threads=threads, **beside
+            scores, y, pos_label=self.pos_label, partition=partition, threads=threads, **columns
         )
 
     def _set_classes(self, classes: Classes) -> None:
@@ -145,12 +140,12 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
         low, high = familiar_limits(self.score_range_seen_)
         if self.score_range_seen_ is None or not len(scores):
             return
-        found = Reach.of(scores)
+        reach = Reach.of(scores)
         seen = Reach(*self.score_range_seen_)
-        if found.low < low or found.high > high:
+        if reach.low < low or reach.high > high:
             fitted = f"the calibrator was fitted on scores {seen}"
             warn_caller(
-                f"scores range {found}, but {fitted}: check that both are on the same scale"
+                f"scores range {reach}, but {fitted}: check that both are on the same scale"
             )
 
     @predicts
@@ -227,8 +222,10 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
         guaranteed = " ".join(self.guarantee_.sentence.split())
         return written_by(type(self).__name__, mark), guaranteed
 
-    def _step_function(self) -> StepFunction | None:
-        """The prediction as a step function of the score; None if it is not one."""
+    def _step_function(self) -> tuple[FloatArray, FloatArray] | None:
+        """The cuts, and the predictions between them, if the prediction is a step function of the
+        score: at k cuts or more, but not at k + 1, it is entry k. Otherwise None.
+        """
         return None
 
     def to_dict(self) -> dict[str, Any]:
@@ -239,7 +236,7 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
             **_description(self),
             "classes": self.classes_.tolist(),
             "positive_index": self.positive_index_,
-            **({"stated": told} if (told := self.stated_.to_dict()) else {}),
+            **({"stated": assumptions} if (assumptions := self.assumptions_.to_dict()) else {}),
             "state": self._state(),
             **(
                 {}
@@ -265,7 +262,7 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
             raise InvalidValueError(
                 "type of the calibrator", f"be {known}", got=shown(state["type"])
             )
-        calibrator = _made(kind, state["parameters"])
+        calibrator = cast(Self, _made(kind, state["parameters"]))
         classes = read_classes(state["classes"], state["positive_index"])
         pos_label = calibrator.get_params(deep=False).get("pos_label")
         if pos_label is not None and pos_label != classes.positive:
@@ -273,7 +270,7 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
                 "pos_label", f"be None or {classes.positive!r}", got=shown(pos_label)
             )
         check_state(state["state"])
-        calibrator.stated_ = Stated.from_dict(state.get("stated", {}))
+        calibrator.assumptions_ = DataAssumptions.from_dict(state.get("stated", {}))
         calibrator._restore(state["state"], classes)
         if "score_range_seen" in state:
             low, high = read_numbers(state["score_range_seen"], "score_range_seen", size=2).tolist()
@@ -304,6 +301,20 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
         return tags
 
 
+def fitted_copy(base: ScoreCalibrator, rows: MemoryRows) -> ScoreCalibrator:
+    """A copy of a calibrator, fitted to rows with the labels 0 and 1, that accepts scores of any
+    range without a warning.
+    """
+    from sklearn.base import clone
+
+    fitted: ScoreCalibrator = clone(base).set_params(pos_label=1)
+    weighted = {} if rows.weights is None else {"importance_weight": rows.weights}
+    with reported_by_caller():
+        fitted.fit(rows.scores, rows.codes, classes=(0, 1), **weighted)
+    fitted.score_range_seen_ = None
+    return fitted
+
+
 def _own_type(name: object) -> type[ScoreCalibrator] | None:
     """The calibrator of this package with that name. User-written classes are never found here."""
     kind = None
@@ -329,8 +340,8 @@ def _type_name(kind: type[ScoreCalibrator]) -> str:
 
 def _description(calibrator: ScoreCalibrator) -> dict[str, Any]:
     """The type and the parameters, as plain JSON values."""
-    given = calibrator.get_params(deep=False)
-    saved = {k: v for k, v in given.items() if k not in _NOT_SAVED}
+    parameters = calibrator.get_params(deep=False)
+    saved = {k: v for k, v in parameters.items() if k not in _NOT_SAVED}
     if (
         saved.get("partition") != "uniform"
     ):  # usual values are not written, and given regions are learned

@@ -16,8 +16,7 @@ from calibrant.calibrators.curve_calibrator import (
     inner,
 )
 from calibrant.calibrators.score_calibrator import FACTS
-from calibrant.calibrators.tables.steps import steps_of_probabilities
-from calibrant.calibrators.tables.table import Table
+from calibrant.calibrators.table import Table, steps_of_probabilities
 from calibrant.cells.lines import Lines
 from calibrant.cells.score_counts import ScoreCounts
 from calibrant.params.kind import Entry, EntryTable
@@ -33,7 +32,7 @@ _HIGHEST = np.exp(10.0)
 class TemperatureCalibrator(CurveCalibrator):
     """Divide the logit of each probability by one learned temperature.
 
-    Claimed: nothing; `guarantee_` says why (Theorem 3 of Gupta, Podkopaev and Ramdas 2020). A score
+    Guarantee: none; `guarantee_` says why (Theorem 3 of Gupta, Podkopaev and Ramdas 2020). A score
     of 1/2 stays 1/2, so a wrong base rate stays wrong: this only corrects over- and
     underconfidence.
 

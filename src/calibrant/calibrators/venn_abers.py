@@ -30,23 +30,22 @@ labels exchanged.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.util import find_spec
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from calibrant import kernels
 from calibrant._typing import ArrayLike, FloatArray, IntArray
-from calibrant.calibrators.claims import BINNED_INSTEAD, WeakerGuarantee
 from calibrant.calibrators.curve_calibrator import CurveCalibrator
 from calibrant.calibrators.score_calibrator import FACTS
-from calibrant.calibrators.tables.steps import steps_everywhere
-from calibrant.calibrators.tables.table import StepFunction, Table
+from calibrant.calibrators.table import Table, steps_everywhere
 from calibrant.cells.score_counts import ScoreCounts
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee.no_guarantee import NoGuarantee
-from calibrant.kernels import Implementation, numba_loaded, uses_numba
+from calibrant.guarantee.no_guarantee import BINNED_INSTEAD, NoGuarantee, WeakerGuarantee
 from calibrant.params.frames import predicts
 from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.rules import Choice, RuleTable
@@ -89,11 +88,11 @@ class VennAbersCalibrator(CurveCalibrator):
     """Inductive Venn-Abers: the isotonic fit at a score, once with the score added as a 0 and once
     as a 1.
 
-    Claimed, for every distribution, if the future row and the calibration rows are exchangeable: of
-    the two probabilities p0 and p1, the one for the true label is perfectly calibrated. You cannot
-    know beforehand which one that is, so this does not bound the error of `predict`, and [p0, p1]
-    is **not** a confidence interval for the true rate: with 100 rows it contained the true rate in
-    8 of 100 draws. p1 - p0 shows how much a single row could still move the fit.
+    Guarantee, for every distribution, if the future row and the calibration rows are exchangeable:
+    of the two probabilities p0 and p1, the one for the true label is perfectly calibrated. You
+    cannot know beforehand which one that is, so this does not bound the error of `predict`, and
+    [p0, p1] is **not** a confidence interval for the true rate: with 100 rows it contained the true
+    rate in 8 of 100 draws. p1 - p0 shows how much a single row could still move the fit.
 
     Parameters
     ----------
@@ -170,8 +169,8 @@ class VennAbersCalibrator(CurveCalibrator):
         self._check_parameters()
         check_no_weights(scores, "rows with different weights are not exchangeable")
         refuse(scores, "one curve is fitted to all rows", "segment", advice=ONE_EACH)
-        beside = {"sample_weight": sample_weight, "groups": groups, "classes": classes}
-        return self._fit_rows(one_row_each(self._read(scores, y, **beside)))
+        columns = {"sample_weight": sample_weight, "groups": groups, "classes": classes}
+        return self._fit_rows(one_row_each(self._read(scores, y, **columns)))
 
     def _learn(self, rows: ScoreCounts) -> dict[str, Any]:
         z = rows.scores
@@ -218,12 +217,12 @@ class VennAbersCalibrator(CurveCalibrator):
             return np.asarray(table[self.cuts_.searchsorted(scores, side="right")])
         return kernels.look_up(scores, self.cuts_, table)
 
-    def _step_function(self) -> StepFunction:
-        return StepFunction(self.cuts_, merged(self.p0_, self.p1_, self.loss))
+    def _step_function(self) -> tuple[FloatArray, FloatArray]:
+        return self.cuts_, merged(self.p0_, self.p1_, self.loss)
 
     def _own_table(self, coverage: float) -> Table:
-        found = self._step_function()
-        return self._curve_table(found.values, None, coverage, steps_everywhere(found.cuts))
+        cuts, values = self._step_function()
+        return self._curve_table(values, None, coverage, steps_everywhere(cuts))
 
 
 def merged(p0: FloatArray, p1: FloatArray, loss: str) -> FloatArray:
@@ -307,7 +306,7 @@ def _slopes(counts: IntArray, positives: IntArray, use_numba: bool) -> tuple[Int
 
 
 def multiprobabilities(
-    counts: IntArray, positives: IntArray, *, implementation: Implementation = None
+    counts: IntArray, positives: IntArray, *, compiled: bool | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """Isotonic fit at each distinct score after adding one row there with label 0, and with label
     1.
@@ -317,8 +316,8 @@ def multiprobabilities(
     counts, positives : int arrays of shape (m,)
         Rows and positive rows at each distinct score, in increasing order of score; every count is
         at least 1.
-    implementation : {"numpy", "numba"}, optional
-        Forces one, for tests and benchmarks.
+    compiled : bool, optional
+        Whether numba is used, for tests and benchmarks; by default where it pays off.
 
     Returns
     -------
@@ -331,10 +330,10 @@ def multiprobabilities(
     >>> p0.round(3).tolist(), p1.round(3).tolist()
     ([0.0, 0.333, 0.333, 0.4, 0.4, 0.5], [0.5, 0.6, 0.6, 0.667, 0.667, 1.0])
     """
-    least = _LOADED_SCORES if numba_loaded() else _NUMBA_SCORES
-    compiled = (
-        uses_numba(counts.shape[0], least, implementation) and int(counts.sum()) < _EXACT_ROWS
-    )
+    if compiled is None:
+        least = _LOADED_SCORES if "numba" in sys.modules else _NUMBA_SCORES
+        compiled = counts.shape[0] >= least and find_spec("numba") is not None
+    compiled = compiled and int(counts.sum()) < _EXACT_ROWS
     rise, run = _slopes(counts, positives, compiled)
     fall, span = _slopes(counts[::-1], (counts - positives)[::-1], compiled)
     # run - rise is exact, so a small p0 is as accurate as a small p1

@@ -110,7 +110,7 @@ class AttributeLevels(Saved):
     def _range_words(self) -> list[str]:
         last = len(self.spans) - 1
         atoms: list[Any] = list(self.values)
-        found = []
+        texts = []
         for number, (low, high) in enumerate(self.spans):
             opens_below = number == 0 < last and not any(atom < low for atom in atoms)
             opens_above = number == last > 0 and not any(atom > high for atom in atoms)
@@ -121,8 +121,8 @@ class AttributeLevels(Saved):
                 range_words = f"{edge(low)} and above"
             else:
                 range_words = f"{edge(low)} to {edge(high)}" if low < high else edge(low)
-            found.append(f"{self.name} {range_words}" + (f" but not {inside}" if inside else ""))
-        return found
+            texts.append(f"{self.name} {range_words}" + (f" but not {inside}" if inside else ""))
+        return texts
 
     def codes(self, column: AttributeColumn) -> IndexArray:
         """The index of each row's level; -1 if it has none."""
@@ -132,13 +132,13 @@ class AttributeLevels(Saved):
             raise InvalidTypeError(
                 "attributes", f"contain {kind} in {self.name!r}, as before", got=got
             )
-        found = (
+        codes = (
             self._of_numbers(column.numbers)
             if column.numbers is not None
             else self._of_values(column)
         )
-        found[column.missing] = self.n_levels - 1 if self.with_missing else -1
-        return found
+        codes[column.missing] = self.n_levels - 1 if self.with_missing else -1
+        return codes
 
     def _of_values(self, column: AttributeColumn) -> IndexArray:
         numbers = {value: number for number, value in enumerate(self.values)}
@@ -148,14 +148,14 @@ class AttributeLevels(Saved):
 
     def _of_numbers(self, numbers: FloatArray) -> IndexArray:
         if self.spans:
-            found = len(self.values) + np.searchsorted(np.array(self.cuts), numbers, side="left")
+            codes = len(self.values) + np.searchsorted(np.array(self.cuts), numbers, side="left")
         else:
-            found = np.full(numbers.size, -1)
+            codes = np.full(numbers.size, -1)
         if self.values:
             atoms = np.array(self.values, dtype=np.float64)
             place = np.minimum(np.searchsorted(atoms, numbers), atoms.size - 1)
-            found = np.where(atoms[place] == numbers, place, found)
-        return np.asarray(found, dtype=np.intp)
+            codes = np.where(atoms[place] == numbers, place, codes)
+        return np.asarray(codes, dtype=np.intp)
 
     def _check_state(self, known: Known) -> None:
         if self.spans and len(self.cuts) != len(self.spans) - 1:

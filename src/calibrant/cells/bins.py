@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.cells.partition import Partition
-from calibrant.text.numbers import EDGE
+from calibrant.text.numbers import EDGE, short_edges
+from calibrant.text.sentences import ScoreRange
 
 if TYPE_CHECKING:
     from calibrant.cells.score_partition import ScorePartition
@@ -48,6 +49,11 @@ class SegmentedScores:
         return SegmentedScores(self.scores[index], self.segment[index])
 
 
+def scores_of(prepared: NDArray[Any] | SegmentedScores) -> NDArray[Any]:
+    """The scores, without the segments."""
+    return prepared if isinstance(prepared, np.ndarray) else prepared.scores
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
     """The doubles of each segment, cut into cells.
@@ -70,6 +76,7 @@ class Cells:
 
         A cut at infinity separates nothing.
         """
+        # the cut after the largest double is infinite, and no score lies beyond it
         finite = np.isfinite(values)
         values = values[finite]
         segment = segment[finite]
@@ -110,11 +117,13 @@ class Cells:
         """The cell of each row, numbered over all segments, by one binary search for all rows that
         need the same number of steps.
         """
+        # one segment: numpy searches faster than the loop below
         if self.starts.size == 2:
             return self.cuts.searchsorted(scores, side="right")
         widths = np.diff(self.starts)
+        # a binary search among w cuts takes as many steps as w has binary digits
         steps = np.frexp(widths)[1]
-        found = self.first[segment]
+        cell = self.first[segment]
         for depth in np.unique(steps[steps > 0]).tolist():
             alike = steps == depth
             # pad the cuts of these segments with infinities, so that all searches have the same
@@ -130,8 +139,8 @@ class Cells:
                 place = first.copy()
                 for step in 1 << np.arange(depth)[::-1]:
                     place += (table.take(place + (step - 1)) <= score) * step
-                found[rows] += place - first
-        return found
+                cell[rows] += place - first
+        return cell
 
 
 class Layout:
@@ -174,6 +183,7 @@ class Layout:
         closed_in[:-1] &= (self._after[:-1] == self._edges[1:]) & (
             self._segment[:-1] == self._segment[1:]
         )
+        # a cut at each edge, and one after each single value, so that it is a cell of its own
         self.cells = self._cells(~closed_in, self._is_atom)
         self.count_cells = self._cells(
             np.ones_like(closed_in), self._is_atom | self._is_absorbed | uncounted
@@ -208,6 +218,7 @@ class Layout:
         """
         begin, end = self.ends
         single, at_edge, follows = np.zeros((3, begin.size), dtype=bool)
+        # bins that follow a single value begin after it, so they are shown open on the left
         at = self.cells.find(self._edges, self._segment)
         single[at[self._is_atom]] = True
         at_edge[at[begin[at] == self._edges]] = True
@@ -217,32 +228,21 @@ class Layout:
         begin = np.where(follows, next_double(begin, -np.inf), begin)
         return begin, np.where(single, begin, end), single, follows
 
-    def names(self) -> list[str]:
-        """One readable name per region, such as '[0.1, 0.2)', or '{0.5}' for a single value."""
+    def names(self) -> list[ScoreRange]:
+        """One readable name per region, such as '[0.1, 0.2)', or '{0.5}' for a single value; people
+        read '0.1 to 0.2' and 'exactly 0.5'.
+        """
         begin, end, single, follows = self.bounds()
         open_left = self._own_sample[self.cells.segment] | follows | (begin == -np.inf)
         open_left[self.count_regions[self.absorbed_cells]] = False
         closed_right = np.zeros(begin.size, dtype=bool)
         closed_right[self.cells.first[1:] - 1] = True
         closed_right &= end < np.inf
-        return [
-            (
-                f"{{{low:{EDGE}}}}"
-                if alone
-                else f"{'(' if opened else '['}{low:{EDGE}}, {high:{EDGE}}{']' if closed else ')'}"
-            )
-            for low, high, alone, opened, closed in zip(
-                *(column.tolist() for column in (begin, end, single, open_left, closed_right)),
-                strict=True,
-            )
-        ]
-
-    def gather(self, rows: IntArray) -> IntArray:
-        """Convert counts per count cell to counts per region."""
-        inside = self.count_regions >= 0
-        counts = np.zeros(self.cells.first[-1], dtype=np.int64)
-        np.add.at(counts, self.count_regions[inside], rows[inside])
-        return counts
+        starts, ends = short_edges(begin.tolist(), end.tolist())
+        columns = (column.tolist() for column in (begin, end, single, open_left, closed_right))
+        exact = [_exact_name(*region) for region in zip(*columns, strict=True)]
+        plain = map(_plain_name, exact, starts, ends)
+        return list(map(ScoreRange, exact, plain))
 
     def ranks(self, rows: IntArray) -> tuple[IntArray, IntArray, IntArray]:
         """First and last rank of each edge among the rows of its segment, counted per cell, and the
@@ -250,6 +250,7 @@ class Layout:
         """
         total = np.cumsum(rows)
         ends = total[self.cells.first[1:] - 1]
+        # ranks count within a segment, so rows of earlier segments are subtracted
         before = np.concatenate([[0], ends[:-1]])
         at = self.cells.find(self._edges, self._segment)
         last = total[at] - before[self._segment]
@@ -261,6 +262,7 @@ class Layout:
         0 in segments with other edges.
         """
         counts = np.zeros(self.cells.first[-1], dtype=np.int64)
+        # fixed edges say nothing about how many rows a sample has between them
         if not self._own_sample.any():
             return counts
         of_sample = self._own_sample[self._segment]
@@ -338,6 +340,7 @@ class Bins(Partition):
         low = self.layout.low
         high = self.layout.high
         number = np.zeros(1, dtype=np.intp) if segment is None else segment
+        # nearly always: quantile bins accept any score
         if np.isneginf(low).all():  # a range has two ends, or none
             return np.broadcast_to(number >= 0, len(scores))
         doubles = scores.astype(np.float64, copy=False)
@@ -374,10 +377,14 @@ class Bins(Partition):
         """Turn counts per cell between the count cuts into counts per region, and the number of
         rows that count in none.
         """
+        # nothing to add up, and a copy per batch is saved
         if not self.layout.n_uncounted and not self.has_absorbed:  # each cell is a region
             return rows, positives, 0
-        gather = self.layout.gather
-        return gather(rows), gather(positives), int(rows[self.count_regions < 0].sum())
+        inside = self.count_regions >= 0
+        counts = np.zeros((self.n_regions, 2), dtype=np.int64)
+        both = np.column_stack([rows, positives])
+        np.add.at(counts, self.count_regions[inside], both[inside])
+        return counts[:, 0].copy(), counts[:, 1].copy(), int(rows[~inside].sum())
 
     def cut_by_cells(self, rows: IntArray, absorbing: Mapping[Hashable, int] | None = None) -> Self:
         """Return the bins whose edges are these atoms, order statistics of a sample with `rows`
@@ -388,13 +395,13 @@ class Bins(Partition):
         """
         first, last, n_rows = self.layout.ranks(rows)
         ends = np.cumsum([part.edges.size for part in self.parts])[:-1]
-        taken = [None if absorbing is None else absorbing[name] for name in self.segments]
+        absorbing_of = [None if absorbing is None else absorbing[name] for name in self.segments]
         ranks = zip(
             self.parts,
             np.split(first, ends),
             np.split(last, ends),
             n_rows.tolist(),
-            taken,
+            absorbing_of,
             strict=True,
         )
         return self.with_parts(
@@ -436,3 +443,21 @@ class Bins(Partition):
         It is 0 in segments with other edges.
         """
         return self.layout.cut_counts()
+
+
+def _exact_name(low: float, high: float, alone: bool, opened: bool, closed: bool) -> str:
+    """A region as an interval, or as a single value."""
+    if alone:
+        return f"{{{low:{EDGE}}}}"
+    return f"{'(' if opened else '['}{low:{EDGE}}, {high:{EDGE}}{']' if closed else ')'}"
+
+
+def _plain_name(exact: str, start: str, end: str) -> str:
+    """The name for people of an interval, or of a single value, with short ends."""
+    if exact.startswith("{"):
+        return f"exactly {exact[1:-1]}"
+    if start == "-inf":
+        return "all scores" if end == "inf" else f"{'up to' if exact[-1] == ']' else 'below'} {end}"
+    if end == "inf":
+        return f"above {start}" if exact.startswith("(") else f"{start} and above"
+    return f"{start} to {end}"

@@ -43,20 +43,13 @@ class FunctionPartition(Partition):
         """One readable name per region."""
         return tuple(f"{self._noun} {value}" for value in self.values)
 
-    def prepare(
-        self,
-        inputs: ArrayLike,
-        segments: ArrayLike | None = None,
-        *,
-        positive_column: Literal[0, 1] = 1,
-    ) -> IndexArray:
+    def _checked(self, inputs: Any, positive_column: Literal[0, 1]) -> IndexArray:
         """Call the function and check that it returned known regions, one per row."""
-        if segments is not None:
-            raise InvalidTypeError(
-                "segments", "be None for a partition without segments", got="segments"
-            )
         returned = as_array(self.function(inputs), "what the partition's function returned")
-        n_rows = _row_count(inputs)
+        shape = getattr(inputs, "shape", None)
+        n_rows = len(inputs) if isinstance(inputs, list | tuple) else None
+        if isinstance(shape, tuple) and shape:
+            n_rows = int(shape[0])
         if returned.ndim != 1 or n_rows not in (None, returned.size):
             rule = (
                 "return one region per row"
@@ -112,11 +105,3 @@ def _function_mark(function: Any) -> tuple[str, ...]:
         *getattr(code, "co_names", ()),
         *map(repr, constants),
     )
-
-
-def _row_count(inputs: Any) -> int | None:
-    """Return the number of rows of the inputs; None if unknown."""
-    shape = getattr(inputs, "shape", None)
-    if isinstance(shape, tuple) and shape:
-        return int(shape[0])
-    return len(inputs) if isinstance(inputs, list | tuple) else None

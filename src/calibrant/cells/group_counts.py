@@ -71,6 +71,7 @@ class GroupCounts(Saved):
         )
         n_regions = int(region.max(initial=-1)) + 1
         sizes = np.bincount(group) if group.size else np.zeros(0, dtype=np.int64)
+        # one sort of one number a row: by group, then region, then label
         cells = (group * n_regions + region) * 2 + positive
         cells = np.sort(cells[region >= 0])
         starts = np.flatnonzero(np.diff(cells >> 1, prepend=-1))
@@ -90,8 +91,8 @@ class GroupCounts(Saved):
         for number, rows, positives in sets:
             seen = np.flatnonzero(rows)
             columns = [rows[seen], positives[seen]]
-            found, counts = _added_up(columns, np.ones(seen.size, dtype=np.int64))
-            parts.append(np.stack([np.full(counts.size, number), *found, counts]))
+            distinct, counts = _added_up(columns, np.ones(seen.size, dtype=np.int64))
+            parts.append(np.stack([np.full(counts.size, number), *distinct, counts]))
         region, rows, positives, counts = np.concatenate(parts, axis=1)
         return cls.from_cells(region, rows, positives, None, counts, n_groups)
 
@@ -113,8 +114,8 @@ class GroupCounts(Saved):
             if number is None
             else np.asarray(number, dtype=np.int64)
         )
-        found, counts = _added_up(arrays, how_many)
-        region, rows, positives, sizes = found
+        distinct, counts = _added_up(arrays, how_many)
+        region, rows, positives, sizes = distinct
         return cls(region, rows, positives, sizes, counts, n_groups)
 
     @property
@@ -131,6 +132,8 @@ class GroupCounts(Saved):
 
         A group with rows in both would have to be identified again.
         """
+        # a group with rows in both regions would be counted twice, and nothing shows which these
+        # are
         kept = regions[regions >= 0]
         if np.unique(kept).size < kept.size:
             rule = (
@@ -163,6 +166,7 @@ class GroupCounts(Saved):
         region, rows, positives, size, number = map(
             np.concatenate, zip(self._columns, other._columns, strict=True)
         )
+        # a size of 0 means that sizes were omitted; a mixture could not be told from that
         if size.any() and not size.all():
             raise InvalidValueError(
                 "tallies", "both know the sizes of groups, or neither, to be added"
@@ -204,6 +208,7 @@ class GroupCounts(Saved):
 
 def _added_up(columns: list[IntArray], number: IntArray) -> tuple[list[IntArray], IntArray]:
     """The distinct combinations of the columns, sorted, and the sum of `number` for each."""
+    # combinations as one number sort faster than rows of a table
     bases = [int(column.max(initial=0)) + 1 for column in columns]
     if np.prod([float(base) for base in bases]) < _LARGEST_CODE:
         code = np.zeros(number.size, dtype=np.int64)
@@ -213,11 +218,11 @@ def _added_up(columns: list[IntArray], number: IntArray) -> tuple[list[IntArray]
             distinct, sums = np.unique(code, return_counts=True)
         else:
             distinct, sums = KeyedSums.of(code, number)
-        found = []
+        digits = []
         for base in reversed(bases):
             distinct, digit = np.divmod(distinct, base)
-            found.append(digit)
-        return found[::-1], sums.astype(np.int64)
+            digits.append(digit)
+        return digits[::-1], sums.astype(np.int64)
     order = np.lexsort(columns[::-1])
     ordered = [column[order] for column in columns]
     new = np.any([np.diff(column, prepend=-1) != 0 for column in ordered], axis=0)

@@ -14,14 +14,11 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calibrant import kernels
 from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray, IntArray, Keys
-from calibrant.cells.bins import Bins, next_double
+from calibrant.cells.bins import Bins, next_double, scores_of
 from calibrant.cells.score_partition import ScorePartition
-from calibrant.kernels import Implementation
-from calibrant.params.random import RandomSource
+from calibrant.params.random import RandomSource, uniforms
 
 _BLOCK = 1 << 15  # rows whose numbers fit in the processor's cache
 _HALVES = 2
@@ -67,11 +64,13 @@ class Knots:
             parts.append(ScorePartition(edges, (part.low, part.high)))
         cells = regions.with_parts(parts)
         begin, end = cells.layout.ends
+        # each cell lies in one region, that of any score inside it
         within = cells.layout.cells.segment if regions.has_segments else None
         of_cell = np.asarray(regions.regions_of(regions.prepared(first_inside(begin, end), within)))
         is_straight = straight_cells(begin, end)
         straight = is_straight.astype(np.intp)
         new_region = (np.diff(of_cell, prepend=-1) != 0).astype(np.intp)
+        # knots at both ends of a region belong to it alone: the curve may jump between regions
         # a region has one more knot than cells in which curves are linear
         first = np.cumsum(straight + new_region) - 1 - straight
         last = first + straight
@@ -147,14 +146,6 @@ class Knots:
         inverse[is_single] = 0.0
         return counting, first, np.where(straight, begin, 0.0)[cell], inverse
 
-    @cached_property
-    def _table(self) -> tuple[FloatArray, FloatArray]:
-        """Cuts between the cells to count in, for one segment; and of each cell its first place,
-        where it begins, and one over its width.
-        """
-        counting, *columns = self.counting
-        return counting.parts[0].cuts, np.column_stack(columns).astype(np.float64)
-
     def places(self, prepared: Any) -> tuple[IndexArray, FloatArray]:
         """The knot before each score, or -1 if it counts in no region, and the relative distance to
         the next knot.
@@ -164,7 +155,7 @@ class Knots:
         """
         counting, first, begin, inverse = self.counting
         cell = counting.regions_of(prepared)
-        scores = prepared if isinstance(prepared, np.ndarray) else prepared.scores
+        scores = scores_of(prepared)
         share = np.clip((scores - begin[cell]) * inverse[cell], 0.0, 1.0)
         knot = np.where(first < self.n_knots, first, -1)
         return knot[cell].astype(np.intp), np.asarray(share, dtype=np.float64)
@@ -173,48 +164,37 @@ class Knots:
         self,
         prepared: Any,
         codes: CodeArray,
-        hashes: "RowHashes",
+        source: RandomSource,
+        keys: Keys | None = None,
         *,
         n_labels: int = 2,
-        pass_rows: int = 0,
         threads: int = 1,
-        implementation: Implementation = None,
     ) -> IntArray:
         """Count rows by place, half and label: an array of shape (n_places, 2, n_labels) that adds
         over parts of the rows.
 
-        The random numbers of the rows determine which of the two nearest knots each counts at, and
-        in which half. Rows at single edge values come after those at knots. So all counts of
-        regions follow from these (`of_cells`). `pass_rows` is the number of rows of all parts, if
-        known. `implementation` forces "numpy" or "numba", for tests and benchmarks.
+        Random numbers of the rows, made from their `keys` or else from their positions, determine
+        which of the two nearest knots each counts at, and in which half. Rows at single edge values
+        come after those at knots. So all counts of regions follow from these (`of_cells`).
         """
         counting, first, begin, inverse = self.counting
-        if isinstance(prepared, np.ndarray):
-            compiled = kernels.count_knots(
-                prepared,
-                codes,
-                hashes.keys,
-                hashes.source.key,
-                self._table,
-                (self.n_places, _HALVES, n_labels),
-                pass_rows=pass_rows,
-                threads=threads,
-                implementation=implementation,
-            )
-            if compiled is not None:
-                return compiled
         cell = counting.regions_of(prepared, threads=threads)
-        scores = prepared if isinstance(prepared, np.ndarray) else prepared.scores
+        scores = scores_of(prepared)
         size = self.n_places * _HALVES * n_labels
         total = np.zeros(size, dtype=np.int64)
         for start in range(0, len(codes), _BLOCK):
             rows = slice(start, min(start + _BLOCK, len(codes)))
             here = cell[rows]
-            bits = hashes.of(rows)
-            share = (scores[rows] - begin[here]) * inverse[here]
-            place = first[here] + (uniforms(bits) < share)
+            own = np.arange(rows.start, rows.stop, dtype=np.uint64) if keys is None else keys[rows]
+            bits = source.hashes(own)
+            share = begin.take(here)
+            np.subtract(scores[rows], share, out=share)
+            share *= inverse.take(here)
+            place = first.take(here)
+            place += uniforms(bits) < share
             place *= _HALVES
-            place += (bits & np.uint64(1)).view(np.int64)
+            bits &= np.uint64(1)
+            place += bits.view(np.int64)
             place *= n_labels
             place += codes[rows]
             total += np.bincount(place, minlength=size)
@@ -228,37 +208,10 @@ class Knots:
         of_region = np.flatnonzero(self.regions.count_regions >= 0)
         of_region = of_region[~np.isin(of_region, self.single_cells)]
         cell = np.concatenate([of_region[self.region], self.single_cells])
-        found = np.zeros((2, self.regions.count_regions.size), dtype=np.int64)
-        np.add.at(found[0], cell, counts.sum(axis=(1, 2)))
-        np.add.at(found[1], cell, counts[..., 1].sum(axis=1))
-        return found[0], found[1]
-
-
-@dataclass(frozen=True, slots=True)
-class RowHashes:
-    """64 random bits for each row, computed from its key in pieces.
-
-    Attributes
-    ----------
-    source : RandomSource
-        The source of the bits.
-    keys : array of shape (n,), optional
-        The keys; None if they are the positions of the rows.
-    """
-
-    source: RandomSource
-    keys: Keys | None = None
-
-    def of(self, rows: slice) -> NDArray[np.uint64]:
-        """The bits of some rows."""
-        if self.keys is not None:
-            return np.asarray(self.source.hashes(self.keys[rows]))
-        return np.asarray(self.source.hashes(np.arange(rows.start, rows.stop, dtype=np.uint64)))
-
-
-def uniforms(bits: NDArray[np.uint64]) -> FloatArray:
-    """Numbers in [0, 1) from the first 53 bits."""
-    return np.asarray((bits >> np.uint64(11)).astype(np.float64) * 2.0**-53)
+        counts_of_cells = np.zeros((2, self.regions.count_regions.size), dtype=np.int64)
+        np.add.at(counts_of_cells[0], cell, counts.sum(axis=(1, 2)))
+        np.add.at(counts_of_cells[1], cell, counts[..., 1].sum(axis=1))
+        return counts_of_cells[0], counts_of_cells[1]
 
 
 def straight_cells(begin: FloatArray, end: FloatArray) -> BoolArray:

@@ -6,6 +6,9 @@ import numpy as np
 
 from calibrant._typing import FloatArray
 
+LARGEST = float(np.finfo(np.float64).max)
+"""The largest finite double: as a score limit it accepts every finite score."""
+
 MOST_LOGIT = 700.0
 """Logits are clipped to this, so that exp does not overflow in any engine."""
 

@@ -65,7 +65,6 @@ class Partition(Saved, ABC):
     def describe(self) -> tuple[str, ...]:
         """One readable name per region."""
 
-    @abstractmethod
     def prepare(
         self,
         inputs: ArrayLike,
@@ -74,6 +73,15 @@ class Partition(Saved, ABC):
         positive_column: Literal[0, 1] = 1,
     ) -> Any:
         """Check the inputs and return them in the form the other methods take."""
+        if segments is not None:
+            raise InvalidTypeError(
+                "segments", "be None for a partition without segments", got="segments"
+            )
+        return self._checked(inputs, positive_column)
+
+    def _checked(self, inputs: ArrayLike, positive_column: Literal[0, 1]) -> Any:
+        """The inputs, checked. A partition with segments overrides `prepare` instead."""
+        raise NotImplementedError
 
     @property
     def bins_by_segment(self) -> Mapping[Any, ScorePartition]:
@@ -113,10 +121,11 @@ class Partition(Saved, ABC):
         return self.regions_of(prepared, threads=threads)
 
     def count(
-        self, prepared: Any, codes: CodeArray, *, pass_rows: int = 0, threads: int = 1
+        self, prepared: Any, codes: CodeArray, *, threads: int = 1
     ) -> tuple[IntArray, IntArray, int]:
         """The number of rows and positives in each region, and of rows that count in none."""
         regions = self.membership(prepared, threads=threads)
+        # region -1, of rows that count in none, comes first
         both = np.bincount(2 * (regions + 1) + codes, minlength=2 * (self.n_regions + 1)).reshape(
             -1, 2
         )
@@ -164,6 +173,8 @@ class Partition(Saved, ABC):
     @cached_property
     def fingerprint(self) -> str:
         """A short fingerprint of the content: tallies with the same fingerprint may be added."""
+        # a partition that cannot be saved, such as a function, is told apart by the names of its
+        # regions
         try:
             content = json.dumps(self.to_dict(), sort_keys=True)
         except InvalidTypeError:

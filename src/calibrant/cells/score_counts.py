@@ -8,9 +8,35 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._typing import CodeArray, FloatArray, IntArray
-from calibrant.cells.tally import Tally
-from calibrant.errors import InvalidTypeError
+from calibrant._typing import CodeArray, FloatArray, IndexArray, IntArray
+from calibrant.cells.exact_sums import ExactSums
+from calibrant.cells.tally import Tally, extremes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoreSums:
+    """The exact sum, the smallest and the largest score of the rows in each region; infinities for
+    a region without rows. Those of two parts of the data can be added.
+    """
+
+    total: ExactSums
+    low: FloatArray
+    high: FloatArray
+
+    @classmethod
+    def of(cls, scores: NDArray[Any], regions: IndexArray, n_regions: int) -> Self:
+        """Sum the scores of rows in `regions`."""
+        doubles = scores.astype(np.float64, copy=False)
+        total = ExactSums.of(doubles, regions, n_regions)
+        return cls(total, *extremes(doubles, doubles, regions, n_regions))
+
+    def __add__(self, other: ScoreSums) -> ScoreSums:
+        low = np.minimum(self.low, other.low)
+        return ScoreSums(self.total + other.total, low, np.maximum(self.high, other.high))
+
+    def part(self, regions: slice) -> ScoreSums:
+        """The sums of some of the regions."""
+        return ScoreSums(self.total.part(regions), self.low[regions], self.high[regions])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,21 +122,18 @@ class ScoreCounts:
         return cls(ordered[starts], counts, np.add.reduceat(is_positive, starts))
 
     @classmethod
-    def of_tally(cls, tally: Tally, *, are_values: bool) -> Self:
-        """The regions of a tally whose weights are the scores themselves, and that have rows.
+    def of_tally(cls, tally: Tally, sums: ScoreSums, *, are_values: bool) -> Self:
+        """The regions of a tally that have rows, with the sums of their scores.
 
         `are_values` says that each of these regions has one score.
         """
-        sums = tally.weights
-        if sums is None:
-            raise InvalidTypeError("tally", "have the scores as weights", got="no weights")
+        # every fit divides by the rows of a cell
         used = tally.counts > 0
         rows = tally.counts[used]
         positives = tally.positives[used]
-        low = sums.smallest[used]
         if are_values:
-            return cls(low, rows, positives)
-        return cls(low, rows, positives, sums.largest[used], sums.w.rounded()[used])
+            return cls(sums.low[used], rows, positives)
+        return cls(sums.low[used], rows, positives, sums.high[used], sums.total.rounded()[used])
 
     def from_above(self) -> tuple[FloatArray, IntArray, IntArray]:
         """The scores in decreasing order, and the rows and positives at or above each, for rows
@@ -133,6 +156,7 @@ class ScoreCounts:
         size = self.scores.size
         if size <= most:
             return self
+        # by the middle rank of each score: one with many rows keeps a place of its own
         reached = np.cumsum(self.counts)
         before = reached - self.counts
         place = np.floor((before + self.counts / 2.0) * (most / self.n_rows))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from calibrant import kernels
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.cells.bins import Bins, next_double
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.errors import InvalidValueError
 from calibrant.params.arrays import as_scores, check_in_range
 from calibrant.params.kind import Entry, EntryTable, Known
 from calibrant.params.rules import Flag, Integer
@@ -122,6 +122,7 @@ class ScorePartition(Bins):
             or not tied.any()
         ):
             return np.zeros(self.edges.size, dtype=bool)
+        # nothing would be left of the bin but its edge
         alone = next_double(self.edges, np.inf) == np.append(
             self.edges[1:], np.nan
         )  # no double lies in the bin
@@ -163,18 +164,8 @@ class ScorePartition(Bins):
         """One readable name per region, such as '[0.1, 0.2)', or '{0.5}' for a single value."""
         return tuple(self.layout.names())
 
-    def prepare(
-        self,
-        inputs: ArrayLike,
-        segments: ArrayLike | None = None,
-        *,
-        positive_column: Literal[0, 1] = 1,
-    ) -> NDArray[Any]:
+    def _checked(self, inputs: ArrayLike, positive_column: Literal[0, 1]) -> NDArray[Any]:
         """Check the scores: finite, one-dimensional, within the score range."""
-        if segments is not None:
-            raise InvalidTypeError(
-                "segments", "be None for a partition without segments", got="segments"
-            )
         scores = as_scores(inputs, positive_column=positive_column, finite=False)
         check_in_range(scores, self.low, self.high)
         return scores
@@ -188,12 +179,10 @@ class ScorePartition(Bins):
         return self.count_regions[kernels.assign(prepared, self.count_cuts, threads=threads)]
 
     def count(
-        self, prepared: Any, codes: CodeArray, *, pass_rows: int = 0, threads: int = 1
+        self, prepared: Any, codes: CodeArray, *, threads: int = 1
     ) -> tuple[IntArray, IntArray, int]:
         """The number of rows and positives in each region, and of rows that count in none."""
-        return self.gather(
-            *kernels.count(prepared, codes, self.count_cuts, pass_rows=pass_rows, threads=threads)
-        )
+        return self.gather(*kernels.count(prepared, codes, self.count_cuts, threads=threads))
 
     def look_up(self, prepared: Any, table: FloatArray, *, threads: int = 1) -> FloatArray:
         """Each score's entry (or row) of a table with one entry (or row) per region."""
@@ -240,6 +229,7 @@ class ScorePartition(Bins):
         Identical edges merge, and an edge with none of these scores below it is dropped, because
         the bin under it would be empty.
         """
+        # edges of other rows may be tied: the bins between equal edges would be empty
         ranks = edge_ranks(scores.size, n_bins)
         edges = np.unique(kernels.order_statistics(scores, ranks, threads=threads) + 0.0)
         return cls(edges[edges > scores.min()], aside=aside)
@@ -259,6 +249,7 @@ class ScorePartition(Bins):
         is_new = np.ones(ordered.size, dtype=bool)
         np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
         below = np.flatnonzero(is_new)
+        # the distinct value whose rank is nearest to each quantile
         wanted = np.arange(1, n_bins) * (scores.size / n_bins)
         right = np.clip(np.searchsorted(below, wanted), 1, max(below.size - 1, 1))
         nearest = np.where(
@@ -291,19 +282,14 @@ class ScorePartition(Bins):
             if self.absorbing is not None:
                 raise InvalidValueError("absorbing", "be left out without ranks")
             return
-        if self.atoms_only or self.first_rank is None or self.last_rank is None:
-            raise _not_together()
-        if self.n_rows is None:
-            raise _not_together()
-        _check_ranks(self.first_rank, self.last_rank, self.n_rows)
+        n_rows = self.n_rows
+        if self.first_rank is None or self.last_rank is None or n_rows is None or self.atoms_only:
+            rule = "be given together, and without atoms"
+            raise InvalidValueError("first_rank, last_rank and n_rows", rule)
+        _check_ranks(self.first_rank, self.last_rank, n_rows)
         if self.absorbing is not None and self.absorbing < self.edges.size:
             rule = f"be at least the number of edges, {self.edges.size}"
             raise InvalidValueError("absorbing", rule, got=str(self.absorbing))
-
-
-def _not_together() -> InvalidValueError:
-    rule = "be given together, and without atoms"
-    return InvalidValueError("first_rank, last_rank and n_rows", rule)
 
 
 def _check_ranks(first: IntArray, last: IntArray, n_rows: int) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant import kernels
 from calibrant._typing import ArrayLike, FloatArray, IndexArray
@@ -14,11 +13,18 @@ from calibrant.cells.bins import OTHER, Bins, SegmentedScores
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.params.arrays import as_array, as_scores, check_in_range, is_missing, missing_entry
+from calibrant.params.arrays import (
+    as_array,
+    as_scores,
+    check_in_range,
+    check_present,
+    distinct_entries,
+    is_missing,
+)
 from calibrant.params.kind import Entry, EntryTable, Known
 from calibrant.params.rules import check_type
 from calibrant.params.state_kinds import Constant, Label, Lists, Nested
-from calibrant.text.sentences import shown
+from calibrant.text.sentences import ScoreRange, shown
 
 
 class SegmentedPartition(Bins):
@@ -74,7 +80,8 @@ class SegmentedPartition(Bins):
         """One readable name per region, such as 'north: [0.1, 0.2)'."""
         cells = self.layout.cells
         pairs = zip(cells.segment.tolist(), self.layout.names(), strict=True)
-        return tuple(f"{self.segments[number]}: {name}" for number, name in pairs)
+        named = ((f"{self.segments[number]}: ", name) for number, name in pairs)
+        return tuple(ScoreRange(part + name, part + name.in_words) for part, name in named)
 
     def prepare(
         self,
@@ -187,11 +194,16 @@ def segment_kinds(segments: ArrayLike) -> tuple[list[Any], IndexArray]:
     if values.ndim != 1:
         raise InvalidValueError("segments", "have shape (n,)", got=f"shape {values.shape}")
     try:
-        kinds, inverse = _distinct(values)
-        missing = [number for number, kind in enumerate(kinds) if is_missing(kind)]
-        if missing:
-            rows = np.flatnonzero(np.isin(inverse, missing))
-            raise missing_entry("segments", int(rows[0]), rows.size, repr(values[rows[0]]))
+        if values.dtype.kind in "OTU":
+            kinds, inverse = distinct_entries(values.tolist())
+        else:
+            # a third of the memory of np.unique with return_inverse
+            distinct = np.unique(values)
+            kinds = distinct.tolist()
+            inverse = distinct.searchsorted(values)
+        missing = np.array([is_missing(kind) for kind in kinds], dtype=bool)
+        if missing.any():
+            check_present(missing[inverse], values, "segments")
         order = sorted(range(len(kinds)), key=kinds.__getitem__)
     except TypeError:
         names = ", ".join(sorted({type(value).__name__ for value in values}))
@@ -205,15 +217,3 @@ def segment_kinds(segments: ArrayLike) -> tuple[list[Any], IndexArray]:
     place = np.empty(len(kinds), dtype=np.intp)
     place[order] = np.arange(len(kinds))
     return [kinds[number] for number in order], place[inverse]
-
-
-def _distinct(values: NDArray[Any]) -> tuple[list[Any], IndexArray]:
-    """The distinct values, and the index of each row's value among them."""
-    if values.dtype.kind not in "OTU":
-        kinds = np.unique(values)
-        return kinds.tolist(), kinds.searchsorted(values)  # a third of the memory of return_inverse
-    met: dict[Hashable, int] = {}  # faster than sorting text, and distinguishes "a" from "a\0"
-    inverse = np.array(
-        [met.setdefault(value, len(met)) for value in values.tolist()], dtype=np.intp
-    )
-    return list(met), inverse

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.cells.attribute_levels import AttributeLevels
 from calibrant.errors import InvalidValueError
+from calibrant.params.arrays import entries_at
 from calibrant.params.random import mixed
 from calibrant.text.numbers import counted
 
@@ -126,7 +127,7 @@ class SubgroupFamily:
     def take(self, rows: IndexArray | BoolArray) -> Self:
         """The same subgroups, with some of their rows."""
         parts = tuple(replace(part, cell=part.cell[rows]) for part in self.crossings)
-        weights = None if self.weights is None else self.weights[rows]
+        weights = entries_at(self.weights, rows)
         counts = _counts(parts, weights)
         return replace(
             self, crossings=parts, n_rows=len(parts[0].cell), counts=counts, weights=weights
@@ -157,11 +158,11 @@ class SubgroupFamily:
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Sums over the rows of each subgroup."""
-        found = [
+        parts = [
             np.bincount(part.cell, values, minlength=part.size + 1)[: part.size].astype(np.float64)
             for part in self.crossings
         ]
-        return np.concatenate(found)
+        return np.concatenate(parts)
 
     def members(self, number: int) -> BoolArray:
         """Which rows belong to a subgroup."""
@@ -181,8 +182,8 @@ class SubgroupFamily:
         first = 0
         for part in self.crossings:
             if part.attributes == attributes:
-                found = np.flatnonzero((part.levels == levels).all(axis=1))
-                return first + int(found[0]) if found.size else None
+                places = np.flatnonzero((part.levels == levels).all(axis=1))
+                return first + int(places[0]) if places.size else None
             first += part.size
         return None
 
@@ -230,10 +231,10 @@ def most_subgroups(levels: Sequence[AttributeLevels], order: int, min_share: flo
 
 def _counts(crossings: Sequence[Crossing], weights: FloatArray | None) -> IntArray:
     """Rows of each subgroup."""
-    found = [
+    parts = [
         np.bincount(part.cell, weights, minlength=part.size + 1)[: part.size] for part in crossings
     ]
-    return np.concatenate(found).astype(np.int64)
+    return np.concatenate(parts).astype(np.int64)
 
 
 def _crossings(
@@ -244,7 +245,9 @@ def _crossings(
     kept(everyone, least=0)
     by_attributes: dict[tuple[int, ...], Crossing] = {}
     for number in range(len(levels)):
-        by_attributes[number,] = kept(_single(number, codes[number], levels[number].n_levels))
+        n_levels = levels[number].n_levels
+        cell = np.where(codes[number] < 0, n_levels, codes[number])
+        by_attributes[number,] = kept(Crossing((number,), np.arange(n_levels)[:, None], cell))
     for size in range(2, order + 1):
         for wanted in combinations(range(len(levels)), size):
             before = by_attributes[wanted[:-1]]
@@ -257,11 +260,6 @@ def _crossings(
                     wanted, np.empty((0, size), dtype=np.int64), np.empty(0)
                 )
     return [everyone, *(part for part in by_attributes.values() if part.size)]
-
-
-def _single(number: int, codes: IndexArray, n_levels: int) -> Crossing:
-    cell = np.where(codes < 0, n_levels, codes)
-    return Crossing((number,), np.arange(n_levels)[:, None], cell)
 
 
 def _crossed(before: Crossing, last: Crossing) -> Crossing:
@@ -339,15 +337,15 @@ def _assigned(part: Crossing, codes: Sequence[IndexArray]) -> Crossing:
     if not part.attributes:
         return replace(part, cell=np.zeros(n_rows, dtype=np.uint8))
     known = np.zeros(part.size, dtype=np.intp)
-    found = np.zeros(n_rows, dtype=np.intp)
+    wanted = np.zeros(n_rows, dtype=np.intp)
     outside = np.zeros(n_rows, dtype=bool)
     for place, attribute in enumerate(part.attributes):
         width = int(part.levels[:, place].max()) + 1
         own = codes[attribute]
         outside |= (own < 0) | (own >= width)
         known = known * width + part.levels[:, place]
-        found = found * width + np.clip(own, 0, width - 1)
+        wanted = wanted * width + np.clip(own, 0, width - 1)
     order = np.argsort(known)
-    at = np.minimum(np.searchsorted(known[order], found), part.size - 1)
-    cell = np.where(outside | (known[order][at] != found), part.size, order[at])
+    at = np.minimum(np.searchsorted(known[order], wanted), part.size - 1)
+    cell = np.where(outside | (known[order][at] != wanted), part.size, order[at])
     return replace(part, cell=cell)

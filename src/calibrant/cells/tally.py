@@ -7,7 +7,7 @@ merged, with no second code path.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -26,6 +26,8 @@ from calibrant.params.state_kinds import Maybe, Nested, NumbersOrNull, Whole, Wr
 _EXACT = Written(lambda sums: sums.to_list(), lambda value, name, known: ExactSums.from_list(value))
 _COUNTS = "be one whole number per region"
 _MOST_ROWS_IN_ALL = 2**62
+_FIRST_ROWS = 1 << 12
+_MOST_ROWS = 1 << 16  # rows whose numbers fit in the cache
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +64,7 @@ class WeightSums(Saved):
         wy, w2y = (
             ExactSums.of(values[hit], regions[hit], n_regions) for values in (weights, squares)
         )
-        return cls(w, w2, wy, w2y, *_extremes(weights, weights, regions, n_regions))
+        return cls(w, w2, wy, w2y, *extremes(weights, weights, regions, n_regions))
 
     @property
     def _sums(self) -> tuple[ExactSums, ...]:
@@ -77,10 +79,10 @@ class WeightSums(Saved):
         """Add up regions that are merged; those mapped to -1 are left out."""
         w, w2, wy, w2y = (sums.regrouped(regions, n_regions) for sums in self._sums)
         inside = regions >= 0
-        extremes = _extremes(
+        low_and_high = extremes(
             self.smallest[inside], self.largest[inside], regions[inside], n_regions
         )
-        return WeightSums(w, w2, wy, w2y, *extremes)
+        return WeightSums(w, w2, wy, w2y, *low_and_high)
 
     def __add__(self, other: WeightSums) -> WeightSums:
         w, w2, wy, w2y = (
@@ -110,21 +112,6 @@ class WeightSums(Saved):
             raise InvalidValueError("smallest weights", rule)
 
 
-class HasFingerprint(Protocol):
-    """What a tally was taken over: a partition, or only its fingerprint."""
-
-    @property
-    def fingerprint(self) -> str:
-        """A short name of the content of the partition."""
-
-
-@dataclass(frozen=True, slots=True)
-class NamedPartition:
-    """A partition of which only the fingerprint is known, as in a saved tally."""
-
-    fingerprint: str
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally(Saved):
     """The counts or sums in each region of a partition.
@@ -137,9 +124,9 @@ class Tally(Saved):
         The number of rows, and of rows with the positive label.
     uncounted : int
         The number of rows outside every region (see `Partition.uniform_mass`).
-    over : Partition, NamedPartition or None
-        The partition; tallies over different partitions cannot be added. Its fingerprint is
-        `partition`, which is computed only when it is needed.
+    over : Partition, str or None
+        The partition, or only its fingerprint, as in a saved tally; tallies over different
+        partitions cannot be added. The fingerprint is computed only when it is needed.
     weights : WeightSums or None
         Sums of importance weights, if they were given.
     absorbed : Tally or None
@@ -171,7 +158,7 @@ class Tally(Saved):
     counts: IntArray
     positives: IntArray
     uncounted: int = 0
-    over: HasFingerprint | None = None
+    over: Partition | str | None = None
     weights: WeightSums | None = field(default=None, repr=False)
     absorbed: Tally | None = field(default=None, repr=False)
     groups: GroupCounts | None = field(default=None, repr=False)
@@ -256,17 +243,20 @@ class Tally(Saved):
         `repeats` is the number of identical rows that each row stands for, and `groups` the index
         of each row's group.
         """
+        # a group's rows in a region are one entry, so rows are counted by group first
         if groups is not None:
             regions = partition.membership(prepared, threads=threads)
             table = GroupCounts.of(regions, codes, groups)
             totals = table.totals(partition.n_regions)
             return cls(*totals, int(np.count_nonzero(regions < 0)), partition, groups=table)
+        # rows at an absorbed edge are counted apart, too: their labels may get limits of their own
         if partition.has_absorbed:
             bins = partition.as_bins()
             cells = cls.of_codes(
                 bins.cells, prepared, codes, weights=weights, repeats=repeats, threads=threads
             )
             return cells.regrouped(bins.count_regions, bins)  # type: ignore[return-value]
+        # the kernels count plain rows without an array of regions
         if weights is None and repeats is None:
             return cls(*partition.count(prepared, codes, threads=threads), partition)
         regions = partition.membership(prepared, threads=threads)
@@ -311,7 +301,9 @@ class Tally(Saved):
     @property
     def partition(self) -> str | None:
         """Fingerprint of the partition."""
-        return None if self.over is None else self.over.fingerprint
+        return (
+            self.over if self.over is None or isinstance(self.over, str) else self.over.fingerprint
+        )
 
     @property
     def n_regions(self) -> int:
@@ -333,6 +325,7 @@ class Tally(Saved):
     def __add__(self, other: object) -> Tally:
         if not isinstance(other, Tally):
             return NotImplemented
+        # equal fingerprints, not equal objects: tallies come from files and other machines
         if self.partition != other.partition or self.n_regions != other.n_regions:
             got = f"different ones, of {self.n_regions} and {other.n_regions} regions"
             advice = "fit the second with the first's partition_"
@@ -371,8 +364,7 @@ class Tally(Saved):
 
     @classmethod
     def _made(cls, values: dict[str, Any], known: Known) -> Self:
-        name = values.pop("partition")
-        return cls(over=None if name is None else NamedPartition(name), **values)
+        return cls(over=values.pop("partition"), **values)
 
     def _check_state(self, known: Known) -> None:
         weights = self.weights
@@ -386,7 +378,7 @@ class Tally(Saved):
         )
 
 
-def _extremes(
+def extremes(
     low: FloatArray, high: FloatArray, regions: IndexArray, n_regions: int
 ) -> tuple[FloatArray, FloatArray]:
     """Return the smallest and the largest number of each region.
@@ -395,8 +387,20 @@ def _extremes(
     """
     smallest = np.full(n_regions, np.inf)
     largest = np.full(n_regions, -np.inf)
-    np.minimum.at(smallest, regions, low)
-    np.maximum.at(largest, regions, high)
+    start = 0
+    stop = _FIRST_ROWS
+    while start < len(regions):  # the first rows show that most others are no extremes
+        part = slice(start, stop)
+        own = regions[part]
+        for found, numbers, is_beyond in (
+            (smallest, low[part], np.less),
+            (largest, high[part], np.greater),
+        ):
+            rows = np.flatnonzero(is_beyond(numbers, found.take(own)))
+            at = np.minimum.at if is_beyond is np.less else np.maximum.at
+            at(found, own[rows], numbers[rows])
+        start = stop
+        stop = min(2 * stop, stop + _MOST_ROWS)
     return smallest, largest
 
 

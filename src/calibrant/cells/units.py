@@ -3,7 +3,7 @@
 All code that handles groups or importance weights in memory uses this module to find which rows
 form a unit, how much a unit counts, and its sums in each cell: rates of regions, curves, audits,
 metrics, thresholds, bands and subgroups. For rows elsewhere, `calibrant.cells.group_counts` has the
-same as whole numbers; limits are computed from `calibrant.cells.unit_sums`, made from either.
+same as whole numbers; limits are computed from `calibrant.cells.entries`, made from either.
 """
 
 from dataclasses import dataclass
@@ -13,23 +13,6 @@ import numpy as np
 from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray, IntArray
 
 _PAIRS_A_ROW = 8  # pairs of unit and cell for each row, up to which marking is faster than sorting
-
-
-@dataclass(frozen=True, slots=True)
-class Counting:
-    """How much a unit counts in a cell: the weight of its rows there, up to a bound.
-
-    Attributes
-    ----------
-    bound : float
-        The cap on the weight of a row, or of a group in a cell. It is fixed before the counted
-        units are seen.
-    by_group : bool
-        Whether every unit counts equally: in a cell, by the share of its weight that lies there.
-    """
-
-    bound: float
-    by_group: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,13 +44,19 @@ class RowUnits:
     @property
     def totals(self) -> FloatArray:
         """The weight of each unit."""
-        found = np.bincount(self.unit, self.weights, minlength=self.n_units)
-        return np.asarray(found, dtype=np.float64)
+        totals = np.bincount(self.unit, self.weights, minlength=self.n_units)
+        return np.asarray(totals, dtype=np.float64)
 
     def sums(self, values: FloatArray | IntArray | CodeArray | BoolArray) -> FloatArray:
         """Weighted sums over the rows of each unit of a number per row."""
-        found = np.bincount(self.unit, self.weights * values, minlength=self.n_units)
-        return np.asarray(found, dtype=np.float64)
+        totals = np.bincount(self.unit, self.weights * values, minlength=self.n_units)
+        return np.asarray(totals, dtype=np.float64)
+
+    def alike(self) -> "RowUnits":
+        """The same units, all of weight 1: each row counts by its share of the weight of its unit."""
+        total = self.totals[self.unit]
+        share = np.divide(self.weights, total, out=np.zeros(total.size), where=total > 0.0)
+        return RowUnits(self.unit, self.n_units, share)
 
     def part(self, rows: slice | IndexArray) -> "RowUnits":
         """Some of the rows, whose units keep their indices."""
@@ -88,6 +77,7 @@ class RowUnits:
 
     def in_cells(self, cell: IndexArray, n_cells: int) -> "UnitCells":
         """The units in cells, given the cell of each row (-1 for none)."""
+        # a row of weight 0 adds nothing, but would be a unit of its own
         rows = np.flatnonzero((cell >= 0) & (self.weights > 0.0))
         pair = self.unit[rows] * n_cells + cell[rows]
         pairs, entry = _numbered(pair, self.n_units * n_cells)
@@ -134,25 +124,24 @@ class UnitCells:
     def sums(self, values: FloatArray | IntArray | CodeArray) -> FloatArray:
         """Weighted sums over each entry of a number per used row."""
         weighted = self.of.weights[self.rows] * values
-        found = np.bincount(self.entry, weighted, minlength=self.unit.size)
-        return np.asarray(found, dtype=np.float64)
+        totals = np.bincount(self.entry, weighted, minlength=self.unit.size)
+        return np.asarray(totals, dtype=np.float64)
 
-    def uncapped(self, *, by_group: bool) -> FloatArray:
-        """How much each entry would count without a bound."""
-        return self.total / self.of.totals[self.unit] if by_group else self.total
-
-    def row_weights(self, counting: Counting) -> FloatArray:
-        """The weight with which each row counts, including unused rows, which count 0."""
-        counted = np.minimum(self.uncapped(by_group=counting.by_group), counting.bound)
-        found = np.zeros(self.of.weights.size)
-        found[self.rows] = self.of.weights[self.rows] * (counted / self.total)[self.entry]
-        return found
+    def row_weights(self, bound: float) -> FloatArray:
+        """The weight with which each row counts, including unused rows, which count 0, if an entry
+        counts at most `bound`.
+        """
+        counted = np.minimum(self.total, bound)
+        weights = np.zeros(self.of.weights.size)
+        weights[self.rows] = self.of.weights[self.rows] * (counted / self.total)[self.entry]
+        return weights
 
 
 def _numbered(pair: IndexArray, n_pairs: int) -> tuple[IndexArray, IndexArray]:
     """The distinct pairs, which are numbers below `n_pairs`, in increasing order, and the place of
     each row's pair among them.
     """
+    # few of many possible pairs: sorting needs no memory for those that do not occur
     if n_pairs > _PAIRS_A_ROW * pair.size:
         return np.unique(pair, return_inverse=True)
     seen = np.zeros(n_pairs, dtype=bool)
@@ -170,11 +159,11 @@ def sorted_by(numbers: IndexArray, order: IndexArray | None = None) -> IndexArra
     >>> sorted_by(np.array([3, 1, 3, 0]), np.array([3, 2, 1, 0]))
     array([3, 1, 2, 0])
     """
-    found = np.arange(numbers.size) if order is None else order
+    positions = np.arange(numbers.size) if order is None else order
     for shift in range(0, int(numbers.max(initial=0)).bit_length(), 16):
         digit = ((numbers >> shift) & 0xFFFF).astype(np.uint16)
-        found = found[np.argsort(digit[found], kind="stable")]
-    return found
+        positions = positions[np.argsort(digit[positions], kind="stable")]
+    return positions
 
 
 def turns(order: IndexArray) -> IndexArray:

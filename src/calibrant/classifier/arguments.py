@@ -1,14 +1,14 @@
 """Check the arguments of the classifier's `fit`, and decide which of them go where."""
 
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Hashable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import indexable
 
-from calibrant._typing import ArrayLike, FeatureRows, IndexArray, Seed
+from calibrant._typing import ArrayLike, FeatureRows, IndexArray
+from calibrant.classifier.parameters import ClassifierParameters
 from calibrant.classifier.task import (
     Task,
     check_weights,
@@ -23,45 +23,14 @@ from calibrant.sample.groups import Groups
 from calibrant.sample.time_order import read_times
 from calibrant.text.sentences import shown
 
-Routed: TypeAlias = Callable[[dict[str, Any]], tuple[dict[str, Any], dict[str, Any]]]
-"""Split further arguments of `fit` into those for the model's `fit` and those for the calibrator's."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FitSettings:
-    """What the classifier's parameters say about the arguments of `fit`.
-
-    Attributes
-    ----------
-    estimator : object or None
-        An already fitted model, or None.
-    calibrator : calibrator
-        The calibrator that receives arguments.
-    calibrator_takes : set of str
-        The arguments of its `fit`.
-    last : bool
-        Whether the last rows are held out.
-    several : bool
-        Whether there may be more than two classes.
-    pos_label : object
-        The positive class, or None for the second of the sorted classes.
-    random_state : Seed
-        Seed of all random draws.
-    """
-
-    estimator: Any
-    calibrator: Any
-    calibrator_takes: set[str]
-    last: bool
-    several: bool
-    pos_label: Hashable
-    random_state: Seed
-
 
 def read_task(
-    X: FeatureRows, y: ArrayLike, params: dict[str, Any], settings: FitSettings, routed: Routed
+    X: FeatureRows, y: ArrayLike, params: dict[str, Any], classifier: ClassifierParameters
 ) -> Task:
     """Check the arguments of `fit`; leave out rows of weight zero."""
+    frozen = classifier.estimator if classifier._is_frozen() else None
+    several = classifier.calibrator is None
+    calibrator_takes = classifier._fit_arguments()
     if y is None:
         raise InvalidValueError(
             None, "this CalibratedClassifier requires y to be passed, but the target y is None"
@@ -69,28 +38,28 @@ def read_task(
     X, given = indexable(X, y)
     check_weights(params.get("sample_weight"), len(given))
     X, given, params = without_weightless(X, given, params)
-    labels = class_labels(given, several=settings.several)
+    labels = class_labels(given, several=several)
     weight = params.pop("calibration_weight", None)
     groups = params.pop("groups", None)
     time = params.pop("time", None)
-    to_model, to_calibrator = routed(params)
-    if settings.estimator is not None and to_model:
+    to_model, to_calibrator = classifier._routed(params)
+    if frozen is not None and to_model:
         raise InvalidTypeError(
             ", ".join(to_model), "be left out for a frozen estimator, which is not fitted again"
         )
-    if groups is not None and "groups" in settings.calibrator_takes:
+    if groups is not None and "groups" in calibrator_takes:
         to_calibrator["groups"] = groups
     if (
-        "attributes" in settings.calibrator_takes
+        "attributes" in calibrator_takes
         and "attributes" not in to_calibrator
         and hasattr(X, "columns")
     ):
         to_calibrator["attributes"] = X
     if weight is not None:
-        to_calibrator["sample_weight"] = _calibration_weight(weight, len(labels), settings)
-    classes = _classes(labels, settings.estimator, settings.several)
+        to_calibrator["sample_weight"] = _calibration_weight(weight, len(labels), classifier)
+    classes = _classes(labels, frozen, several)
     codes = np.searchsorted(classes, labels) if classes.size > 2 else labels == classes[1]
-    drawn = settings.estimator is None or classes.size > 2
+    drawn = frozen is None or classes.size > 2
     sums = sums_of_features(X, codes) if drawn else RowSums()
     return Task(
         X,
@@ -99,10 +68,12 @@ def read_task(
         to_model,
         to_calibrator,
         groups=None if groups is None else Groups.of(groups, len(labels)).row_keys,
-        moments=_moments(time, len(labels)) if settings.last else None,
-        source=RandomSource.of(settings.random_state, "hold-out and folds", rows=sums.fingerprint),
+        moments=_moments(time, len(labels)) if classifier.holdout == "last" else None,
+        source=RandomSource.of(
+            classifier.random_state, "hold-out and folds", rows=sums.fingerprint
+        ),
         over_seed=drawn and sums.has_few_values,
-        positive=_positive(classes, settings.pos_label),
+        positive=_positive(classes, classifier.pos_label),
     )
 
 
@@ -130,10 +101,12 @@ def _moments(time: ArrayLike | None, n_rows: int) -> IndexArray:
     )
 
 
-def _calibration_weight(weight: ArrayLike, n_rows: int, settings: FitSettings) -> ArrayLike:
-    if "sample_weight" not in settings.calibrator_takes:
+def _calibration_weight(
+    weight: ArrayLike, n_rows: int, classifier: ClassifierParameters
+) -> ArrayLike:
+    if "sample_weight" not in classifier._fit_arguments():
         rule = "be None for a calibrator whose fit takes no sample_weight"
-        raise InvalidTypeError("calibration_weight", rule, got=shown(settings.calibrator))
+        raise InvalidTypeError("calibration_weight", rule, got=shown(classifier._calibrator()))
     return as_frequencies(weight, n_rows, "calibration_weight")
 
 

@@ -1,13 +1,15 @@
-"""Several models, each trained without one fold of the rows, and one curve for the scores of all of
-them.
+"""Several models, each trained without one fold of the rows, and curves for the scores of all of
+them: one curve for the positive class, or one for each of several classes against the rest.
 
-Every training row is scored once, by a model that was not trained on it. The curve is fitted to
-these scores. A prediction is the mean of the members' calibrated probabilities, on the logit scale.
-Nothing is proved here: held-out rows prove how far off the mean can be (`HoldOutCalibrator`).
+Every training row is scored once, by a model that was not trained on it. The curves are fitted to
+these scores. A prediction is the mean of the members' calibrated probabilities, on the logit scale;
+with several classes, the probabilities of a row are then divided by their sum. Nothing is guaranteed
+here: held-out rows bound how far off the mean can be.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -15,11 +17,13 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from calibrant._typing import CodeArray, FloatArray, IndexArray
-from calibrant.calibrators.anchored.curve_kinds import fit_curve, within_0_and_1
-from calibrant.calibrators.anchored.pieces import interpolate, simplified
+from calibrant.calibrators.curve.curve_kinds import fit_curve, within_0_and_1
+from calibrant.calibrators.curve.pieces import interpolate, simplified
 from calibrant.cells.score_counts import ScoreCounts
 from calibrant.classifier.fitted_parts import Fitting
-from calibrant.classifier.responses import response_of
+from calibrant.classifier.responses import columns_of
+from calibrant.classifier.task import Task
+from calibrant.errors import InvalidValueError
 from calibrant.sample.progress import watched
 
 _LEAST = 1e-9  # distance of probabilities from 0 and 1, so that logits are finite
@@ -72,79 +76,79 @@ class MemberCurve:
         return interpolate(scores, self.knots, self.values)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Bag:
-    """Fitted members and their curve.
+Curves = tuple[MemberCurve, ...]
+"""The curve of each column of scores."""
 
-    Attributes
-    ----------
-    members : tuple of classifiers
-        The models.
-    curve : MemberCurve
-        The map from their scores to probabilities.
-    rows : int array
-        The training rows scored by a member that was not trained on them.
-    out_of_fold : float array
-        Their probabilities.
-    held_out : float array
-        The mean of the members' probabilities for held-out rows.
+
+class Scored(NamedTuple):
+    """Models, rows that did not train them with the models' scores, and each model's scores of the
+    held-out rows.
     """
 
     members: tuple[Any, ...]
-    curve: MemberCurve
     rows: IndexArray
-    out_of_fold: FloatArray
-    held_out: FloatArray
-
-    @classmethod
-    def fitted(cls, fitting: Fitting, held: IndexArray, n_jobs: int | None) -> Self:
-        """Fit a member to the training rows of each fold, and the curve to the scores of the other
-        rows; `held` are the held-out rows.
-        """
-        members = fit_members(fitting, n_jobs)
-        rows = np.concatenate([others for _, others in fitting.folds])
-        own = []
-        of_held = []
-        for member, (_, others) in zip(members, fitting.folds, strict=True):
-            # one call: for few rows, calling a pipeline takes longer than scoring them
-            found = fitting.scores_of(member, np.concatenate([others, held]))
-            own.append(found[: others.size])
-            of_held.append(found[others.size :])
-        scores = np.concatenate(own)
-        codes = (fitting.task.labels[rows] == fitting.task.positive).astype(np.uint8)
-        curve = MemberCurve.fitted(scores, codes)
-        return cls(tuple(members), curve, rows, curve(scores), mean_on_logits(curve, of_held))
+    scores: FloatArray
+    held_out: list[FloatArray]
 
 
-def fit_members(fitting: Fitting, n_jobs: int | None) -> list[Any]:
-    """A model for each fold, trained on the other rows."""
+def fit_folds(fitting: Fitting, held_out: IndexArray, n_jobs: int | None) -> Scored:
+    """A model for each fold, which scores the rows of its fold and the held-out rows."""
     jobs = (delayed(fitting.model)(training) for training, _ in fitting.folds)
     members = []
     with watched(None, len(fitting.folds), "training", "models") as advance:
         for member in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
             members.append(member)
             advance(1)
-    return members
+    scores = []
+    of_held_out = []
+    for member, (_, own) in zip(members, fitting.folds, strict=True):
+        # one call: for few rows, calling a pipeline takes longer than scoring them
+        found = fitting.columns(member, np.concatenate([own, held_out]))
+        scores.append(found[: own.size])
+        of_held_out.append(found[own.size :])
+    rows = np.concatenate([own for _, own in fitting.folds])
+    return Scored(tuple(members), rows, np.concatenate(scores), of_held_out)
 
 
-def mean_probability(
-    members: tuple[Any, ...],
-    curve: MemberCurve,
-    X: Any,
-    classes: NDArray[Any],
-    response_method: str,
+def curves_of(task: Task, rows: IndexArray, scores: FloatArray) -> Curves:
+    """The curve of each column, fitted to its scores and to whether rows belong to its class."""
+    labels = task.labels[rows]
+    curves = []
+    for column, label in zip(scores.T, task.column_classes.tolist(), strict=True):
+        codes = (labels == label).astype(np.uint8)
+        if not codes.any() or codes.all():
+            rule = "have rows of each class among those used to fit the curves"
+            raise InvalidValueError(
+                "y", rule, got=f"none of class {label!r}", advice="add rows of that class"
+            )
+        curves.append(MemberCurve.fitted(np.ascontiguousarray(column), codes))
+    return tuple(curves)
+
+
+def by_curves(curves: Curves, scores: FloatArray) -> FloatArray:
+    """The probabilities by one model's scores, before those of several classes are divided."""
+    pairs = zip(curves, np.asarray(scores, dtype=np.float64).T, strict=True)
+    return np.column_stack([curve(column) for curve, column in pairs])
+
+
+def shares_of(probabilities: FloatArray) -> FloatArray:
+    """Probabilities of several classes, divided by their sum; unchanged for one."""
+    if probabilities.shape[1] == 1:
+        return probabilities
+    return np.asarray(probabilities / probabilities.sum(axis=1, keepdims=True))
+
+
+def mean_probabilities(
+    members: tuple[Any, ...], curves: Curves, X: Any, classes: NDArray[Any], response_method: str
 ) -> FloatArray:
-    """The mean of the members' probabilities of the positive class, on the logit scale."""
-    scores = response_of(members, X, classes, response_method)
-    return mean_on_logits(curve, [np.asarray(column, dtype=np.float64) for column in scores.T])
+    """The mean of the members' probabilities, on the logit scale: of the positive class, the second
+    of `classes`, or of each of several, one column each.
+    """
+    each = (columns_of(one, X, classes, response_method) for one in members)
+    return mean_by_curves(curves, each)
 
 
-def mean_on_logits(curve: MemberCurve, scores: list[FloatArray]) -> FloatArray:
-    """The mean over members of the probabilities for the same rows, on the logit scale."""
-    logits = [logits_of(curve(column)) for column in scores]
-    return np.asarray(expit(np.mean(logits, axis=0)))
-
-
-def logits_of(values: FloatArray) -> FloatArray:
-    """Finite logits of probabilities."""
-    return np.asarray(logit(np.clip(values, _LEAST, 1.0 - _LEAST)))
+def mean_by_curves(curves: Curves, scores: Iterable[FloatArray]) -> FloatArray:
+    """The mean of the probabilities by the scores of each member, on the logit scale."""
+    logits = [logit(np.clip(by_curves(curves, one), _LEAST, 1.0 - _LEAST)) for one in scores]
+    return shares_of(np.asarray(expit(np.mean(logits, axis=0))))

@@ -4,37 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import get_tags
-from sklearn.utils.metadata_routing import MetadataRouter, process_routing
+from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from calibrant._typing import ArrayLike, BoolArray, FeatureRows, FloatArray
-from calibrant.classifier.arguments import FitSettings, read_task
-from calibrant.classifier.bag import mean_probability
+from calibrant.classifier.arguments import read_task
+from calibrant.classifier.bag import mean_probabilities
 from calibrant.classifier.bagged_fit import fit_bag, no_guarantee
 from calibrant.classifier.diagram import visual_block
 from calibrant.classifier.fitted_parts import Fitting
 from calibrant.classifier.folds import parts
-from calibrant.classifier.missing_scores import (
+from calibrant.classifier.parameters import ClassifierParameters, router_of
+from calibrant.classifier.refit import Opinion, fit_refit, is_refitted
+from calibrant.classifier.responses import (
     ScoredOutput,
     answered,
     check_all_scored,
     check_scores,
     no_score,
+    response_of,
     without_score,
 )
-from calibrant.classifier.parameters import ClassifierParameters
-from calibrant.classifier.refit import Opinion, fit_refit, is_refitted
-from calibrant.classifier.responses import response_of
-from calibrant.classifier.routes import by_name, router_of, without_lost_weight
-from calibrant.classifier.several_classes import class_probabilities, fit_classes
-from calibrant.classifier.task import Task, is_sorted_by_label, some
+from calibrant.classifier.task import is_sorted_by_label, some
 from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
 from calibrant.guarantee.class_wise import ClassWiseGuarantee
 from calibrant.guarantee.guarantee import Guarantee
@@ -57,7 +56,7 @@ _SHARE_OF_ONE_MODEL = 0.25  # share of rows held out to calibrate and prove
 def _calibrator_has(method: str) -> Callable[[CalibratedClassifier], bool]:
     def check(classifier: CalibratedClassifier) -> bool:
         if classifier.calibration_size == 0:  # scikit-learn shows this as the cause of its error
-            rule = f"be more than 0 for {method}, which is proved with held-out rows"
+            rule = f"be more than 0 for {method}, which is guaranteed with held-out rows"
             raise InvalidValueError("calibration_size", rule, got="0", advice=_LEAVE_OUT)
         return hasattr(classifier._calibrator(), method)
 
@@ -83,10 +82,10 @@ class CalibratedClassifier(
 ):
     """Any classifier, with calibrated probabilities, intervals, sets and a stated guarantee.
 
-    By default, most rows are used for training and calibration, and a few for the proof: `cv`
+    By default, most rows are used for training and calibration, and a few for the guarantee: `cv`
     models are trained, each without one part of the training rows; one curve is fitted to the
     scores that each model gives the rows it was not trained on; and the calibrated probabilities
-    are averaged. The held-out rows prove how far off the result can be. With fewer than 1,000 rows,
+    are averaged. The held-out rows bound how far off the result can be. With fewer than 1,000 rows,
     all of them are used for training, and a third of them also for the guarantee. See the notes.
 
     Parameters
@@ -99,7 +98,7 @@ class CalibratedClassifier(
         ``itemgetter("score")`` for a column. High scores mean the positive class.
     calibrator : calibrator, default=None
         None fits a curve to out-of-fold scores, as above; a single model (`cv=None`, or one that is
-        already fitted) is calibrated by an `AnchoredCalibrator`. A calibrator passed here is fitted
+        already fitted) is calibrated by an `Calibrator`. A calibrator passed here is fitted
         to the held-out rows.
     cv : "auto", None, int, splitter or list of splits, default="auto"
         Without a calibrator: the number of models to train, by default 5, or the number of groups
@@ -107,7 +106,7 @@ class CalibratedClassifier(
         rows, as many again form the first opinion, by default 4. None trains one model on all rows
         that are not held out. With a calibrator, "auto" and None train one model; a number, or a
         splitter or list with several splits, fits the calibrator to out-of-fold scores and the
-        model to all rows. Those scores do not come from the final model, so nothing is proved;
+        model to all rows. Those scores do not come from the final model, so nothing is guaranteed;
         `guarantee_` says so. A splitter or list with one split, (training rows, calibration
         rows), is your own hold-out. Groups passed to `fit` are never split.
     calibration_size : "auto", float or int, default="auto"
@@ -116,7 +115,7 @@ class CalibratedClassifier(
         most a quarter; if one model is trained, a quarter. With fewer than 1,000 rows, "auto" holds
         a third out of the first opinion alone, and all rows train the models that predict; a number
         or fraction holds rows out of all models, as `segments` and weights for the calibrator do. 0
-        holds out no rows, so nothing is proved. Rows are drawn at random, and never stratified:
+        holds out no rows, so nothing is guaranteed. Rows are drawn at random, and never stratified:
         held-out rows must be i.i.d. for the guarantee. Leave it at "auto" for a fitted model with
         two classes, and if `cv` determines which rows calibrate.
     confidence_level : float, default=0.9
@@ -169,30 +168,21 @@ class CalibratedClassifier(
     not used to fit a curve, and no error budget is spent on one: bets on label minus probability
     bound the average error in each bin of the probability. The held-out rows may move the
     probabilities a little, keeping their order, to make the bound smaller. With `segments` or
-    weights for the calibrator, an `AnchoredCalibrator` is fitted to the held-out rows instead.
+    weights for the calibrator, an `Calibrator` is fitted to the held-out rows instead.
 
     **Fewer than 1,000 rows**: a third of the rows, drawn at random (in whole groups, or the last ones
-    with ``holdout="last"``), is hidden from a first opinion pA, that of `cv` models and a curve
-    fitted to the other rows. In each bin b of pA, one bin if fewer than 67 rows are hidden and two
-    otherwise, the hidden rows give limits l <= E[Y - pA | b] <= u. Then `cv` models and a curve are
-    fitted to all rows, pF, and the probability is pA + clip(pF - pA, u - epsilon, l + epsilon), where
-    epsilon is the largest of all -l and u, plus max(0.03, 0.5 / sqrt(n)). So in every bin of the
-    first opinion, the average probability is within epsilon of the rate, although the rows that give
-    the limits also train the models. Where fewer than two of the other rows are of a class, pA is
-    constant. `predict_interval` is the probability plus or minus epsilon; `predict_rate_interval` and
-    `predict_set` are about the rate in the bin of the first opinion. With several classes, pA moves
-    towards pF until one class reaches the end of its room.
+    with ``holdout="last"``), is hidden from a first opinion, that of `cv` models and a curve fitted
+    to the other rows. The hidden rows bound its average error in one bin or two. The models that
+    predict are fitted to all rows, and stay so close to the first opinion that their average error
+    in each of its bins is at most epsilon. Where fewer than two of the other rows are of a class,
+    the first opinion is constant. `predict_interval` is the probability plus or minus epsilon;
+    `predict_rate_interval` and `predict_set` are about the rate in the bin of the first opinion.
 
-    **More than two classes**, without a calibrator: each class has its own curve, against the rest.
-    The probabilities of a row are divided by their sum so that they add up to 1, and are then
-    fixed. The held-out rows give a proof for each class against the rest, at a level of 1 - alpha /
-    L for each of L classes: with probability at least 1 - alpha, for every class and in every bin
-    of its probability, the average probability is within epsilon of the rate. If one model is
-    trained, or is already fitted, half of the held-out rows, or of all rows, are used to fit the
-    curves, and the other half for the proof. `predict_interval` then has shape (n, L, 2). A set
-    from `predict_set` contains the labels whose probability is at least a threshold that is found
-    from the held-out rows; see `predict_set`. `decide` acts on one class against the rest, its
-    `pos_label`.
+    **More than two classes**, without a calibrator: each class has its own curve, against the rest,
+    and the probabilities of a row are divided by their sum. The held-out rows give a guarantee for
+    all classes and all bins of their probabilities simultaneously. If one model is trained, or is
+    already fitted, half of these rows fit the curves instead. `predict_interval` has shape
+    (n, L, 2). `decide` acts on one class against the rest, its `pos_label`.
 
     Further arguments of `fit` that are also parameters of the calibrator's `fit`, such as
     `segments`, are passed to it; all others are passed to the model's `fit`. `sample_weight` is
@@ -280,9 +270,8 @@ class CalibratedClassifier(
                 "time", "be None unless the last rows are held out", got="times", advice=last
             )
         given = {"calibration_weight": calibration_weight, "groups": groups, "time": time}
-        task = self._task(
-            X, y, params | {name: value for name, value in given.items() if value is not None}
-        )
+        given = {name: value for name, value in given.items() if value is not None}
+        task = read_task(X, y, params | given, self)
         if (
             self.holdout == "last"
             and time is None
@@ -312,14 +301,23 @@ class CalibratedClassifier(
                 "first_opinion_": first,
                 "refit_": clipped,
             }
-        if fitting.task.classes.size > 2:
-            return self._learned_of_classes(fitting)
-        self._check_size_is_used()
-        if self._bags():
-            bag, calibrator = fit_bag(
-                fitting, self.cv, self.calibration_size, self.confidence_level, self.n_jobs
+        several = fitting.task.classes.size > 2
+        if not several:
+            self._check_size_is_used()
+        if self._bags() or several:
+            cv: Any = "frozen" if self._is_frozen() else None
+            members, curves, proof = fit_bag(
+                fitting,
+                self.cv if self._bags() else cv,
+                self.calibration_size,
+                self.confidence_level,
+                self.n_jobs,
             )
-            return {"estimators_": bag.members, "curve_": bag.curve, "calibrator_": calibrator}
+            return {
+                **({"estimators_": members} if self._bags() else {"estimator_": members[0]}),
+                "curve_": curves if several else curves[0],
+                "calibrator_": proof,
+            }
         if not self._is_frozen():
             cv = None if isinstance(self.cv, str) else self.cv
             size = (
@@ -330,44 +328,6 @@ class CalibratedClassifier(
             fitting = replace(fitting, folds=parts(fitting.task, cv, size))
         estimator, calibrator = fitting.pair(X_target, self._fit_arguments())
         return {"estimator_": estimator, "calibrator_": calibrator}
-
-    def _learned_of_classes(self, fitting: Fitting) -> dict[str, Any]:
-        """The attributes that `fit` learns for more than two classes, by name."""
-        cv: Any = None
-        if self._is_frozen():
-            cv = "frozen"
-        elif self._bags():
-            cv = self.cv
-        found = fit_classes(fitting, cv, self.calibration_size, self.confidence_level, self.n_jobs)
-        members = (
-            {"estimators_": found.members} if self._bags() else {"estimator_": found.members[0]}
-        )
-        return {**members, "curve_": found.curves, "calibrator_": found.proof}
-
-    def _task(self, X: FeatureRows, y: ArrayLike, params: dict[str, Any]) -> Task:
-        """Check the arguments of `fit`; leave out rows of weight zero."""
-        settings = FitSettings(
-            estimator=self.estimator if self._is_frozen() else None,
-            calibrator=self._calibrator(),
-            calibrator_takes=self._fit_arguments(),
-            last=self.holdout == "last",
-            several=self.calibrator is None,
-            pos_label=self.pos_label,
-            random_state=self.random_state,
-        )
-        return read_task(X, y, params, settings, self._routed)
-
-    def _routed(self, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Arguments for the model's `fit`, and for the calibrator's."""
-        from sklearn import get_config
-
-        if get_config()["enable_metadata_routing"]:
-            routed = process_routing(self, "fit", **params)
-            return dict(routed.estimator.fit), dict(routed.calibrator.fit)
-        to_model, to_calibrator = by_name(params, self._fit_arguments())
-        if not self._is_frozen():
-            to_model = without_lost_weight(self.estimator, to_model)
-        return to_model, to_calibrator
 
     @property
     def guarantee_(self) -> Guarantee | ClassWiseGuarantee | NoGuarantee:
@@ -421,16 +381,16 @@ class CalibratedClassifier(
         classes = self.classes_
         if self.positive_class_ == classes[0]:
             classes = classes[::-1]
+        if not hasattr(self, "curve_"):
+            return response_of(self.estimator_, X, classes, self.response_method)
+        several = self.classes_.size > 2
+        curves = self.curve_ if several else (self.curve_,)
+        members = getattr(self, "estimators_", None) or (self.estimator_,)
         if hasattr(self, "first_opinion_"):
-            curves = self.curve_ if self.classes_.size > 2 else (self.curve_,)
-            both = (self.first_opinion_, Opinion(self.estimators_, curves))
+            both = (self.first_opinion_, Opinion(members, curves))
             return np.hstack([one.of(X, classes, self.response_method) for one in both])
-        if self.classes_.size > 2:
-            members = getattr(self, "estimators_", None) or (self.estimator_,)
-            return class_probabilities(members, self.curve_, X, self.classes_, self.response_method)
-        if hasattr(self, "estimators_"):
-            return mean_probability(self.estimators_, self.curve_, X, classes, self.response_method)
-        return response_of(self.estimator_, X, classes, self.response_method)
+        p = mean_probabilities(members, curves, X, classes, self.response_method)
+        return p if several else p[:, 0]
 
     def _answer(self, method: str, scores: FloatArray, options: dict[str, Any]) -> NDArray[Any]:
         """The calibrator's answer for scores; without a calibrator, the probabilities themselves."""
@@ -508,6 +468,16 @@ class CalibratedClassifier(
         switched on.
         """
         return router_of(self, self.estimator, self._calibrator())
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """What a notebook shows: the parameters and, once fitted, the guarantee.
+
+        scikit-learn's page of every part of every model has more than 160 kB, in every cell.
+        """
+        parts = [f"<pre>{escape(repr(self))}</pre>"]
+        if hasattr(self, "classes_"):
+            parts.append(self.guarantee_._repr_html_())
+        return {"text/plain": repr(self), "text/html": "\n".join(parts)}
 
     def _sk_visual_block_(self) -> Any:
         """What scikit-learn's diagram shows: once fitted, the models and the guarantee."""

@@ -49,7 +49,7 @@ def _headline(guarantee: Any) -> str:
     if guarantee.epsilon is None:
         return "guarantee: none"
     if not guarantee.is_proved:
-        return "guarantee: nothing is proved"
+        return "nothing is guaranteed"
     level = percent(guarantee.confidence_level)
     return f"guarantee: within {upper(guarantee.epsilon)} in each bin, with {level} confidence"
 

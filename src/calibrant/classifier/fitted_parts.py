@@ -8,13 +8,12 @@ from sklearn.base import clone
 
 from calibrant._typing import FeatureRows, FloatArray, IndexArray
 from calibrant.classifier.folds import Fold
-from calibrant.classifier.responses import response_of
+from calibrant.classifier.responses import columns_of, response_of
 from calibrant.classifier.task import Task
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee.kinds import is_guarantee
+from calibrant.guarantee.guarantee import is_guarantee
 from calibrant.guarantee.statement import UNGROUPED
-from calibrant.params.arrays import as_scores
-from calibrant.params.some_rows import taken
+from calibrant.params.arrays import as_scores, select_rows
 from calibrant.text.sentences import Setting, Text, shown
 
 _CROSS_FITTED: Text = (
@@ -23,7 +22,7 @@ _CROSS_FITTED: Text = (
         " use "
     ),
     Setting("cv", None),
-    " for a guarantee that is proved",
+    " for a guarantee",
 )
 
 
@@ -67,8 +66,8 @@ class Fitting:
         wanted = set() if X_target is None else arguments
         if "X_target" in wanted:
             # weights learned from other rows do not depend on the calibration rows
-            source = None if training is None else taken(task.X, training)
-            params = {"X": taken(task.X, rows), "X_source": source, "X_target": X_target}
+            source = None if training is None else select_rows(task.X, training)
+            params = {"X": select_rows(task.X, rows), "X_source": source, "X_target": X_target}
         if "target_scores" in wanted:
             params["target_scores"] = self._scores(estimator, X_target)
         calibrator = self.calibrated(rows, scores, **params)
@@ -90,23 +89,26 @@ class Fitting:
     def _fit_and_score(self, training: IndexArray, rows: IndexArray) -> tuple[Any, FloatArray]:
         """A model fitted on some rows, and its scores for others."""
         model = self.model(training)
-        return model, self._scores(model, taken(self.task.X, rows))
+        return model, self._scores(model, select_rows(self.task.X, rows))
 
     def model(self, rows: IndexArray) -> Any:
         """A model fitted to some of the rows."""
         task = self.task
         return clone(self.estimator).fit(
-            taken(task.X, rows), task.labels[rows], **task.part(task.to_model, rows)
+            select_rows(task.X, rows), task.labels[rows], **task.part(task.to_model, rows)
         )
 
     def _scores(self, model: Any, X: Any) -> FloatArray:
         return response_of(model, X, self.task.ordered_classes, self.response_method)
 
-    def scores_of(self, model: Any, rows: IndexArray) -> FloatArray:
-        """A model's checked scores for some of the rows."""
-        return np.asarray(
-            as_scores(self._scores(model, taken(self.task.X, rows))), dtype=np.float64
-        )
+    def columns(self, model: Any, rows: IndexArray) -> FloatArray:
+        """The checked scores of some rows, one column for the positive class, or for each of
+        several.
+        """
+        X = select_rows(self.task.X, rows)
+        columns = columns_of(model, X, self.task.ordered_classes, self.response_method)
+        checked = [as_scores(np.ascontiguousarray(column)) for column in columns.T]
+        return np.column_stack(checked).astype(np.float64)
 
     def calibrated(self, rows: IndexArray, scores: FloatArray, **params: Any) -> Any:
         """The calibrator, fitted to the scores of some of the rows."""

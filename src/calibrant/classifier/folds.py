@@ -8,8 +8,8 @@ from sklearn.model_selection import check_cv
 from calibrant._typing import BoolArray, IndexArray, Keys
 from calibrant.classifier.task import Task
 from calibrant.errors import InvalidValueError
+from calibrant.params.arrays import select_rows
 from calibrant.params.random import folds_of, random_places
-from calibrant.params.some_rows import taken
 from calibrant.sample.row_keys import position_keys
 from calibrant.text.numbers import counted
 
@@ -42,21 +42,18 @@ def held_out(task: Task, calibration_size: float | str) -> Fold:
         raise InvalidValueError(
             "calibration_size", "leave rows to train on", got=got, advice=advice
         )
-    if task.moments is None:
-        place = _random_order(task)
-        return np.flatnonzero(place >= size), np.flatnonzero(place < size)
-    late = of_latest(task.moments, task.groups, size)
-    if late.all():
+    held = _drawn_or_last(task, size)
+    if held.all():  # never if they are drawn
         rule = "leave rows to train on; rows with the same time are held out together"
         got = "no earlier moment"
         raise InvalidValueError(
             "calibration_size", rule, got=got, advice="hold out fewer rows, or give finer times"
         )
-    return np.flatnonzero(~late), np.flatnonzero(late)
+    return np.flatnonzero(~held), np.flatnonzero(held)
 
 
 def automatic_size(task: Task) -> int:
-    """How many rows or groups to hold out to prove the quality of several models: a tenth, at least
+    """How many rows or groups to hold out to bound the errors of several models: a tenth, at least
     100, but at most a quarter.
 
     More are held out if one class is rare, so that about 20 of its rows are expected among them.
@@ -65,11 +62,8 @@ def automatic_size(task: Task) -> int:
     """
     n_units, _ = units_of(task)
     half = n_units // 2
-    if task.moments is None:
-        trains = _random_order(task) >= half
-    else:
-        trains = ~of_latest(task.moments, task.groups, max(half, 1))
-    rarer = int(task.class_counts(np.flatnonzero(trains)).min())
+    trains = np.flatnonzero(~_drawn_or_last(task, max(half, 1)))
+    rarer = int(task.class_counts(trains).min())
     per_unit = (rarer + 0.5) / (n_units - half + 1.0)
     wanted = max(n_units / 10, _FEWEST, _OF_RARER_CLASS / per_unit)
     return max(1, int(min(n_units / 4, wanted)))
@@ -80,8 +74,8 @@ def folds_within(
 ) -> list[Fold]:
     """Folds of the training rows; a model is trained on all rows outside its fold.
 
-    Nothing is proved with them, so labels may balance them. "auto" makes the `automatic` number, or
-    as many as there are groups.
+    Nothing is guaranteed with them, so labels may balance them. "auto" makes the `automatic` number,
+    or as many as there are groups.
     """
     if isinstance(cv, str):
         cv = automatic
@@ -90,7 +84,7 @@ def folds_within(
     if isinstance(cv, int | np.integer):
         return _balanced(task, training, int(cv))
     groups = None if task.groups is None else task.groups[training]
-    found = cv.split(taken(task.X, training), task.labels[training], groups)
+    found = cv.split(select_rows(task.X, training), task.labels[training], groups)
     folds = [(training[fit], training[others]) for fit, others in found]
     _check_folds(task, folds)
     return folds
@@ -149,9 +143,13 @@ def of_latest(moments: IndexArray, groups: Keys | None, size: int) -> BoolArray:
     return np.asarray(last >= np.sort(last)[-size])[number]
 
 
-def _random_order(task: Task) -> IndexArray:
-    """The place of each row, or of its group, in a random order drawn for these rows."""
-    return random_places(_keys(task), task.source)
+def _drawn_or_last(task: Task, size: int) -> BoolArray:
+    """Whether each row is one of `size` rows drawn at random, or of the last ones, or its group one
+    of these groups.
+    """
+    if task.moments is None:
+        return np.asarray(random_places(_keys(task), task.source) < size)
+    return of_latest(task.moments, task.groups, size)
 
 
 def _keys(task: Task) -> Keys:

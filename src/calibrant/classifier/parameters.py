@@ -1,8 +1,9 @@
-"""The parameters of `CalibratedClassifier`, their rules, and the kind of fit that they imply."""
+"""The parameters of `CalibratedClassifier`, their rules, and the kind of fit that they imply; and
+which further arguments of `fit` go to the model, and which to the calibrator.
+"""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import KW_ONLY, dataclass
 from inspect import signature
@@ -10,12 +11,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import (
+    MetadataRequest,
+    MetadataRouter,
+    MethodMapping,
+    get_routing_for_object,
+    process_routing,
+)
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, Predictor, ScoreMap, Seed, Splitter
-from calibrant.calibrators.anchored.estimator import AnchoredCalibrator
+from calibrant.calibrators.curve.estimator import Calibrator
 from calibrant.classifier.responses import RESPONSE_METHODS
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
 from calibrant.params.rules import (
     SIZE_OF_HOLD_OUT,
     CheckedParameters,
@@ -28,6 +37,7 @@ from calibrant.params.rules import (
 )
 from calibrant.text.sentences import shown
 
+_WEIGHT = "sample_weight"  # trains the model; `calibration_weight` calibrates it
 _CV = (
     Integer(2)
     | Only("auto")
@@ -76,9 +86,8 @@ class ClassifierParameters(CheckedParameters):
             write = f"write {name}() in place of {name}"
             raise InvalidTypeError("estimator", "be an object", got="a class", advice=write)
         super()._check_parameters()
-        calibrator = self._calibrator()
-        takes_classes = "classes" in signature(calibrator.fit).parameters
-        if not takes_classes or "pos_label" not in calibrator.get_params(deep=False):
+        parameters = self._calibrator().get_params(deep=False)
+        if "classes" not in self._fit_arguments() or "pos_label" not in parameters:
             rule = "have the parameter pos_label, and a fit that takes classes"
             raise InvalidTypeError("calibrator", rule, shown(self.calibrator))
         if isinstance(self.estimator, FrozenEstimator):
@@ -137,11 +146,25 @@ class ClassifierParameters(CheckedParameters):
     def _calibrator(self) -> Any:
         if self.calibrator is not None:
             return self.calibrator
-        return AnchoredCalibrator(confidence_level=self.confidence_level)
+        return Calibrator(confidence_level=self.confidence_level)
 
     def _fit_arguments(self) -> set[str]:
         """The arguments of the calibrator's `fit`."""
-        return set(inspect.signature(self._calibrator().fit).parameters)
+        return set(signature(self._calibrator().fit).parameters)
+
+    def _routed(self, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Arguments for the model's `fit`, and for the calibrator's."""
+        from sklearn import get_config
+
+        if get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", **params)
+            return dict(routed.estimator.fit), dict(routed.calibrator.fit)
+        names = self._fit_arguments() - {_WEIGHT}
+        to_model = {name: value for name, value in params.items() if name not in names}
+        to_calibrator = {name: value for name, value in params.items() if name in names}
+        if not self._is_frozen():
+            to_model = _without_lost_weight(self.estimator, to_model)
+        return to_model, to_calibrator
 
 
 def _n_splits(count: Callable[..., int]) -> int | None:
@@ -150,3 +173,45 @@ def _n_splits(count: Callable[..., int]) -> int | None:
         return count()
     except (TypeError, ValueError):
         return None
+
+
+def router_of(owner: Any, estimator: Any, calibrator: Any) -> MetadataRouter:
+    """The routes if scikit-learn's metadata routing is enabled.
+
+    Requests decide. Arguments neither requested nor refused go where they would go without metadata
+    routing, so that no inner request is needed.
+    """
+    to_fit = MethodMapping().add(caller="fit", callee="fit")
+    router = MetadataRouter(owner=owner).add_self_request(owner)
+    router.add(estimator=_decided(estimator, {}), method_mapping=to_fit)
+    return router.add(calibrator=_decided(calibrator, {_WEIGHT: False}), method_mapping=to_fit)
+
+
+def _decided(consumer: Any, exceptions: dict[str, bool]) -> Any:
+    """The requests of an estimator, with none left open.
+
+    Requests of a meta-estimator are unchanged.
+    """
+    requests = get_routing_for_object(consumer)
+    if not isinstance(requests, MetadataRequest):
+        return requests
+    for name, request in list(requests.fit.requests.items()):
+        if request is None:
+            requests.fit.add_request(param=name, alias=exceptions.get(name, True))
+    return requests
+
+
+def _without_lost_weight(estimator: Any, to_model: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of the model's `fit`, without a `sample_weight` that a pipeline would refuse.
+
+    Like `CalibratedClassifierCV`, warn and train without weights.
+    """
+    pipeline = getattr(estimator, "estimator", estimator)  # perhaps inside a search
+    if _WEIGHT not in to_model or not isinstance(pipeline, Pipeline):
+        return to_model
+    last = f"{pipeline.steps[-1][0]}__{_WEIGHT}"
+    warn_caller(
+        f"a Pipeline takes no {_WEIGHT}, so the model is trained without weights, as in"
+        f" CalibratedClassifierCV; to use them, give {last} instead"
+    )
+    return {name: value for name, value in to_model.items() if name != _WEIGHT}

@@ -7,10 +7,10 @@ beforehand. Other models and their curve are fitted to all rows and give pF. The
 
     p = pA + clip(pF - pA, u - epsilon, l + epsilon),
 
-where epsilon exceeds -l and u of every bin. p - pA lies between the two ends for every row of b, so
-E[Y - p | b] = E[Y - pA | b] - E[p - pA | b] lies in [-epsilon, epsilon], whatever pF is: it may
-remember the label of every row. The ends enclose 0, so p lies between pA and pF. Nothing may clip,
-round or rescale p afterwards.
+where epsilon exceeds -l and u of every bin, by max(0.03, 0.5 / sqrt(n)). p - pA lies between the
+two ends for every row of b, so E[Y - p | b] = E[Y - pA | b] - E[p - pA | b] lies in
+[-epsilon, epsilon], whatever pF is: it may remember the label of every row. The ends enclose 0, so
+p lies between pA and pF. Nothing may clip, round or rescale p afterwards.
 
 With several classes, p = pA + tau (pF - pA) with the largest tau in [0, 1] for which the change of
 every class lies between the ends of its bin. pA and pF add up to 1, and so does p.
@@ -26,17 +26,23 @@ from calibrant._typing import BoolArray, FloatArray, IndexArray
 from calibrant.calibrators.class_wise_hold_out import ClassWiseHoldOut
 from calibrant.calibrators.hold_out import HoldOutCalibrator
 from calibrant.calibrators.regions.weakness import reported_by_caller, warn_if_weak, warn_of_cap
-from calibrant.classifier.bag import MemberCurve, fit_members
+from calibrant.classifier.bag import (
+    Curves,
+    MemberCurve,
+    by_curves,
+    curves_of,
+    fit_folds,
+    shares_of,
+)
 from calibrant.classifier.bagged_fit import proved
 from calibrant.classifier.fitted_parts import Fitting
 from calibrant.classifier.folds import Fold, folds_within, held_out, units_of
 from calibrant.classifier.responses import columns_of
-from calibrant.classifier.several_classes import checked_columns, curves_of, proved_of_classes
 from calibrant.classifier.task import Task
 from calibrant.guarantee.class_wise import ClassWiseGuarantee
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.limits.interval import Interval
-from calibrant.params.some_rows import taken
+from calibrant.params.arrays import select_rows
 
 FEW_ROWS = 1_000
 _FIRST_MODELS = 4
@@ -53,7 +59,7 @@ class Opinion(NamedTuple):
     """
 
     members: tuple[Any, ...]
-    curves: tuple[MemberCurve, ...]
+    curves: Curves
 
     def of(self, X: Any, classes: NDArray[Any], response_method: str) -> FloatArray:
         """The mean of the models' probabilities, one column per curve."""
@@ -65,9 +71,7 @@ class Opinion(NamedTuple):
 
     def by_curves(self, scores: FloatArray) -> FloatArray:
         """The probabilities by one model's scores; those of several classes add up to 1."""
-        found = [curve(column) for curve, column in zip(self.curves, scores.T, strict=True)]
-        kept = np.clip(np.column_stack(found), _LEAST, 1.0 - _LEAST)
-        return kept if len(found) == 1 else kept / kept.sum(axis=1, keepdims=True)
+        return shares_of(np.clip(by_curves(self.curves, scores), _LEAST, 1.0 - _LEAST))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -190,17 +194,13 @@ def fit_refit(
     n_units, _ = units_of(task)
     others, rows = held_out(task, max(1, n_units // _ONE_IN))
     first, pilot = _first_opinion(fitting, others, cv, n_jobs)
-    p = first.of(taken(task.X, rows), task.ordered_classes, fitting.response_method)
+    p = first.of(select_rows(task.X, rows), task.ordered_classes, fitting.response_method)
     n_proving = rows.size if task.groups is None else np.unique(task.groups[rows]).size
     n_bins = 1 if n_proving < _TWO_BINS else 2
     with reported_by_caller():
-        if task.classes.size > 2:
-            known: Any = proved_of_classes(task, rows, p, pilot, confidence_level, n_bins)
-        else:
-            proving = HoldOutCalibrator(n_bins, confidence_level=confidence_level, moves=False)
-            pilot_rows, pilot_p = pilot
-            of_pilot = (pilot_rows, pilot_p[:, 0], first.curves[0].reach)
-            known = proved(fitting, proving, rows, p[:, 0], of_pilot)
+        known = proved(
+            fitting, rows, p, pilot, first.curves, confidence_level, n_bins=n_bins, moves=False
+        )
     everything = replace(fitting, folds=folds_within(task, task.everything, cv))
     refit, _ = _opinion(everything, n_jobs)
     clipped = ClippedRefit.around(known, len(task.labels))
@@ -216,7 +216,7 @@ def _first_opinion(
     folds = _first_folds(task, others, cv)
     if folds:
         return _opinion(replace(fitting, folds=folds), n_jobs)
-    counts = [np.count_nonzero(task.labels[others] == label) for label in _named(task)]
+    counts = [np.count_nonzero(task.labels[others] == label) for label in task.column_classes]
     shares = (np.array(counts) + 0.5) / (others.size + task.classes.size / 2)
     curves = tuple(MemberCurve("constant", np.zeros(1), share[None]) for share in shares)
     constant = Opinion((), curves)
@@ -237,17 +237,9 @@ def _first_folds(task: Task, others: IndexArray, cv: Any) -> list[Fold]:
 def _opinion(fitting: Fitting, n_jobs: int | None) -> tuple[Opinion, tuple[IndexArray, FloatArray]]:
     """Models of the folds with their curves, and the out-of-fold probabilities of the rows."""
     task = fitting.task
-    members = fit_members(fitting, n_jobs)
-    rows = np.concatenate([own for _, own in fitting.folds])
-    pairs = zip(members, fitting.folds, strict=True)
-    scores = np.concatenate([checked_columns(fitting, one, own) for one, (_, own) in pairs])
-    opinion = Opinion(tuple(members), curves_of(scores, task.labels[rows], _named(task)))
-    return opinion, (rows, opinion.by_curves(scores))
-
-
-def _named(task: Task) -> NDArray[Any]:
-    """The class of each column: the positive one, or all of several."""
-    return task.ordered_classes if task.classes.size > 2 else task.ordered_classes[1:]
+    scored = fit_folds(fitting, np.empty(0, dtype=np.intp), n_jobs)
+    opinion = Opinion(scored.members, curves_of(task, scored.rows, scored.scores))
+    return opinion, (scored.rows, opinion.by_curves(scored.scores))
 
 
 def _each(first: Any) -> tuple[HoldOutCalibrator, ...]:

@@ -19,9 +19,9 @@ from calibrant.params.arrays import (
     at_row,
     check_rows,
     is_missing,
+    select_rows,
 )
 from calibrant.params.random import RandomSource, RowSums, text_keys
-from calibrant.params.some_rows import taken
 from calibrant.sample.label_runs import long_run
 
 
@@ -45,6 +45,11 @@ class Task:
         """The two classes, the positive one last; with more classes, all of them unchanged."""
         reverses = self.classes.size == 2 and self.positive == self.classes[0]
         return np.asarray(self.classes[::-1] if reverses else self.classes)
+
+    @property
+    def column_classes(self) -> NDArray[Any]:
+        """The class of each column of scores: the positive one, or all of several."""
+        return self.ordered_classes if self.classes.size > 2 else self.ordered_classes[1:]
 
     def class_counts(self, rows: IndexArray) -> IntArray:
         """The number of rows of each class among `rows`, in the order of `classes`."""
@@ -165,11 +170,11 @@ def without_weightless(X: Any, y: Any, params: dict[str, Any]) -> tuple[Any, Any
     if weightless.shape != (len(y),) or not weightless.any():
         return X, y, params
     rows = np.flatnonzero(~weightless)
-    kept = taken(y, rows)
+    kept = select_rows(y, rows)
     if np.unique(kept).size < 2:
         rule = "have two classes among the rows with a positive sample_weight"
         raise InvalidValueError("y", rule, got="one class only")
-    return taken(X, rows), kept, some(params, len(y), rows)
+    return select_rows(X, rows), kept, some(params, len(y), rows)
 
 
 def some(params: Mapping[str, Any], n_rows: int, rows: IndexArray) -> dict[str, Any]:
@@ -185,5 +190,6 @@ def some(params: Mapping[str, Any], n_rows: int, rows: IndexArray) -> dict[str, 
         return hasattr(value, "__len__") and len(value) == n_rows
 
     return {
-        name: taken(value, rows) if has_rows(value) else value for name, value in params.items()
+        name: select_rows(value, rows) if has_rows(value) else value
+        for name, value in params.items()
     }

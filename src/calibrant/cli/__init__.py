@@ -13,8 +13,9 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command line and exit with its exit code.
 
-    0: done. 1: done, and the answer is no (--check, --require-epsilon, verify). 2: wrong usage or
-    bad input. 3: verify could not check everything. 130: stopped by Ctrl-C.
+    0: done. 1: a problem was found by a command that was asked for a verdict (--check,
+    --require-epsilon, verify). 2: wrong usage or bad input. 3: its answer is unclear. 130: stopped
+    by Ctrl-C.
     """
     try:
         import click  # noqa: F401 - to say how to install it, before anything else fails

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from calibrant._version import __version__
-from calibrant.cli._errors import ReaderGone, RefusedError, told
+from calibrant.cli._errors import ReaderGone, RefusedError, message_and_code
 from calibrant.cli._output import say, warn
 from calibrant.cli._signals import forget_signals, stop
 from calibrant.cli._words import in_options
@@ -35,13 +35,14 @@ _COMMANDS = (
     "plan",
     "plan-rate",
     "watch",
+    "serve",
     "completion",
 )
 
 _OVERVIEW = """\
 calibrant turns any binary classifier's scores into probabilities with a guarantee.
 
-  calibrant demo                                                  see it work on 327,346 flights, offline
+  calibrant demo                                                  see it work on 30,000 credit-card clients
   calibrant audit scores.csv --score p --label y -o audit.html    is the model calibrated?
   calibrant fit scores.csv --score p --label y -o model.json      calibrate, with a guarantee
 
@@ -106,7 +107,7 @@ class LazyGroup(click.Group):
                 and not isinstance(error, click.ClickException | click.Abort)
             ):
                 raise
-            message, code = told(error)
+            message, code = message_and_code(error)
             if message:
                 say(message, err=True)
         finally:
@@ -149,9 +150,9 @@ def _own_warnings() -> Iterator[None]:
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=(
-        "Exit codes: 0 done; 1 the answer is no (--check, --require-epsilon, rate --at-least"
-        " or --at-most, verify); 2 wrong usage or bad input; 3 verify could not check everything, or"
-        " rate could not decide; 130 interrupted. CALIBRANT_DEBUG=1, or --debug, shows the"
+        "Exit codes: 0 done; 1 a problem was found (--check, --require-epsilon, rate --at-least"
+        " or --at-most, verify, watch --once); 2 wrong usage or bad input; 3 the answer is unclear"
+        " (the same commands); 130 interrupted. CALIBRANT_DEBUG=1, or --debug, shows the"
         " traceback of an error."
     ),
 )

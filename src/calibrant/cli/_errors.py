@@ -56,7 +56,7 @@ class RefusedError(CalibrantError):
     """Something that only the command line rejects, such as an existing output file."""
 
 
-def told(error: BaseException) -> tuple[str, int]:
+def message_and_code(error: BaseException) -> tuple[str, int]:
     """The line to print, and the exit code."""
     match error:
         case SystemExit():

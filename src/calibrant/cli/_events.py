@@ -1,13 +1,16 @@
 """Hand lines of predictions and labels to a monitor; put those that cannot be taken aside."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from calibrant.cli._errors import RefusedError, message_of
 from calibrant.cli._line_source import Batch, Line
-from calibrant.cli._quarantine import Quarantine
 from calibrant.errors import CalibrantError, StoreError
 
 _EXAMPLE = (
@@ -17,9 +20,17 @@ _EXAMPLE = (
 _ADVICE = "--id, --score and --label name the fields; without them they are named as in fit"
 
 
+Record = Mapping[str, Any]
+"""The content of a line."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The field names of a line."""
+    """The field names of a line, and what lines have in them.
+
+    A line with a score is a prediction, and a line with a label is a label. A line with both is
+    complete, such as a row of an archive.
+    """
 
     id: str
     score: str
@@ -27,6 +38,122 @@ class Fields:
     at: str
     labelled_at: str
     segment: str
+
+    def check(self, record: Record) -> None:
+        """Raise an error for a line without an id, or without both a score and a label."""
+        score = record.get(self.score)
+        if record.get(self.id) is None or (score is None and record.get(self.label) is None):
+            rule = f"have the field {self.id!r}, and {self.score!r} or {self.label!r}"
+            raise RefusedError("each line", rule, got=str(record)[:80], advice=_ADVICE)
+        is_number = isinstance(score, int | float | None) and not isinstance(score, bool)
+        wrong = [] if is_number else [(self.score, "be a number")]
+        for name in (self.label, self.at, self.labelled_at):
+            value = record.get(name)
+            if isinstance(value, list | dict):
+                wrong.append((name, "be one value"))
+            elif isinstance(value, bool) and name != self.label:
+                wrong.append((name, "be a date or a number of days"))
+        for name, rule in wrong:
+            raise RefusedError(f"the field {name!r}", rule, got=str(record[name])[:80])
+
+    def by_day(self, records: Sequence[Record], maturity: float) -> Iterator[Sequence[Record]]:
+        """Lines in order, split where the store's clock may end a day or a row may mature."""
+        import numpy as np
+
+        from calibrant.monitor.times import days_of
+
+        # a prediction counts at its own time, and a label that comes alone when it comes
+        times = [
+            record.get(self.at)
+            if record.get(self.score) is not None or record.get(self.labelled_at) is None
+            else record[self.labelled_at]
+            for record in records
+        ]
+        if any(time is None for time in times):
+            yield records
+            return
+        clock = np.maximum.accumulate(days_of(times, len(times), "at"))
+        ends_day = np.diff(np.floor(clock)) > 0
+        matures = np.diff(np.floor(clock - maturity)) > 0
+        cuts = np.flatnonzero(ends_day | matures) + 1
+        for first, end in pairwise([0, *cuts.tolist(), len(records)]):
+            yield records[first:end]
+
+    def predictions(self, records: Sequence[Record], *, segmented: bool) -> tuple[Any, ...]:
+        """Ids, scores, times and segments of lines that have a score."""
+        return (
+            [record[self.id] for record in records],
+            [record[self.score] for record in records],
+            _times(records, self.at),
+            [record.get(self.segment) for record in records] if segmented else None,
+        )
+
+    def labels(self, records: Sequence[Record]) -> tuple[Any, ...]:
+        """Ids, labels and times of lines that have a label."""
+        return (
+            [record[self.id] for record in records],
+            [record[self.label] for record in records],
+            _times(records, self.labelled_at, self.at),
+        )
+
+
+def _having(name: str, records: Sequence[Record]) -> list[Record]:
+    """The lines that have a field."""
+    return [record for record in records if record.get(name) is not None]
+
+
+def _times(records: Sequence[Record], *names: str) -> list[Any] | None:
+    """For each line, the first of these fields that it has; None if no line has a time."""
+    found = [
+        next((record[name] for name in names if record.get(name) is not None), None)
+        for record in records
+    ]
+    if all(at is None for at in found):
+        return None
+    if any(at is None for at in found):
+        rule = f"have the field {names[-1]!r}, or none"
+        raise RefusedError("each line", rule, got="lines without a time")
+    return found
+
+
+class Quarantine:
+    """Lines with the reason why they were not taken, one JSON object per line.
+
+    The field "text" is the line itself, so that it can be corrected and sent again.
+    """
+
+    def __init__(self, path: str, model: str, source: str) -> None:
+        self.path = path
+        self.n_lines = 0
+        """The number of lines that were put into the file since it was opened here."""
+        self.first = ""
+        """The first of them, and its reason."""
+        self._model = model
+        self._source = source
+
+    def keep(self, entries: Iterable[tuple[Line, str]]) -> None:
+        """Add lines to the file; they are on disk when this returns."""
+        now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        with Path(self.path).open("ab+") as file:
+            end = file.seek(0, os.SEEK_END)
+            if end:
+                file.seek(end - 1)
+                if file.read(1) != b"\n":  # a process was killed while it wrote
+                    file.write(b"\n")
+            for line, reason in entries:
+                record = {
+                    "at": now,
+                    "model": self._model,
+                    "source": self._source,
+                    "line": line.number,
+                    "reason": reason,
+                    "text": line.text.decode("utf-8", "backslashreplace").rstrip("\r\n"),
+                }
+                file.write(json.dumps(record).encode() + b"\n")
+                self.first = self.first or f"line {line.number:,} of {self._source!r}: {reason}"
+                self.n_lines += 1
+            file.flush()
+            os.fsync(file.fileno())
 
 
 @dataclass(slots=True)
@@ -48,13 +175,18 @@ class Intake:
         taken.
         """
         good = [line for line in batch.lines if line.content is not None]
-        bad = [(line, _not_json(line)) for line in batch.lines if line.content is None]
+        rule = "be a JSON object"
+        bad = [
+            (line, message_of(RefusedError("a line", rule, _start(line), _EXAMPLE)))
+            for line in batch.lines
+            if line.content is None
+        ]
         had_times = self.has_times
         try:
             with self.monitor.transaction():
                 for line in good:
                     self._check_times(line)
-                hand_in(self.monitor, [line.content or {} for line in good], self.fields)
+                self._hand_in([line.content or {} for line in good])
                 self._finish(batch, bad)
         except (StoreError, OSError, MemoryError):
             raise
@@ -77,8 +209,33 @@ class Intake:
                 except Exception as error:
                     refused.append((line, f"{type(error).__name__}: {error}"[:300]))
                 else:
-                    hand_in(self.monitor, [line.content or {}], self.fields)
+                    self._hand_in([line.content or {}])
             self._finish(batch, sorted(refused, key=lambda entry: entry[0].number))
+
+    def _hand_in(self, records: Sequence[Record]) -> None:
+        """Submit lines: the predictions and labels of each day together, day by day.
+
+        The time of the label of a complete line is ahead of the next line and does not move the
+        clock.
+        """
+        fields = self.fields
+        for record in records:
+            fields.check(record)
+        for day in fields.by_day(records, self.monitor.maturity):
+            predictions = _having(fields.score, day)
+            labels = _having(fields.label, day)
+            complete = _having(fields.score, labels)
+            alone = [record for record in labels if record.get(fields.score) is None]
+            if predictions:
+                self.monitor.record_many(*self._predictions(predictions))
+            if complete:
+                self.monitor.resolve_many(*fields.labels(complete), moves_clock=False)
+            if alone:
+                self.monitor.resolve_many(*fields.labels(alone))
+
+    def _predictions(self, records: Sequence[Record]) -> tuple[Any, ...]:
+        segmented = self.monitor.watched.partition.has_segments
+        return self.fields.predictions(records, segmented=segmented)
 
     def _finish(self, batch: Batch, bad: Sequence[tuple[Line, str]]) -> None:
         """Put lines into the quarantine, which is on disk before the store says that they were
@@ -96,13 +253,12 @@ class Intake:
 
         self._check_times(line)
         content = line.content or {}
-        check_fields(content, self.fields)
+        self.fields.check(content)
         checked = []
         if content.get(self.fields.score) is not None:
-            columns = _predictions(self.monitor, [content], self.fields)
-            checked.append(self.monitor.check_predictions(*columns))
+            checked.append(self.monitor.check_predictions(*self._predictions([content])))
         if content.get(self.fields.label) is not None:
-            checked.append(self.monitor.check_labels(*_labels([content], self.fields)))
+            checked.append(self.monitor.check_labels(*self.fields.labels([content])))
         for found in checked:
             check_ahead(found.times or (), self.monitor.clock())
 
@@ -115,137 +271,12 @@ class Intake:
         has_time = any(content.get(name) is not None for name in names)
         if self.has_times is None:
             self.has_times = has_time
-        if has_time != self.has_times:
-            rule = f"have the field {self.fields.at!r}, or none"
-            if not self.has_times:
-                raise RefusedError(
-                    "each line", "have no time", got=_start(line), advice="the first line decides"
-                )
-            raise RefusedError("each line", rule, got=_start(line))
-
-    def keep_all(self, lines: Sequence[Line], error: CalibrantError) -> None:
-        """Put lines that do not come again into the quarantine, because the store failed."""
-        reason = f"not in the store: {message_of(error)}"
-        if lines:
-            self.quarantine.keep([(line, reason) for line in lines])
+        if has_time == self.has_times:
+            return
+        rule = f"have the field {self.fields.at!r}, or none" if self.has_times else "have no time"
+        advice = None if self.has_times else "the first line decides"
+        raise RefusedError("each line", rule, got=_start(line), advice=advice)
 
 
 def _start(line: Line) -> str:
     return repr(line.text[:80].decode("utf-8", "replace").strip())
-
-
-def _not_json(line: Line) -> str:
-    """What is wrong with a line, and how a line should look."""
-    return message_of(RefusedError("a line", "be a JSON object", got=_start(line), advice=_EXAMPLE))
-
-
-def hand_in(monitor: Any, records: Sequence[Mapping[str, Any]], fields: Fields) -> None:
-    """Submit lines to a monitor: the predictions and labels of each day together, day by day.
-
-    A line with a score is a prediction, and a line with a label is a label. A line with both is
-    complete, such as a row of an archive: the time of its label is ahead of the next line and does
-    not move the clock.
-    """
-    for record in records:
-        check_fields(record, fields)
-    for day in _by_day(records, fields, monitor.maturity):
-        predictions = [record for record in day if record.get(fields.score) is not None]
-        labels = [record for record in day if record.get(fields.label) is not None]
-        complete = [record for record in labels if record.get(fields.score) is not None]
-        alone = [record for record in labels if record.get(fields.score) is None]
-        if predictions:
-            monitor.record_many(*_predictions(monitor, predictions, fields))
-        if complete:
-            monitor.resolve_many(*_labels(complete, fields), moves_clock=False)
-        if alone:
-            monitor.resolve_many(*_labels(alone, fields))
-
-
-def check_fields(record: Mapping[str, Any], fields: Fields) -> None:
-    """Raise an error for a line without an id, or without both a score and a label."""
-    has_score = record.get(fields.score) is not None
-    has_label = record.get(fields.label) is not None
-    if record.get(fields.id) is None or not (has_score or has_label):
-        rule = f"have the field {fields.id!r}, and {fields.score!r} or {fields.label!r}"
-        raise RefusedError("each line", rule, got=str(record)[:80], advice=_ADVICE)
-    for name in (fields.label, fields.at, fields.labelled_at):
-        if isinstance(record.get(name), list | dict):
-            raise RefusedError(f"the field {name!r}", "be one value", got=str(record[name])[:80])
-    if has_score and not _is_number(record[fields.score]):
-        got = str(record[fields.score])[:80]
-        raise RefusedError(f"the field {fields.score!r}", "be a number", got=got)
-    for name in (fields.at, fields.labelled_at):
-        if isinstance(record.get(name), bool):
-            rule = "be a date or a number of days"
-            raise RefusedError(f"the field {name!r}", rule, got=str(record[name]))
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _by_day(
-    records: Sequence[Mapping[str, Any]], fields: Fields, maturity: float
-) -> Iterator[Sequence[Mapping[str, Any]]]:
-    """Lines in order, split where the store's clock may end a day or a row may mature."""
-    import numpy as np
-
-    from calibrant.monitor.late_labels import days_of
-
-    times = [_clock_time(record, fields) for record in records]
-    if any(time is None for time in times):
-        yield records
-        return
-    clock = np.maximum.accumulate(days_of(times, len(times), "at"))
-    ends_day = np.diff(np.floor(clock)) > 0
-    matures = np.diff(np.floor(clock - maturity)) > 0
-    cuts = np.flatnonzero(ends_day | matures) + 1
-    for first, end in pairwise([0, *cuts.tolist(), len(records)]):
-        yield records[first:end]
-
-
-def _clock_time(record: Mapping[str, Any], fields: Fields) -> Any:
-    """The time of a line: of its prediction, or of its label if it has no score."""
-    at = record.get(fields.at)
-    if record.get(fields.score) is not None:
-        return at
-    labelled = record.get(fields.labelled_at)
-    return at if labelled is None else labelled
-
-
-def _times(records: Sequence[Mapping[str, Any]], *names: str) -> list[Any] | None:
-    """For each line, the first of these fields that it has; None if no line has a time."""
-    found = [
-        next((record[name] for name in names if record.get(name) is not None), None)
-        for record in records
-    ]
-    if all(at is None for at in found):
-        return None
-    if any(at is None for at in found):
-        rule = f"have the field {names[-1]!r}, or none"
-        raise RefusedError("each line", rule, got="lines without a time")
-    return found
-
-
-def _predictions(
-    monitor: Any, records: Sequence[Mapping[str, Any]], fields: Fields
-) -> tuple[Any, ...]:
-    """Ids, scores, times and segments of lines that have a score."""
-    segments = None
-    if monitor.watched.partition.has_segments:
-        segments = [record.get(fields.segment) for record in records]
-    return (
-        [record[fields.id] for record in records],
-        [record[fields.score] for record in records],
-        _times(records, fields.at),
-        segments,
-    )
-
-
-def _labels(records: Sequence[Mapping[str, Any]], fields: Fields) -> tuple[Any, ...]:
-    """Ids, labels and times of lines that have a label."""
-    return (
-        [record[fields.id] for record in records],
-        [record[fields.label] for record in records],
-        _times(records, fields.labelled_at, fields.at),
-    )

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from calibrant.sample.sources.arrow import ArrowData
 
 STANDARD_INPUT = "-"
+ROLES = ("score", "label", "segment", "weight", "id", "group")
+"""The roles of columns, each with an option in the commands that read such a column."""
 CALIBRATE_FIRST = "calibrate them first, with calibrant fit and apply"
 """Advice for scores that are not probabilities."""
 _USUAL_NAMES = {
@@ -156,20 +158,15 @@ def files(options: Mapping[str, Any]) -> Iterator[Files]:
 
 @contextmanager
 def labelled(
-    options: Mapping[str, Any], *more: str
+    options: Mapping[str, Any],
 ) -> Iterator[tuple[Files, "ArrowData", dict[str, Any]]]:
-    """The files, their rows with scores, labels and further columns, and the parameters `pos_label`
-    and `classes`.
+    """The files, their rows with the columns that options name, and the parameters `pos_label` and
+    `classes`.
     """
-    parts = ("score", "label", *more)
     with files(options) as source:
-        named = with_defaults(source, {part: options[part] for part in parts})
+        named = with_defaults(source, {role: options[role] for role in ROLES if role in options})
         data = source.scored(named, skip_missing=options["skip_missing"])
-        yield (
-            source,
-            data,
-            _class_parameters(data, options["pos_label"], options["classes"]),
-        )
+        yield source, data, _class_parameters(data, options["pos_label"], options["classes"])
 
 
 def sample_of(data: "ArrowData", options: Mapping[str, Any]) -> tuple[int, "Draw | None"]:
@@ -223,10 +220,9 @@ def with_defaults(source: Files, given: dict[str, str | None]) -> dict[str, str 
     if all(given[part] is not None for part in asked):
         return given
     schema = schema_of(source.paths, source.file_format)
-    given = {
-        **given,
-        **{part: given[part] or _of_that_name(schema.names, part) for part in asked},
-    }
+    given = {**given}
+    for part in asked:
+        given[part] = given[part] or _of_that_name(schema.names, part)
     missing = [part for part in asked if given[part] is None]
     if not missing:
         return given
@@ -246,31 +242,35 @@ def _of_that_name(names: Sequence[str], part: str) -> str | None:
 
 
 def _guess(names: Sequence[str], part: str) -> str | None:
+    """The column with the most usual of the names that a role has."""
     lower = {name.lower(): name for name in names}
     return next((lower[name] for name in _USUAL_NAMES[part] if name in lower), None)
 
 
-def _label_of(text: str, kind: Any, option: str) -> bool | int | float | str:
-    """A typed label, as a value of the column's type."""
+def typed(text: str, kind: type, option: str, rule: str) -> bool | int | float | str:
+    """A label or a segment that was typed, as a value of its column's type."""
+    try:
+        if kind is bool:
+            return {"true": True, "1": True, "false": False, "0": False}[text.strip().lower()]
+        value: int | float | str = kind(text)
+    except (KeyError, ValueError):
+        raise RefusedError(option, rule, got=repr(text)) from None
+    return value
+
+
+def _of_column(text: str, kind: Any, option: str, what: str = "labels") -> bool | int | float | str:
+    """A label or a segment that was typed, as a value of an Arrow type."""
     from calibrant.sample.arrow_columns import kind_in_words
 
-    try:
-        if pa.types.is_boolean(kind):
-            return {"true": True, "1": True, "false": False, "0": False}[text.strip().lower()]
-        if pa.types.is_integer(kind):
-            return int(text)
-        return float(text) if pa.types.is_floating(kind) else text
-    except (KeyError, ValueError):
-        what = "segments" if option == "--keep-segment" else "labels"
-        raise RefusedError(
-            option, f"be one of the {what}, which are {kind_in_words(kind)}", got=repr(text)
-        ) from None
+    tests = {bool: pa.types.is_boolean, int: pa.types.is_integer, float: pa.types.is_floating}
+    of_python = next((one for one, test in tests.items() if test(kind)), str)
+    return typed(text, of_python, option, f"be one of the {what}, which are {kind_in_words(kind)}")
 
 
 def typed_segments(data: "ArrowData", names: Sequence[str]) -> tuple[Any, ...]:
     """Typed segments, as values of their column."""
     kind = data.schema.field(data.columns.segment).type
-    return tuple(_label_of(name, kind, "--keep-segment") for name in names)
+    return tuple(_of_column(name, kind, "--keep-segment", "segments") for name in names)
 
 
 def _class_parameters(
@@ -284,8 +284,8 @@ def _class_parameters(
             "--classes", "be two labels with a comma between them", got=repr(classes)
         )
     return {
-        "pos_label": None if pos_label is None else _label_of(pos_label, kind, "--pos-label"),
+        "pos_label": None if pos_label is None else _of_column(pos_label, kind, "--pos-label"),
         "classes": (
-            None if parts is None else tuple(_label_of(part, kind, "--classes") for part in parts)
+            None if parts is None else tuple(_of_column(part, kind, "--classes") for part in parts)
         ),
     }

@@ -69,12 +69,12 @@ def latest(data: "ArrowData", time: str | None, size: float | None) -> tuple["Ar
     late[labelled] = of_latest(moments[labelled], keys, count)
     late |= ~labelled & (moments >= moments[late].min())
     since = "" if time is None else f", of {time} {times[late].min()} to {times[late].max()}"
-    said = (
+    sentence = (
         f"calibrated on the most recent {rows(int(late.sum()))} of {n_rows:,}{since}; the rest "
         "were not used"
     )
-    said += "" if keys is None else _LARGE_GROUPS
-    return from_arrow(table.filter(pa.array(late)), columns, threads=1, progress=False), said
+    sentence += "" if keys is None else _LARGE_GROUPS
+    return from_arrow(table.filter(pa.array(late)), columns, threads=1, progress=False), sentence
 
 
 def _one_chunk(table: Any, name: str) -> Any:

@@ -7,10 +7,11 @@ import re
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 from calibrant._json import read_json
 from calibrant.cli._errors import RefusedError
@@ -49,18 +50,19 @@ class Batch:
     place: dict[str, Any] | None = None
 
 
-class LineSource(Protocol):
-    """Where lines come from."""
+class LineSource(ABC):
+    """Where lines come from; by default they come once, and nothing has to be closed."""
 
-    path: str
-    key: str | None
+    key: str | None = None
     """The name under which a store records how far the source was read; None for a pipe."""
 
     def resume(self, place: Mapping[str, Any]) -> int:
         """Go to where an earlier run stopped, if that is known; return the number of bytes before
         it.
         """
+        return 0
 
+    @abstractmethod
     def batches(self, *, follow: bool, stops: Stops) -> Iterator[Batch]:
         """Yield lines as they arrive, none if there is nothing new, until a signal comes.
 
@@ -68,9 +70,10 @@ class LineSource(Protocol):
         """
 
     def rest(self) -> list[Line]:
-        """What was read and has not been yielded."""
+        """What was read and has not been yielded, and does not come again."""
+        return []
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027
         """Close it."""
 
 
@@ -88,14 +91,12 @@ def _line(number: int, text: bytes) -> Line:
     return Line(number, text, found if isinstance(found, Mapping) else None)
 
 
-class PipeLines:
+class PipeLines(LineSource):
     """Standard input, read by a thread of its own, so that lines are handed in while others are
     still awaited.
     """
 
     def __init__(self) -> None:
-        self.path = "-"
-        self.key: str | None = None
         self._chunks: queue.Queue[bytes] = queue.Queue(maxsize=16)
         self._lines: list[Line] = []
         self._waiting = b""  # an incomplete line
@@ -103,10 +104,6 @@ class PipeLines:
         self._stopping = threading.Event()
         if sys.stdin is None:
             raise RefusedError("standard input", "be open", got="a closed one")
-
-    def resume(self, place: Mapping[str, Any]) -> int:
-        """What has gone through a pipe does not come again."""
-        return 0
 
     def batches(self, *, follow: bool, stops: Stops) -> Iterator[Batch]:
         """Yield lines at least every half second, and what is left at the end or after a signal."""
@@ -190,11 +187,8 @@ class PipeLines:
         self._add(b"\n")
         return self._taken()
 
-    def close(self) -> None:
-        """Standard input stays open."""
 
-
-class FileLines:
+class FileLines(LineSource):
     """A file of lines, read from where an earlier run stopped.
 
     A file is recognised by its content: its first bytes, and those before the place where reading
@@ -203,15 +197,18 @@ class FileLines:
     """
 
     def __init__(self, path: str) -> None:
-        self.path = path
-        name = str(Path(path).resolve())
-        self.key: str | None = hashlib.sha256(name.encode()).hexdigest()[:_KEY]
+        self._path = Path(path)
+        self.key = hashlib.sha256(str(self._path.resolve()).encode()).hexdigest()[:_KEY]
         self._done: set[tuple[int, int, int]] = set()  # the files that were read to their end
-        self._use(Path(path).open("rb", buffering=0))  # noqa: SIM115 - it may be followed for days
+        # closed by `close`, or when the next file is used; it may be followed for days
+        self._stream: BinaryIO = self._path.open("rb", buffering=0)
+        self._use(self._stream)
 
     def _use(self, stream: BinaryIO, offset: int = 0, number: int = 0) -> None:
         """Read from an open file, whose name may change meanwhile."""
-        self._stream = stream  # closed by `close`, or when the next file is used
+        if stream is not self._stream:
+            self._stream.close()
+        self._stream = stream
         self._offset = offset
         self._number = number
         self._first, self._last = _ends(stream, offset)
@@ -228,11 +225,10 @@ class FileLines:
             return 0
         offset = int(place["offset"])
         known = [place["first"], place["last"]]
-        paths = [Path(self.path), *self._rotated()]
+        paths = [self._path, *self._rotated()]
         found = _first_of(paths, lambda stream: _hashes(_ends(stream, offset)) == known)
         if found is None:
             return 0
-        self._stream.close()
         self._use(found, offset, int(place["line"]))
         return offset
 
@@ -244,7 +240,7 @@ class FileLines:
 
     def _rotated(self) -> list[Path]:
         """Files that were once at this path, as their names say, the oldest first."""
-        here = Path(self.path)
+        here = self._path
         ends = len(here.name)
         try:
             alike = [path for path in here.parent.iterdir() if path.name.startswith(here.name)]
@@ -276,7 +272,6 @@ class FileLines:
                     yield Batch(last, self._place())
             if following is not None:
                 self._done.add(_version(self._stream))
-                self._stream.close()
                 self._use(following)
             elif not follow:
                 return
@@ -331,14 +326,12 @@ class FileLines:
         """The file was truncated: go on with its copy, if there is one, and else at the beginning
         of what has been written since; return whether there is anything of that.
         """
-        found = _first_of(self._rotated(), self._is_known)
-        if found is not None:
-            self._stream.close()
-            self._use(found, self._offset, self._number)
+        copy = _first_of(self._rotated(), self._is_known)
+        if copy is not None:
+            self._use(copy, self._offset, self._number)
             return True
-        found = _first_of([Path(self.path)], _has_line)
+        found = _first_of([self._path], _has_line)
         if found is not None:
-            self._stream.close()
             self._use(found)
         return found is not None
 
@@ -347,12 +340,12 @@ class FileLines:
         to this one for some seconds; None while this is the file at the path.
         """
         here = os.fstat(self._stream.fileno())
-        for path in (*self._rotated(), Path(self.path)):
+        for path in (*self._rotated(), self._path):
             stream = _opened(path)
             if stream is None:
                 continue
             found = os.fstat(stream.fileno())
-            is_last = path == Path(self.path)
+            is_last = path == self._path
             is_later = _has_line(stream) if is_last else found.st_mtime_ns >= here.st_mtime_ns
             newest = max(here.st_mtime, 0.0 if is_last else found.st_mtime)
             if os.path.samestat(found, here) or not is_later or _version(stream) in self._done:
@@ -363,10 +356,6 @@ class FileLines:
             else:
                 return stream
         return None
-
-    def rest(self) -> list[Line]:
-        """Nothing: what was not handed in is still in the file."""
-        return []
 
     def close(self) -> None:
         """Close the file."""

@@ -1,24 +1,17 @@
 """The methods of `fit`: the calibrator and the parameters of each."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Set
+from dataclasses import asdict, dataclass, fields
 from inspect import signature
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from calibrant.cli._errors import RefusedError
-from calibrant.cli._signature import Declared
+from calibrant.cli._options import BOUNDS, check_needed, default
 from calibrant.cli._words import in_options
 from calibrant.text.sentences import Setting
 
 if TYPE_CHECKING:
     from calibrant.sample.rows import Rows
-
-
-BINS = Declared("calibrators.regions.parameters", "BinParameters")
-VALUE = Declared("calibrators.regions.parameters", "ValueParameters")
-WORK = Declared("calibrators.regions.parameters", "LabelParameters")
-STATED = Declared("calibrators.regions.parameters", "Stated")
-"""What every calibrator with regions takes, and what its `fit` is told about the data."""
 
 
 class _Method(NamedTuple):
@@ -35,12 +28,7 @@ class _Method(NamedTuple):
 
 _OF_GROUPS = ("max_group_size", "group_target")
 _BY_SHIFT = ("target_prior", "sampling_rates")
-_STATED = (
-    *_OF_GROUPS,
-    *_BY_SHIFT,
-    "score_range",
-    "weight_bound",
-)  # about the data, and passed to fit
+_STATED = (*_OF_GROUPS, *_BY_SHIFT, "score_range", "weight_bound")  # arguments of fit
 _OF_SEGMENTS = ("min_rows", "keep_segments")
 _SETTINGS = (
     "bins",
@@ -54,7 +42,7 @@ _SETTINGS = (
     *_OF_GROUPS,
 )
 _METHODS = {
-    "anchored": _Method("AnchoredCalibrator", {}, ("score_range",)),
+    "curve": _Method("Calibrator", {}, ("score_range",)),
     "binning": _Method("BinningCalibrator", {"partition": "quantile"}, ("score_range",)),
     "uniform": _Method("BinningCalibrator", {"partition": "uniform"}, ("pilot",)),
     "scaling-binning": _Method("ScalingBinningCalibrator"),
@@ -67,6 +55,18 @@ _METHODS = {
 }
 METHODS = tuple(_METHODS)
 _BY_LABEL = ("binning", "uniform")
+_COLUMNS = {"segment": "segments", "group": "groups", "weight": "importance_weight"}
+"""The argument of `fit` for a column."""
+_NEEDS = {
+    "min_rows": "segment",
+    "keep_segment": "segment",
+    "interval betting": "weight",
+    **BOUNDS,
+    "group_target": "group",
+    "time": "holdout",
+    "calibration_size": "holdout",
+}
+"""The option that another one needs."""
 PARAMETERS = {
     "bins": "n_bins",
     "confidence": "confidence_level",
@@ -98,20 +98,16 @@ def methods_with(column: str) -> tuple[str, ...]:
     """The methods whose calibrator can be fitted with this column: "segments", "groups" or
     "importance_weight".
     """
-    found = []
-    for method, (_, _, without) in _METHODS.items():
-        if column in signature(_kind(method).fit).parameters and column not in without:
-            found.append(method)
-    return tuple(found)
+    return tuple(method for method in METHODS if column in signature(_kind(method).fit).parameters)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """How a calibrator is made. Saved with the model, for readers and for the seed."""
 
-    method: str = "anchored"
-    bins: int | str = BINS.default("n_bins")
-    confidence: float = BINS.default("confidence_level")
+    method: str = "curve"
+    bins: int | str = default("fit", "n_bins")
+    confidence: float = default("fit", "confidence_level")
     interval: str | None = None
     pilot: float | str | None = None
     value: str | None = None
@@ -124,7 +120,7 @@ class Settings:
     sampling_rates: tuple[float, float] | None = None
     max_group_size: int | None = None
     group_target: str | None = None
-    seed: int = WORK.default("random_state")
+    seed: int = default("fit", "random_state")
     skip_missing: bool = False
     holdout: str | None = None
     time: str | None = None
@@ -132,40 +128,36 @@ class Settings:
 
     def check(self, segment: str | None = None, group: str | None = None) -> None:
         """Reject options that the method does not have, rather than ignore them."""
+        columns = {"segment": segment, "group": group, "weight": self.weighted or None}
         self._check_options()
-        self._check_method(segment, group)
+        self._check_method({name for name, given in columns.items() if given is not None})
         self._check_together(group)
-        self._check_needed(segment, group)
+        given = {**asdict(self), "keep_segment": self.keep_segments}
+        given["interval betting"] = True if self.interval == "betting" else None
+        check_needed({**given, **columns}, _NEEDS)
 
     def _check_options(self) -> None:
         """Reject settings of other methods."""
-        default = Settings()
-        taken = (
-            *settings_taken(self.method),
-            "seed",
-        )  # a seed has no effect if nothing is drawn
-        for name in sorted(set(_SETTINGS).difference(taken)):
-            if getattr(self, name) != getattr(default, name):
-                option = in_options(
-                    Setting(name if name in _OF_SEGMENTS else PARAMETERS.get(name, name))
-                )
+        usual = Settings()
+        # a seed has no effect if nothing is drawn
+        for name in sorted(set(_SETTINGS).difference(settings_taken(self.method), {"seed"})):
+            if getattr(self, name) != getattr(usual, name):
+                parameter = name if name in _OF_SEGMENTS else PARAMETERS.get(name, name)
                 rule = f"be left out with --method {self.method}, which has no such option"
-                raise RefusedError(option, rule)
+                raise RefusedError(in_options(Setting(parameter)), rule)
 
-    def _check_method(self, segment: str | None, group: str | None) -> None:
+    def _check_method(self, columns: Set[str]) -> None:
         """Reject segments, groups, weights or sampling by label if the method does not support
         them.
         """
-        uses = []
-        if segment is not None:
-            uses.append(("--segment", methods_with("segments")))
-        if group is not None:
-            uses.append(("--group", methods_with("groups")))
-        if self.weighted:
-            uses.append(("--weight", methods_with("importance_weight")))
+        uses = {
+            f"--{column}": methods_with(argument)
+            for column, argument in _COLUMNS.items()
+            if column in columns
+        }
         if self.by_label:
-            uses.append((self._by_label_option, _BY_LABEL))
-        for option, methods in uses:
+            uses[self._by_label_option] = _BY_LABEL
+        for option, methods in uses.items():
             if self.method not in methods:
                 *most, last = methods
                 rule = f"be used with --method {', '.join(most)} or {last}"
@@ -188,33 +180,6 @@ class Settings:
             rule = "be left out with --weight, for which limits always come from bets"
             raise RefusedError("--interval", rule)
 
-    def _check_needed(self, segment: str | None, group: str | None) -> None:
-        """Reject options without the option they depend on."""
-        segmented = segment is not None
-        grouped = group is not None
-        held_out = self.holdout is not None
-        segments = "--segment, the column of segments"
-        weights = "--weight, the column of weights"
-        groups = "--group, the column of groups"
-        needed = (
-            ("--min-rows", self.min_rows is not None, segmented, segments),
-            ("--keep-segment", self.keep_segments is not None, segmented, segments),
-            ("--weight-bound", self.weight_bound is not None, self.weighted, weights),
-            ("--interval betting", self.interval == "betting", self.weighted, weights),
-            ("--max-group-size", self.max_group_size is not None, grouped, groups),
-            ("--group-target", self.group_target is not None, grouped, groups),
-            ("--time", self.time is not None, held_out, "--holdout last"),
-            (
-                "--calibration-size",
-                self.calibration_size is not None,
-                held_out,
-                "--holdout last",
-            ),
-        )
-        for option, given, possible, other in needed:
-            if given and not possible:
-                raise RefusedError(option, f"be used with {other}")
-
     @property
     def _by_label_option(self) -> str:
         return "--prior" if self.sampling_rates is None else "--sampling-rates"
@@ -230,10 +195,7 @@ class Settings:
         if self.weighted and takes:  # a curve without a guarantee needs no bound
             takes = (*(part for part in takes if part != "interval"), "weight_bound")
         if self.by_label:
-            takes = (
-                *(part for part in takes if part not in _OF_GROUPS),
-                *_BY_SHIFT,
-            )
+            takes = (*(part for part in takes if part not in _OF_GROUPS), *_BY_SHIFT)
         return takes
 
     def calibrator(self, pos_label: Any = None) -> Any:
@@ -241,23 +203,21 @@ class Settings:
         import calibrant
 
         fixed = _METHODS[self.method].fixed
-        given = [
-            (PARAMETERS.get(part, part), getattr(self, part))
-            for part in self._takes()
-            if part not in _STATED
-        ]
         chosen = {
-            parameter: None if value == "none" else value
-            for parameter, value in given
-            if value is not None
+            PARAMETERS.get(part, part): None if value == "none" else value
+            for part in self._takes()
+            if part not in _STATED and (value := getattr(self, part)) is not None
         }
         kind = calibrant.LabelShiftCalibrator if self.by_label else _kind(self.method)
         return kind(**{**fixed, **chosen, "pos_label": pos_label})
 
     def stated(self) -> dict[str, Any]:
         """What `fit` is told about the data."""
-        given = {part: getattr(self, part) for part in self._takes() if part in _STATED}
-        return {part: value for part, value in given.items() if value is not None}
+        return {
+            part: value
+            for part in self._takes()
+            if part in _STATED and (value := getattr(self, part)) is not None
+        }
 
     def fit(self, data: "Rows", labels: Mapping[str, Any]) -> Any:
         """A calibrator fitted to the data."""

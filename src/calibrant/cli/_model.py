@@ -3,11 +3,12 @@
 import os
 import sys
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from calibrant._optional import pa
 from calibrant.cli._errors import RefusedError, message_of
-from calibrant.cli._input import with_defaults
+from calibrant.cli._input import ROLES, with_defaults
 from calibrant.text.numbers import nearest, rows
 
 if TYPE_CHECKING:
@@ -17,17 +18,18 @@ if TYPE_CHECKING:
     from calibrant.sample.sources.arrow import ArrowData
 
 
+THRESHOLD_SETTINGS = ("method", "start", "pilot", "max_group_size", "weight_bound")
+"""Settings of `calibrant threshold` that are not in its result."""
+
+
 class DamagedError(RefusedError):
     """The file is, or was, a model file, but cannot be read."""
 
 
-def read_model(
-    path: str, *, exported: bool = False, threshold: bool = False, any_kind: bool = False
-) -> "Model":
+def read_model(path: str, needed: str | None = "predict_proba") -> "Model":
     """Read a model file; - is standard input. Errors name the file.
 
-    For export it may hold anything with one score; with `threshold`, also thresholds; with
-    `any_kind`, everything that a file can hold.
+    It holds something of one score that has the `needed` method; None means anything.
     """
     from calibrant.answers.model_file import load_model
     from calibrant.answers.model_text import NotAModelError
@@ -39,7 +41,7 @@ def read_model(
         kind = RefusedError if isinstance(error, NotAModelError) else DamagedError
         name = "" if path == "-" else f"{os.path.basename(path)!r}: "
         raise kind(None, name + message_of(error)) from None
-    if any_kind:
+    if needed is None:
         return model
     n_classes = len(getattr(model.calibrator, "classes_", ()))
     if n_classes > 2:
@@ -49,12 +51,12 @@ def read_model(
             got=f"a {type(model.calibrator).__name__} of {n_classes} classes",
             advice="use calibrant.load_model in Python",
         )
-    if exported or hasattr(model.calibrator, "apply" if threshold else "predict_proba"):
+    if hasattr(model.calibrator, needed):
         return model
+    or_thresholds = ", or thresholds, from calibrant threshold" if needed == "apply" else ""
     raise RefusedError(
         "the model",
-        "be a calibrator, from calibrant fit"
-        + (", or thresholds, from calibrant threshold" if threshold else ""),
+        f"be a calibrator, from calibrant fit{or_thresholds}",
         got=f"a {type(model.calibrator).__name__}",
         advice=(
             f"calibrant export {path} --to sql --dialect duckdb, or --to python, makes code that"
@@ -63,28 +65,10 @@ def read_model(
     )
 
 
-def read_threshold(path: str) -> Any:
-    """Read a file written by `calibrant threshold`."""
-    found = read_model(path, exported=True).calibrator
-    if not hasattr(found, "refer"):
-        raise RefusedError(
-            repr(path),
-            "contain thresholds, from calibrant threshold -o",
-            got=f"a {type(found).__name__}",
-        )
-    return found
-
-
-_RENAMED: dict[str, str] = {"split": "pilot"}
-"""From the old name of a setting to its current name."""
-
-
 def settings_of(model: "Model") -> Mapping[str, Any]:
     """The settings saved by `fit`; empty for a model that was saved in another way."""
     settings = model.provenance.get("settings")
-    if not isinstance(settings, Mapping):
-        return {}
-    return {_RENAMED.get(str(name), str(name)): value for name, value in settings.items()}
+    return settings if isinstance(settings, Mapping) else {}
 
 
 def check_columns(model: "Model", columns: Mapping[str, str | None]) -> None:
@@ -130,21 +114,6 @@ def check_classes(model: "Model", classes: "Classes") -> None:
         )
 
 
-def check_scale(calibrator: Any, data: Any) -> None:
-    """Reject scores on another scale than those that the model was fitted on."""
-    from calibrant.sample.facts import Reach, familiar_limits
-
-    if beyond := calibrator.count_out_of_range(data):
-        low, high = (nearest(limit) for limit in familiar_limits(calibrator.score_range_seen_))
-        raise RefusedError(
-            "the scores",
-            f"lie between {low} and {high}, as the model was fitted on scores"
-            f" {Reach(*calibrator.score_range_seen_)}",
-            got=f"{rows(beyond)} beyond",
-            advice="give scores from the same model, on the same scale, or --allow-out-of-range",
-        )
-
-
 def _name(label: object) -> str:
     """A label as text: a whole number is the same in every file format."""
     whole = isinstance(label, bool) or (isinstance(label, float) and label.is_integer())
@@ -158,26 +127,22 @@ def role_of(model: "Model", part: str, given: str | None) -> str | None:
     if partition is not None:
         segmented = partition.has_segments
     name = given or model.columns.get(part)
-    if part == "segment":
-        if segmented and name is None:
-            raise RefusedError(
-                "--segment",
-                "name the column of segments, as the model was fitted with segments",
-            )
-        if not segmented and given is not None:
-            raise RefusedError(
-                "--segment",
-                "be left out, as the model was fitted without segments",
-                got=repr(given),
-            )
-        return name if segmented else None
-    return name
+    if part != "segment":
+        return name
+    if segmented and name is None:
+        rule = "name the column of segments, as the model was fitted with segments"
+        raise RefusedError("--segment", rule)
+    if not segmented and given is not None:
+        rule = "be left out, as the model was fitted without segments"
+        raise RefusedError("--segment", rule, got=repr(given))
+    return name if segmented else None
 
 
 def columns_for(
-    model: "Model", source: "Files", options: Mapping[str, Any], *parts: str
+    model: "Model", source: "Files", options: Mapping[str, Any]
 ) -> dict[str, str | None]:
     """Columns by role: as given, as in the model file, or by their names."""
+    parts = [role for role in ROLES if role in options]
     return with_defaults(source, {part: role_of(model, part, options[part]) for part in parts})
 
 
@@ -185,20 +150,19 @@ def rows_for(
     model: "Model", source: "Files", options: Mapping[str, Any], **how: Any
 ) -> "ArrowData":
     """The rows that a model is applied to: columns in their roles, and scores on the model's scale."""
-    columns = columns_for(model, source, options, "score", "segment")
+    from calibrant.sample.facts import Reach, familiar_limits
+
+    columns = columns_for(model, source, options)
     data = source.scored(columns, types=text_types(model, segment=columns["segment"]), **how)
-    if not options["allow_out_of_range"] and hasattr(model.calibrator, "score_range_seen_"):
-        check_scale(model.calibrator, data)
+    seen = getattr(model.calibrator, "score_range_seen_", None)
+    if options["allow_out_of_range"] or seen is None:
+        return data
+    if beyond := model.calibrator.count_out_of_range(data):
+        low, high = (nearest(limit) for limit in familiar_limits(seen))
+        rule = f"lie between {low} and {high}, as the model was fitted on scores {Reach(*seen)}"
+        advice = "give scores from the same model, on the same scale, or --allow-out-of-range"
+        raise RefusedError("the scores", rule, got=f"{rows(beyond)} beyond", advice=advice)
     return data
-
-
-def _labels_and_segments(fitted: Any) -> dict[str, Any]:
-    """The labels and segments that a calibrator or a threshold knows."""
-    if hasattr(fitted, "cuts"):
-        of_cuts = [cut.segment for cut in fitted.cuts if cut.segment is not None]
-        return {"label": [fitted.positive_label], "segment": of_cuts}
-    segments = getattr(getattr(fitted, "partition_", None), "segments", None)
-    return {"label": fitted.classes_.tolist(), "segment": segments or ()}
 
 
 def text_types(model: "Model", **columns: str | None) -> dict[str, Any]:
@@ -206,10 +170,48 @@ def text_types(model: "Model", **columns: str | None) -> dict[str, Any]:
     segments.
     """
     kinds = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
-    known = _labels_and_segments(model.calibrator)
+    fitted: Any = model.calibrator
+    if hasattr(fitted, "cuts"):
+        of_cuts = [cut.segment for cut in fitted.cuts if cut.segment is not None]
+        known = {"label": [fitted.positive_label], "segment": of_cuts}
+    else:
+        segments = getattr(getattr(fitted, "partition_", None), "segments", None)
+        known = {"label": fitted.classes_.tolist(), "segment": list(segments or ())}
     types = {}
     for part, name in columns.items():
         found = {type(entry) for entry in known[part]}
         if name is not None and len(found) == 1:
             types[name] = kinds.get(found.pop(), pa.string())
     return types
+
+
+def provenance_of(
+    source: "Files", data: Any, settings: Mapping[str, Any]
+) -> tuple[dict[str, Any], Any]:
+    """The origin of the model, with nothing about the machine; and the range of the scores."""
+    from calibrant._version import __version__
+    from calibrant.sample.fingerprint import fingerprint
+
+    seen = fingerprint(data, ordered=True)
+    facts = {
+        "rows": seen.rows,
+        "fingerprint": str(seen),
+        **({} if seen.in_order is None else {"order": seen.in_order}),
+        "files": [os.path.basename(name) for name in source.names[:100]],
+        "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "calibrant": __version__,
+        "settings": dict(settings),
+        **key_types(data),
+    }
+    if data.columns.group is not None:
+        facts["groups"] = data.n_groups()
+    return facts, seen.reach
+
+
+def key_types(data: Any) -> dict[str, str]:
+    """The types of the columns of ids and groups, by their name in a file."""
+    return {
+        f"{part}_type": str(data.schema.field(name).type)
+        for part in ("id", "group")
+        if (name := getattr(data.columns, part)) is not None
+    }

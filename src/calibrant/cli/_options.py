@@ -1,20 +1,19 @@
-"""Arguments and options shared by several commands."""
+"""Commands, with their options as declared in `options.json`."""
 
 from collections.abc import Callable, Mapping
 from inspect import cleandoc
 from textwrap import indent
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from calibrant.cli._errors import RefusedError
-from calibrant.cli._signature import Declared, number_or, words_of
-from calibrant.cli._target import InputPath, OutputPath, check_apart
+from calibrant.cli._target import InputPath, OutputPath, StorePath, check_apart
+from calibrant.cli._words import declared_options, options_of
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-SCALES = words_of("draw.style", "SCALES")
-FORMATS = words_of("sample.sources.file_kind", "FORMATS")
-
+_NONE = "none"  # how None is written, if it is not the default
+_READING = ("file_format", "decimal", "threads")  # of every command that reads DATA
+_COMMON = ("details", "as_json", "quiet", "debug")  # of every command
 _NO_HELP = """Run without PYTHONOPTIMIZE=2 to read what this command does: that setting removes such texts from Python.
 
 Examples
@@ -23,15 +22,99 @@ PYTHONOPTIMIZE=0 calibrant --help
 """  # noqa: E501
 
 
-def together(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:
-    """Combine decorators, in the order in which --help lists them."""
+def number_or(
+    *words: str, rule: str, fractions: bool = False
+) -> Callable[[str], int | float | str]:
+    """A type for a whole number, possibly a fraction, or one of these words."""
 
-    def decorate(function: Any) -> Any:
-        for decorator in reversed(decorators):
-            function = decorator(function)
-        return function
+    def parse(text: str) -> int | float | str:
+        try:
+            if text in words:
+                return text
+            return float(text) if fractions and not text.strip().isdigit() else int(text)
+        except ValueError:
+            raise click.BadParameter(f"must be {rule}; got {text!r}") from None
 
-    return decorate
+    return parse
+
+
+def number(text: str) -> float:
+    """A type for a number. For a percentage, the error says which number to write."""
+    try:
+        return float(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not a number{_share_for(text)}") from None
+
+
+def _share_for(text: str) -> str:
+    """Advice for a percentage; empty for other texts.
+
+    >>> _share_for("90%")
+    ': write 0.9 for 90%'
+    """
+    try:
+        percentage = float(text.strip().removesuffix("%"))
+    except ValueError:
+        return ""
+    return f": write {percentage / 100:g} for {percentage:g}%"
+
+
+_SHARE = "a fraction such as 0.2, or a number of rows"
+_TYPES: dict[str, Any] = {
+    "text": str,
+    "number": number,
+    "two numbers": (float, float),
+    "whole number": int,
+    "whole number from 0": click.IntRange(min=0),
+    "whole number from 1": click.IntRange(min=1),
+    "whole number from 100": click.IntRange(min=100),
+    "whole number or auto": number_or("auto", rule="a whole number, or auto"),
+    "whole number, auto or none": number_or("auto", _NONE, rule="a whole number, auto or none"),
+    "share": number_or("auto", _NONE, rule=f"auto, none, {_SHARE}", fractions=True),
+    "fraction or number of rows": number_or(rule=_SHARE, fractions=True),
+    "file": InputPath(allow_dash=True),
+    "existing file": InputPath(exists=True),
+    "output file": OutputPath(allow_dash=True),
+    "store": StorePath(),
+}
+data = click.Argument(
+    ["data"], nargs=-1, required=True, metavar="DATA...", type=InputPath(allow_dash=True)
+)
+model = click.Argument(["model"], metavar="MODEL", type=InputPath(allow_dash=True))
+
+
+def default(command: str, name: str) -> Any:
+    """The default of an option."""
+    return options_of(command)[name].get("default")
+
+
+def arguments(command: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of the library's function that options give. Omitted ones keep its default."""
+    given = {
+        entry["parameter"]: options[name]
+        for name, entry in options_of(command).items()
+        if "parameter" in entry
+    }
+    return {
+        parameter: None if value == _NONE else value
+        for parameter, value in given.items()
+        if value is not None
+    }
+
+
+def _option(name: str, entry: Mapping[str, Any]) -> click.Option:
+    how: dict[str, Any] = {"help": entry["help"], "expose_value": name != "debug"}
+    if entry.get("type") == "flag":
+        how["is_flag"] = True
+    else:
+        choices = entry.get("choices")
+        how["type"] = click.Choice(choices) if choices else _TYPES[entry["type"]]
+        how |= {key: entry[key] for key in ("metavar", "required") if entry.get(key)}
+        how["multiple"] = entry.get("repeat", False)
+    if entry.get("default") is not None:
+        how |= {"default": entry["default"], "show_default": not entry.get("hide_default")}
+    flags = [entry[key] for key in ("short", "option") if key in entry]
+    return click.Option([*flags, name], **how)
 
 
 class Documented(click.Command):
@@ -52,195 +135,30 @@ class Documented(click.Command):
         return super().invoke(ctx)
 
 
-def command(short_help: str) -> Callable[[Callable[..., Any]], click.Command]:
-    """Turn a function into a command."""
-    return click.command(cls=Documented, short_help=short_help)
+def command(
+    name: str, short_help: str, *given: click.Argument
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """Turn a function into a command with these arguments and its declared options."""
+    shared = declared_options()["shared"]
+    more = (*_READING, *_COMMON) if data in given else _COMMON
+    entries = {**options_of(name), **{one: shared[one] for one in more}}
+    params = [*given, *(_option(one, entry) for one, entry in entries.items())]
+
+    def made(function: Callable[..., Any]) -> click.Command:
+        return Documented(
+            name, params=params, callback=function, help=function.__doc__, short_help=short_help
+        )
+
+    return made
 
 
-def column(name: str, text: str) -> Callable[[Command], Command]:
-    """An option that names a column of the data."""
-    return click.option(f"--{name}", metavar="COLUMN", help=text)
+BOUNDS = {"max_group_size": "group", "weight_bound": "weight"}
+"""The column that a bound is about."""
 
 
-def group_size(declared: Declared, text: str) -> Callable[[Command], Command]:
-    """The option --max-group-size, with a text on what a command does without it."""
-    said = f"Count a group as at most N rows{text}"
-    return declared.option("max_group_size", said, metavar="N")
-
-
-data = click.argument(
-    "data", nargs=-1, required=True, metavar="DATA...", type=InputPath(allow_dash=True)
-)
-model = click.argument("model", metavar="MODEL", type=InputPath(allow_dash=True))
-score = column("score", "Column of scores. Default: the column score.")
-label = column("label", "Column of outcomes. Default: the column label.")
-segment = column(
-    "segment",
-    "Column of segments. Each is treated separately, and all statements hold simultaneously.",
-)
-columns = together(score, label, segment)
-weight = column("weight", "Column of importance weights.")
-
-
-def weights(declared: Declared) -> Callable[[Command], Command]:
-    """The column of weights, and a bound on them."""
-    text = "Upper bound on the weights."
-    return together(weight, declared.option("weight_bound", text, metavar="BOUND"))
-
-
-row_id = column("id", "Column of row ids, so that random draws pick the same rows in any order.")
-group = column("group", "Column of groups, such as customers.")
-IN_A_BIN = " in a bin. Default: the most in any pilot group."
-model_score = column("score", "Column of scores. Default: as in fit.")
-model_segment = column("segment", "Column of segments. Default: as in fit.")
-most_rows = click.option(
-    "--most-rows",
-    type=click.IntRange(min=100),
-    default=1_000_000,
-    show_default=True,
-    metavar="N",
-    help="Take a random sample if there are more rows.",
-)
-number_of_rows = number_or("auto", "none", rule="a whole number, auto or none")
-min_rows = click.option(
-    "--min-rows",
-    type=number_of_rows,
-    metavar="N",
-    help=(
-        'With --segment: segments with fewer rows are pooled as "other"; none: every '
-        "segment gets its own bins. Default: auto, about 300 or more; with --group "
-        "nothing is pooled."
-    ),
-)
-allow_out_of_range = click.option(
-    "--allow-out-of-range",
-    is_flag=True,
-    help="Accept scores far outside the range the model was fitted on.",
-)
-keep_segment = click.option(
-    "--keep-segment",
-    multiple=True,
-    metavar="NAME",
-    help=(
-        "With --segment, instead of --min-rows: a segment that gets its own bins; repeat "
-        'for each. The rest are pooled as "other".'
-    ),
-)
-scale = click.option(
-    "--scale",
-    type=click.Choice(SCALES),
-    default=SCALES[0],
-    show_default=True,
-    help="Axes of the report's reliability diagrams; use logit for rare events.",
-)
-escape_formulas = click.option(
-    "--escape-formulas",
-    is_flag=True,
-    help="Put ' before text that a spreadsheet would run as a formula.",
-)
-overwrite = click.option("--overwrite", is_flag=True, help="Replace the output file if it exists.")
-classes = together(
-    click.option("--pos-label", metavar="LABEL", help="Positive class."),
-    click.option(
-        "--classes", metavar="A,B", help="Both classes, if the data may contain only one."
-    ),
-)
-holdout = together(
-    click.option(
-        "--holdout", type=click.Choice(("last",)), help="Calibrate on the most recent rows only."
-    ),
-    column("time", "With --holdout: column of times. Default: the rows are in time order."),
-    click.option(
-        "--calibration-size",
-        type=number_or(rule="a fraction such as 0.2, or a number of rows", fractions=True),
-        metavar="SHARE",
-        help=(
-            "With --holdout: fraction or number of rows (or groups) to calibrate on. Default: 0.25."
-        ),
-    ),
-)
-skip_missing = click.option(
-    "--skip-missing",
-    is_flag=True,
-    help=("Skip rows whose label is missing, such as pending outcomes, and say how many."),
-)
-reading = together(
-    click.option(
-        "--format",
-        "file_format",
-        type=click.Choice(FORMATS),
-        help="File format, if the file name does not show it.",
-    ),
-    click.option(
-        "--decimal",
-        type=click.Choice(words_of("sample.scored", "DECIMALS")),
-        default=".",
-        show_default=True,
-        help="Decimal mark of numbers in CSV files.",
-    ),
-    click.option(
-        "--threads",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Number of reader threads; the results are the same.",
-    ),
-)
-as_json = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."
-)
-common = together(
-    as_json,
-    click.option(
-        "-q", "--quiet", is_flag=True, help="Print only the answer: no progress, hints or warnings."
-    ),
-    click.option(
-        "--debug", is_flag=True, expose_value=False, help="Show the traceback of an error."
-    ),
-)
-
-
-def check_bounds(options: Mapping[str, Any]) -> None:
-    """Reject a bound without the column it applies to."""
-    for name, column in (("max_group_size", "group"), ("weight_bound", "weight")):
-        if options[name] is not None and options[column] is None:
-            raise RefusedError(
-                f"--{name.replace('_', '-')}", f"be used with --{column}, the column of {column}s"
-            )
-
-
-def output(text: str, metavar: str = "FILE", **settings: Any) -> Callable[[Command], Command]:
-    """The option for the output file."""
-    return click.option(
-        "-o", "--output", metavar=metavar, type=OutputPath(allow_dash=True), help=text, **settings
-    )
-
-
-def confidence(declared: Declared) -> Callable[[Command], Command]:
-    """The confidence level."""
-    text = "Confidence that all statements hold simultaneously."
-    return declared.option("confidence_level", text, metavar="LEVEL")
-
-
-def bins(declared: Declared, text: str) -> Callable[[Command], Command]:
-    """The number of bins."""
-    return declared.option("n_bins", text, metavar="N|auto")
-
-
-def seed(declared: Declared) -> Callable[[Command], Command]:
-    """The seed of random draws."""
-    return declared.option("random_state", "Seed of random draws.")
-
-
-def coverage(declared: Declared) -> Callable[[Command], Command]:
-    """The coverage of prediction sets."""
-    return declared.option("coverage", "Coverage of the sets.")
-
-
-def pilot(declared: Declared) -> Callable[[Command], Command]:
-    """The pilot rows, which only cut bins."""
-    text = (
-        "Fraction or number of pilot rows, used only to choose bins. none: all rows are used to"
-        " choose bins and are counted."
-        f" Default: {declared.default('pilot')}, depending on ties."
-    )
-    return declared.option("pilot", text, metavar="SHARE", default=None, show_default=False)
+def check_needed(options: Mapping[str, Any], needs: Mapping[str, str] = BOUNDS) -> None:
+    """Reject an option without the one that it needs: by default a bound without its column."""
+    for name, other in needs.items():
+        if options.get(name) is not None and options[other] is None:
+            what = " last" if other == "holdout" else f", the column of {other}s"
+            raise RefusedError(f"--{name.replace('_', '-')}", f"be used with --{other}{what}")

@@ -6,13 +6,13 @@ everything that the command line prints, and print terminal control characters a
 
 import re
 import sys
-import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from calibrant.text.numbers import plain
+from calibrant.text.result import wrapped
 
 _WIDEST = 100
 # control characters other than tab and newline; marks that change text direction; surrogates, which
@@ -56,33 +56,15 @@ def width() -> int:
     return max(40, min(_WIDEST, shutil.get_terminal_size((_WIDEST, 24)).columns))
 
 
-def paragraph(text: str, *, bold: bool = False, err: bool = False) -> None:
-    """Print text, wrapped to the terminal. Leading spaces indent all of its lines.
-
-    The lines of a list's entry, which begins with a dash, are aligned.
-    """
-    indent = text[: len(text) - len(text.lstrip())]
-    text = text.strip()
-    hanging = "  " if text.startswith("- ") else ""
-    lines = textwrap.fill(
-        text,
-        width(),
-        initial_indent=indent,
-        subsequent_indent=indent + hanging,
-        break_on_hyphens=False,
-    )
-    say(lines, bold=bold, err=err)
+def paragraph(text: str, *, err: bool = False) -> None:
+    """Print text, wrapped to the terminal."""
+    say(wrapped(text, width()), err=err)
 
 
 def is_quiet() -> bool:
     """Whether the current command was given --quiet."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.params.get("quiet"))
-
-
-def note(text: str) -> None:
-    """Print a note that belongs to the answer, though it is not the answer itself."""
-    paragraph(f"note: {text}")
 
 
 def saved(path: object, what: str = "", *, err: bool = False) -> None:
@@ -106,12 +88,3 @@ def warn(text: str) -> None:
     """Print a warning about a possible mistake: to standard error, unless --quiet is given."""
     if not is_quiet():
         paragraph(f"warning: {text}", err=True)
-
-
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table; the first column is left-aligned, the others right-aligned."""
-    lines = [[harmless(text.replace("\n", "\\n")) for text in row] for row in (heads, *rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for number, row in enumerate(lines):
-        cells = [text.rjust(size) for text, size in zip(row, widths, strict=True)]
-        say("  ".join([row[0].ljust(widths[0]), *cells[1:]]).rstrip(), dim=number == 0)

@@ -69,12 +69,11 @@ def _table_columns(
 
     They may contain records, whose fields are named with dots.
     """
-    from calibrant.sample.batch import Columns
     from calibrant.sample.sources.file_kind import check_kind
-    from calibrant.sample.sources.files import File, stamp_of
+    from calibrant.sample.sources.files import File
 
     check_kind(path, kind)
-    schema, parts = File(path, kind, Columns(""), {}, kind == "csv", stamp_of(path)).opened()
+    schema, parts = File(path, kind, as_text=kind == "csv").opened()
     wholes = {}
     for role, name in named.items():
         wholes[role] = name if name in schema.names else name.partition(".")[0]
@@ -292,8 +291,9 @@ def _line(path: Path, number: int, line: bytes) -> Record:
 
 def _check_fields(records: Sequence[Record], named: Mapping[str, str]) -> None:
     """Raise an error for a field that no record has."""
+    nothing = object()  # a field that is null is not nothing
     for role, name in named.items():
-        if not any(_has(record, name) for record in records):
+        if all(value_of(record, name, nothing) is nothing for record in records):
             raise _no_field(role, name, _field_names(records))
         whole = next(
             (one for one in records if isinstance(value_of(one, name), Mapping | list)), None
@@ -303,12 +303,6 @@ def _check_fields(records: Sequence[Record], named: Mapping[str, str]) -> None:
             inner = inner or [f"{name}.0"]
             rule = f"name a field inside this one, such as {', '.join(map(repr, inner[:3]))}"
             raise RefusedError(f"--{role}", rule, got=repr(name))
-
-
-def _has(record: Any, name: str) -> bool:
-    """Whether a record has the field, even if it is null."""
-    nothing = object()
-    return value_of(record, name, nothing) is not nothing
 
 
 def _field_names(records: Sequence[Record]) -> list[str]:

@@ -16,8 +16,7 @@ from calibrant.cli._target import check_target
 from calibrant.cli._words import in_options
 
 if TYPE_CHECKING:
-    from calibrant.draw.report.page import Made
-    from calibrant.draw.report.pages import Beside
+    from calibrant.text.picture import Picture
     from calibrant.text.result import Result
 
 _PAGES = (".html", ".htm")
@@ -41,14 +40,23 @@ def is_page(path: str | None) -> bool:
     return path is not None and path.lower().endswith(_PAGES)
 
 
-def check_report(options: Mapping[str, Any]) -> None:
-    """Reject an output file that is not a web page or cannot be written."""
-    output = options["output"]
-    if output is None:
-        return
-    if not is_page(output):
-        raise RefusedError("-o", "end in .html, as the report is a web page", got=repr(output))
-    check_target(options)
+def written_files(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """The output files; -o can be given several times in some commands."""
+    output = options.get("output")
+    return output if isinstance(output, tuple) else () if output is None else (output,)
+
+
+def check_outputs(options: Mapping[str, Any], other: str | None = None) -> None:
+    """Reject output files that cannot be written, and those that are neither a report, which is a
+    web page, nor of the `other` kind, such as ".json".
+    """
+    for path in written_files(options):
+        if not is_page(path) and (other is None or not path.lower().endswith(other)):
+            rule = f"end in {other}, or in .html for a report"
+            if other is None:
+                rule = "end in .html, as the report is a web page"
+            raise RefusedError("-o", rule, got=repr(path))
+        check_target({**options, "output": path})
 
 
 def write_report(
@@ -57,33 +65,28 @@ def write_report(
     facts: Mapping[str, Any],
     *,
     overwrite: bool,
-    beside: "Beside | None" = None,
+    pictures: Sequence["Picture"] = (),
+    notes: Sequence[str] = (),
     **shown: Any,
 ) -> None:
-    """Write the report of a result; `shown` is as for `calibrant.Report`."""
+    """Write the report of a result, with the command being run and its options.
+
+    Further pictures and notes come from the command; `shown` is as for `calibrant.Report`.
+    """
     from calibrant._file import write_file
-    from calibrant.draw.report.inputs import Inputs
-    from calibrant.draw.report.pages import Beside
+    from calibrant.draw.report.page import Extras, Inputs
     from calibrant.draw.report.report import html_of
 
-    inputs = Inputs(found, **shown)
-    made = _made(found, {**facts, "made on": today()}, click.get_current_context())
-    page = html_of(inputs, made, beside or Beside(), in_options)
-    write_file(page.encode(), path, overwrite=overwrite)
-
-
-def _made(found: "Result", facts: Mapping[str, Any], context: click.Context) -> "Made":
-    """The command being run, its options, and what to do next as commands."""
-    from calibrant.draw.report.next_steps import steps_as_commands
-    from calibrant.draw.report.page import Made
-
-    typed = shlex.join(["calibrant", *(context.obj or ())])
-    return Made(
-        command=_shareable(typed),
-        source=facts,
+    context = click.get_current_context()
+    inputs = Inputs(
+        found,
+        command=_shareable(shlex.join(["calibrant", *(context.obj or ())])),
+        source={**facts, "made on": datetime.now(UTC).strftime("%Y-%m-%d (UTC)")},
         options=dict(_options(context)),
-        steps=steps_as_commands(found, _places(context.params)),
+        **shown,
     )
+    extras = Extras(tuple(pictures), tuple(notes), places_of(context.params))
+    write_file(html_of(inputs, extras, in_options).encode(), path, overwrite=overwrite)
 
 
 def _options(context: click.Context) -> Iterator[tuple[str, str]]:
@@ -93,18 +96,15 @@ def _options(context: click.Context) -> Iterator[tuple[str, str]]:
         value = context.params.get(name)
         if not isinstance(parameter, click.Option) or name in _NOT_SHOWN:
             continue
-        if value is None or value is False or value == () or _is_idle(parameter, context):
+        # an option has no effect if the one that its help names was not given
+        needed = re.match(r"With --([a-z-]+)", parameter.help or "")
+        is_idle = needed and not context.params.get(needed[1].replace("-", "_"))
+        if value is None or value is False or value == () or is_idle:
             continue
         text = "yes" if value is True else _listed(value)
         if context.get_parameter_source(name) is ParameterSource.DEFAULT:
             text = f"{text} (default)"
         yield max(parameter.opts, key=len), _shareable(text)
-
-
-def _is_idle(parameter: click.Option, context: click.Context) -> bool:
-    """Whether an option has no effect, because the option that its help names was not given."""
-    found = re.match(r"With --([a-z-]+)", parameter.help or "")
-    return found is not None and not context.params.get(found[1].replace("-", "_"))
 
 
 def _listed(value: object) -> str:
@@ -124,32 +124,25 @@ def _shareable(text: str) -> str:
     return harmless(_PASSWORD.sub(r"\1:***@", text))
 
 
-def _places(options: Mapping[str, Any]) -> dict[str, str]:
-    """The placeholders for follow-up commands: the data, their columns, the model file, and what a
-    monitor reads and writes.
+def places_of(options: Mapping[str, Any]) -> dict[str, str]:
+    """The placeholders for follow-up commands: the data, their columns, the column of times, the
+    model file, and what a monitor reads and writes.
     """
     data = [name for name in options.get("data") or () if name != STANDARD_INPUT]
     files = shlex.join(data or ["scores.csv"])
-    model = next((path for path in _models(options)), "model.json")
     columns = " ".join(_typed_columns(options))
     places = {
         "data": files,
         "rows": f"{files} {columns}".strip(),
-        "model": shlex.quote(model),
+        "time": f" --time {shlex.quote(options['time'])}" if options.get("time") else "",
         "lines": shlex.quote(options.get("lines") or "labels.jsonl"),
         "store": shlex.quote(options.get("store") or "watch.db"),
     }
+    written = [path for path in written_files(options) if path.lower().endswith(".json")]
+    model = options.get("model") or next(iter(written), None)
+    if model is not None:
+        places["model"] = shlex.quote(model)
     return {name: _shareable(text) for name, text in places.items()}
-
-
-def _models(options: Mapping[str, Any]) -> Iterator[str]:
-    """The model file that a command reads or writes."""
-    if options.get("model") is not None:
-        yield options["model"]
-    output = options.get("output")
-    for path in output if isinstance(output, tuple) else (output,):
-        if path is not None and path.lower().endswith(".json"):
-            yield path
 
 
 def _typed_columns(options: Mapping[str, Any]) -> Iterator[str]:
@@ -169,8 +162,3 @@ def facts_of(source: Any, **more: str) -> dict[str, str]:
 def shown_names(names: Sequence[str]) -> str:
     """The first names, and how many more there are."""
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-
-
-def today() -> str:
-    """The date of a report."""
-    return datetime.now(UTC).strftime("%Y-%m-%d (UTC)")

@@ -1,90 +1,134 @@
-"""Show any result on a terminal or as JSON, whatever the command."""
+"""Show any result: as text, as JSON, and as a report."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from calibrant.cli._output import is_quiet, note, paragraph, say, table
+import click
+
+from calibrant.cli._output import is_quiet, paragraph, print_json, say, warn, width
+from calibrant.cli._report import is_page, places_of, write_report, written_files
 from calibrant.cli._words import in_options
-from calibrant.text.result import ROWS_SHOWN, Result, assumed_lines, is_shown
+from calibrant.text.result import Result, parts_of, wrapped
 from calibrant.text.sentences import PlainText, Setting, render, rendered
 
 if TYPE_CHECKING:
     from calibrant.calibrators.score_calibrator import ScoreCalibrator
 
+EXIT_CODES = {"ok": 0, "problem": 1, "unclear": 3, None: 0}
+"""The exit code of a command that was asked for a verdict."""
+
+
+def answer(
+    result: Result,
+    options: Mapping[str, Any],
+    facts: Mapping[str, Any] | None = None,
+    more: Mapping[str, Any] | None = None,
+    *,
+    notes: Sequence[str] = (),
+    warnings: Sequence[str] = (),
+    also: Sequence[Result] = (),
+    entry: str = "report",
+    **shown: Any,
+) -> int:
+    """Write the reports of a result that were asked for, and show the result; return the exit code.
+
+    Parameters
+    ----------
+    result : Result
+    options : mapping
+        The options of the command.
+    facts : mapping, optional
+        About the data, for the report.
+    more : mapping, optional
+        Further entries of the JSON object.
+    notes, warnings : sequence of str
+        About the rows. Warnings go to standard error.
+    also : sequence of Result
+        What else was asked for: printed after the result.
+    entry : str
+        The entry of the JSON object that names the output file.
+    **shown
+        As for `write_report`.
+    """
+    written = written_files(options)
+    for path in filter(is_page, written):
+        title = f"{click.get_current_context().info_name}: {(facts or {}).get('files', path)}"
+        how: dict[str, Any] = {"warnings": warnings, "title": title, **shown}
+        write_report(path, result, facts or {}, overwrite=options["overwrite"], **how)
+    show(result, options, {**(more or {}), entry: options["output"]}, notes=notes)
+    if not options["as_json"]:
+        for one in also:
+            say()
+            show(one, options)
+        for text in warnings:
+            warn(text)
+        close(result, options, *written)
+    return EXIT_CODES[result.verdict] if options.get("check") else 0
+
 
 def show(
     result: Result,
+    options: Mapping[str, Any],
+    more: Mapping[str, Any] | None = None,
     *,
-    words: PlainText = in_options,
-    sentence: str | None = None,
-    short: str | None = None,
     notes: Sequence[str] = (),
-    brief: bool = False,
-    always: bool = False,
-    bold: bool = True,
+    words: PlainText = in_options,
 ) -> None:
-    """Show the short answer, the result's sentence and explanation, its tables, assumptions and
-    notes.
-
-    `notes` are additional notes.
-
-    `sentence` replaces the result's own, for example by the answer to a question about the result,
-    and `short` replaces its plain words. `brief` omits the plain words, tables and assumptions, for
-    a result that is not the answer itself. --quiet omits the plain words, and the result's own
-    notes unless they belong to the answer (`always`).
+    """Print a result, with further notes on its rows: the short answer, everything with --details,
+    or one JSON object with --json.
     """
-    from calibrant.draw.report.in_short import in_short
-
-    said = render(result.sentence if sentence is None else sentence, words)
-    plainly = in_short(result) if short is None else short
-    if brief or is_quiet() or plainly is None:
-        paragraph(said, bold=bold)
-    else:
-        paragraph(plainly, bold=bold)
-        say()
-        paragraph(said)
-    if result.explanation:
-        paragraph(render(result.explanation, words))
-    if not brief:
-        show_tables(result)
-        assumed = result.assumptions
-        if assumed and not is_quiet():
-            for line in assumed_lines("Assumed:", [render(text, words) for text in assumed]):
-                paragraph(line)
-    own = result.notes if always or not is_quiet() else ()
-    for text in (*own, *notes):
-        note(render(text, words))
-
-
-def show_tables(result: Result) -> None:
-    """Show the tables of a result that are for people."""
-    shown = [one for one in result.tables() if is_shown(one)]
-    for one in shown:
-        say()
-        table(*one.text(most=ROWS_SHOWN))
-        if one.about:
-            paragraph(one.about)
+    if options["as_json"]:
+        command = click.get_current_context().info_name
+        print_json({"command": command, **result_json(result, words), **(more or {})})
+        return
+    say("\n\n".join(parts_of(result, words, width(), details=options["details"])))
+    shown = [text for text in notes if not (options["details"] and text in result.notes)]
     if shown:
         say()
+    for text in shown:
+        paragraph(f"note: {render(text, words)}")
+
+
+def close(result: Result, options: Mapping[str, Any], *files: str | None) -> None:
+    """Print the files that were written, and what to do next."""
+    written = [f"Saved {path}." for path in files if path is not None]
+    step = next(iter(result.next_steps), None)
+    if step is not None and not is_quiet():
+        places = places_of(options)
+        how = step.in_python
+        if "{model}" in step.command and "model" not in places:
+            how = "add -o model.json to save it"
+        elif step.command:
+            how = f"calibrant {step.command.format(**places)}"
+        written.append(f"Next: {render(how, in_options)}")
+    if len(" ".join(written)) <= width():
+        written = [" ".join(written)] if written else []
+    for line in ["", *written] if written else []:
+        say(line if line.startswith("Next: calibrant ") else wrapped(line, width()))
+
+
+class _Places(dict[str, str]):
+    """Placeholders of commands; one that is not known stays as it is."""
+
+    def __missing__(self, name: str) -> str:
+        return f"{{{name}}}"
 
 
 def result_json(result: Result, words: PlainText = in_options) -> dict[str, Any]:
-    """What `--json` prints for a result: `to_dict`, with parameters written as options."""
+    """What `--json` prints for a result: `to_dict`, with parameters written as options, and next
+    steps as commands.
+    """
     found: dict[str, Any] = rendered(result.to_dict(), words)
-    return found
+    context = click.get_current_context(silent=True)
+    places = _Places({} if context is None else places_of(context.params))
+    steps = [
+        {"what": render(one.what, words), "command": one.command.format_map(places)}
+        for one in result.next_steps
+    ]
+    return {**found, "next_steps": steps}
 
 
-def show_guarantee(calibrator: "ScoreCalibrator", **how: Any) -> None:
-    """Show a calibrator's guarantee; `how` as for `show`."""
-    show(calibrator.guarantee_, words=_words_for(calibrator), always=True, **how)
-
-
-def guarantee_json(calibrator: "ScoreCalibrator") -> dict[str, Any]:
-    """A calibrator's guarantee as plain values."""
-    return result_json(calibrator.guarantee_, _words_for(calibrator))
-
-
-def _words_for(calibrator: "ScoreCalibrator") -> PlainText:
+def words_for(calibrator: "ScoreCalibrator") -> PlainText:
     """How settings are written in texts about a calibrator."""
 
     def for_other_method(setting: Setting) -> str:

@@ -2,7 +2,6 @@
 
 import signal
 from contextlib import AbstractContextManager
-from types import TracebackType
 from typing import Any, Self
 
 from calibrant.cli._errors import Stopped
@@ -54,10 +53,5 @@ class Signals(AbstractContextManager["Signals"]):
             signal.signal(number, handler)
         self._before = {}
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._restore()

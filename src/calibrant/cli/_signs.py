@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from calibrant._optional import pa
-from calibrant.cli._output import warn
 from calibrant.cli._show import result_json
 from calibrant.text.numbers import nearest
 
@@ -39,10 +38,20 @@ def texts_of(signs: list[dict[str, Any]]) -> list[str]:
     return [sign["sentence"] for sign in signs]
 
 
-def show_signs(signs: list[dict[str, Any]]) -> None:
-    """Print each sign as a warning on standard error."""
-    for text in texts_of(signs):
-        warn(text)
+def on_rows(
+    data: Any,
+    labels: Mapping[str, Any],
+    options: Mapping[str, Any],
+    sample: Any = None,
+    **more: Any,
+) -> dict[str, Any]:
+    """What an answer says of its rows, or of a sample of them: notes, warnings, and entries of the
+    JSON object.
+    """
+    facts = (data if sample is None else sample).facts(drawn=False)
+    signs = signs_of(data, labels, options)
+    entries = {**more, "n_skipped": facts.skipped, "signs_of_groups": signs}
+    return {"notes": facts.notes, "warnings": texts_of(signs), "more": entries}
 
 
 def on_first_rows(data: Any, labels: Mapping[str, Any]) -> list[str]:

@@ -21,13 +21,24 @@ class InputPath(click.Path):
     name = "input"
     is_read = True
 
+    def files(self, value: str) -> list[Any]:
+        """The files that are read; empty if there are none, which is an error elsewhere."""
+        from calibrant.errors import CalibrantError
+        from calibrant.sample.sources.files import find_files
+
+        try:
+            return [sys.stdin.fileno()] if value == STANDARD_INPUT else find_files(value)
+        except (CalibrantError, OSError, ValueError, AttributeError):  # standard input is no file
+            return []
+
 
 class OutputPath(click.Path):
     """The type of every option that names a file to write."""
 
     name = "output"
+    is_read = False
 
-    def files(self, value: str) -> list[str]:
+    def files(self, value: str) -> list[Any]:
         """The files that are written for a value of the option."""
         return [] if value == STANDARD_OUTPUT else [value]
 
@@ -35,7 +46,7 @@ class OutputPath(click.Path):
 class StorePath(OutputPath):
     """The type of an option that names a store: a file, or the URL of a database."""
 
-    def files(self, value: str) -> list[str]:
+    def files(self, value: str) -> list[Any]:
         """The files of SQLite, if it is one, and the lines that could not be read."""
         file = sqlite_file(value)
         own = [] if file is None else [file, *(f"{file}-{end}" for end in _BESIDE)]
@@ -74,13 +85,12 @@ def check_apart(parameters: Iterable[click.Parameter], values: Mapping[str, Any]
     for parameter in parameters:
         given = values.get(parameter.name or "")
         entries = given if isinstance(given, tuple) else () if given is None else (given,)
-        option = min(parameter.opts, key=len)
-        written = getattr(parameter.type, "files", None)
-        for entry in entries:
-            if getattr(parameter.type, "is_read", False):
-                inputs += _files_of(entry)
-            elif written is not None:
-                outputs.append((option, entry, written(entry)))
+        kind: Any = parameter.type
+        for entry in entries if hasattr(kind, "is_read") else ():
+            if kind.is_read:
+                inputs += kind.files(entry)
+            else:
+                outputs.append((min(parameter.opts, key=len), entry, kind.files(entry)))
     others = _standard_output()
     for option, entry, files in outputs:
         if any(_same_file(one, file) for one in inputs for file in files):
@@ -97,22 +107,6 @@ def _standard_output() -> list[Any]:
         number = sys.stdout.fileno()
         return [number] if stat.S_ISREG(os.fstat(number).st_mode) else []
     except (OSError, ValueError, AttributeError):  # it is closed, or not of the system
-        return []
-
-
-def _files_of(entry: str) -> list[Any]:
-    """The files that an argument names; empty if there are none, which is an error elsewhere."""
-    from calibrant.errors import CalibrantError
-    from calibrant.sample.sources.files import find_files
-
-    try:
-        return [sys.stdin.fileno()] if entry == STANDARD_INPUT else find_files(entry)
-    except (
-        CalibrantError,
-        OSError,
-        ValueError,
-        AttributeError,
-    ):  # standard input need not be a file
         return []
 
 

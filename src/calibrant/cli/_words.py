@@ -1,79 +1,27 @@
-"""Names of the library's parameters on the command line.
+"""The options declared in `options.json`, and what parameters of the library are called in messages.
 
-Errors and guarantees carry the names of parameters as data (`calibrant.text.sentences.Setting`).
-Here each name becomes an option, or a plain noun if there is no option. Nothing else in a message
+That file says which options a command has, in the order of `--help`. What follows from the library's
+signatures is written into it by `tools/options.py`, so that `--help` imports nothing heavy.
+
+Errors and results carry the names of parameters as data (`calibrant.text.sentences.Setting`). Here
+each name becomes an option, or a plain noun if there is no option. Nothing else in a message
 changes.
 """
 
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from calibrant._json import read_json
 from calibrant.text.sentences import Setting
 
-_OPTIONS = {  # with the same name
-    "at_least",
-    "at_most",
-    "base_rate",
-    "classes",
-    "clip",
-    "cost_false_alarm",
-    "cost_miss",
-    "coverage",
-    "decimal",
-    "dialect",
-    "epsilon",
-    "expected_rate",
-    "format",
-    "group",
-    "group_size",
-    "group_target",
-    "holdout",
-    "icc",
-    "id",
-    "interval",
-    "label",
-    "maturity",
-    "max_group_size",
-    "method",
-    "min_rows",
-    "name",
-    "npv",
-    "outputs",
-    "overwrite",
-    "pos_label",
-    "precision",
-    "prefix",
-    "probability",
-    "recall",
-    "remember",
-    "sampling_rates",
-    "score",
-    "segment",
-    "sensitivity",
-    "skip_missing",
-    "pilot",
-    "specificity",
-    "start",
-    "table",
-    "target",
-    "time",
-    "tolerance",
-    "value",
-    "weight",
-    "weight_bound",
-    "width",
-}
 _OTHERS = {
     "calibrator": "the model",
-    "confidence_level": "--confidence",
+    "format": "--format",
     "groups": "--group",
     "importance_weight": "--weight",
     "keep_segments": "--keep-segment",
-    "n": "--rows",
-    "n_bins": "--bins",
-    "n_items": "--items",
     "n_jobs": "--threads",
-    "n_labels": "--labels",
-    "random_state": "--seed",
-    "score_range": "--range",
-    "target_prior": "--prior",
     "partition": "the bins",
     "scores": "the scores",
     "segment_rule": "--min-rows or --keep-segment",
@@ -82,15 +30,30 @@ _OTHERS = {
     "unlabelled_scores": "--unlabelled",
     "y": "the labels",
 }
+"""What is called otherwise than the value of an option."""
 
 
-def option_of(parameter: str) -> str:
-    """The option for a parameter of the library.
+@cache
+def declared_options() -> dict[str, Any]:
+    """The content of `options.json`."""
+    content: dict[str, Any] = read_json(
+        (files("calibrant.cli") / "options.json").read_text("utf-8"), "options.json"
+    )
+    return content
 
-    >>> option_of("n_bins"), option_of("weight_bound")
-    ('--bins', '--weight-bound')
-    """
-    return _OTHERS.get(parameter, f"--{parameter.replace('_', '-')}")
+
+def options_of(command: str) -> dict[str, dict[str, Any]]:
+    """The options of a command, by name, without those of all commands."""
+    shared = declared_options()["shared"]
+    own = declared_options()["commands"].get(command, {"options": {}})["options"]
+    return {name: {**shared.get(name, {}), **entry} for name, entry in own.items()}
+
+
+@cache
+def option_names() -> dict[str, str]:
+    """All options, by the parameter of the library or the name of their value."""
+    places = [declared_options()["shared"], *map(options_of, declared_options()["commands"])]
+    return {name: entry["option"] for entries in places for name, entry in entries.items()}
 
 
 def in_options(setting: Setting) -> str:
@@ -102,12 +65,11 @@ def in_options(setting: Setting) -> str:
     >>> in_options(Setting("method", "platt", python="PlattCalibrator()")), in_options(Setting("y"))
     ('--method platt', 'the labels')
     """
-    name = _OTHERS.get(setting.parameter, setting.parameter)
+    known = {**option_names(), **_OTHERS}
+    name = known.get(setting.parameter, setting.parameter)
     value = setting.value
     if name == "row" and isinstance(value, int):
         return f"row {value + 1:,}"  # people open files in editors, which count from 1
-    if name in _OPTIONS:
-        name = f"--{name.replace('_', '-')}"
     if not setting.has_value or value is True:
         return name
     if value is None:

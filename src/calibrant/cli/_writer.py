@@ -6,7 +6,7 @@ column by column and joined row by row; the concatenated bytes of the joined tex
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,17 +23,18 @@ from calibrant.text.numbers import plain
 
 
 @contextmanager
-def opened(
-    output: str, schema: Any, data: Any, *, overwrite: bool, escape: bool = False
-) -> Iterator[Callable[[Any], object]]:
-    """Yield a function that writes record batches to a file, which in the end is complete or
-    absent.
+def opened(options: Mapping[str, Any], schema: Any, data: Any) -> Iterator[Callable[[Any], object]]:
+    """Yield a function that writes record batches to the output file, which in the end is complete
+    or absent.
 
     - is standard output.
 
-    CSV uses the delimiter and the decimal mark of the `data` that were read. With `escape`, CSV
-    text that a spreadsheet would run as a formula gets a leading '.
+    CSV uses the delimiter and the decimal mark of the `data` that were read. With
+    --escape-formulas, CSV text that a spreadsheet would run as a formula gets a leading '.
     """
+    output = options["output"]
+    escape = options["escape_formulas"]
+    overwrite = options["overwrite"]
     kind, packing = kind_of(output)
     read = getattr(data, "file", None)
     mark = "," if read is None else read.delimiter
@@ -74,16 +75,10 @@ def _write_harmless(data: Any) -> None:
     sys.stdout.write(harmless(bytes(data).decode()))
 
 
-def csv_header(names: list[str], mark: str, *, escape: bool = False) -> bytes:
-    """The header line."""
-    special = ('"', mark, "\n", "\r")
-    if escape:
-        names = [formulas.escaped(name) for name in names]
-    cells = (
-        '"' + name.replace('"', '""') + '"' if any(sign in name for sign in special) else name
-        for name in names
-    )
-    return (mark.join(cells) + "\n").encode()
+def csv_header(names: list[str], mark: str, *, escape: bool = False) -> Any:
+    """The header line, which is a row of text."""
+    row = pa.record_batch([pa.array([name]) for name in names], names=names)
+    return csv_bytes(row, mark, escape=escape)
 
 
 def csv_bytes(batch: Any, mark: str, *, escape: bool = False, decimal: str = ".") -> Any:

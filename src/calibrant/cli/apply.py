@@ -10,7 +10,6 @@ from calibrant.cli import _options as option
 from calibrant.cli._input import STANDARD_INPUT, files
 from calibrant.cli._model import read_model, rows_for
 from calibrant.cli._output import print_json, remark, saved
-from calibrant.cli._signature import Declared
 from calibrant.cli._target import check_escaping, check_target, kind_of
 from calibrant.text.numbers import rows
 
@@ -18,27 +17,9 @@ _COLUMNS = ("calibrated", "lower", "upper", "set")
 _OF_THRESHOLDS = ("selected", "referred")
 
 
-_APPLY = Declared("calibrators.score_calibrator", "ScoreCalibrator.apply")
-
-
-@option.command("Add calibrated probabilities to any number of rows.")
-@option.model
-@option.data
-@option.output(
-    "Output file: .parquet, .csv, .csv.gz, .tsv, .jsonl or .arrow; - is CSV on standard output.",
-    required=True,
+@option.command(
+    "apply", "Add calibrated probabilities to any number of rows.", option.model, option.data
 )
-@option.model_score
-@option.model_segment
-@option.coverage(_APPLY)
-@option.allow_out_of_range
-@option.escape_formulas
-@_APPLY.option(
-    "prefix", "Prefix for the names of the new columns.", metavar="TEXT", show_default=False
-)
-@option.overwrite
-@option.reading
-@option.common
 def command(**options: Any) -> None:
     """Add calibrated probabilities to DATA, or mark the rows that a threshold selects.
 
@@ -76,7 +57,7 @@ def command(**options: Any) -> None:
     check_escaping(options, kind)
     if output != "-":
         check_target(options)
-    model = read_model(options["model"], threshold=True)
+    model = read_model(options["model"], "apply")
     selects = not hasattr(model.calibrator, "guarantee_")
     with files(options) as source:
         # attributes are compared by value, and text of numbers is no number
@@ -85,46 +66,42 @@ def command(**options: Any) -> None:
         scored = rows_for(model, source, options, with_rows=False, as_text=as_text)
         coverage = {} if selects else {"coverage": options["coverage"]}
         reader = model.calibrator.apply(scored, prefix=prefix, **coverage)
-        seen = _Seen(prefix, _OF_THRESHOLDS[0] if selects else _COLUMNS[0])
-        how = {"overwrite": options["overwrite"], "escape": options["escape_formulas"]}
-        with opened(output, reader.schema, scored, **how) as write:
-            seen.copy(reader, write)
+        with opened(options, reader.schema, scored) as write:
+            n_rows, refused, unknown = _copied(reader, write, prefix, selects=selects)
     named = _OF_THRESHOLDS if selects else _COLUMNS
     added = [name for name in reader.schema.names if name.removeprefix(prefix) in named]
     if options["as_json"]:
-        counts = {"rows": seen.rows, "refused": seen.refused, "unknown": seen.unknown}
+        counts = {"rows": n_rows, "refused": refused, "unknown": unknown}
         facts = {"columns": added, "coverage": options["coverage"], "model": model.fingerprint}
         print_json({"command": "apply", "output": output, **counts, **facts})
         return
-    if seen.refused:
-        of_all = f"{seen.refused:,} of {rows(seen.rows)}"
+    if refused:
+        of_all = f"{refused:,} of {rows(n_rows)}"
         remark(f"{of_all} left empty: the model does not take the score or segment")
-    if seen.unknown:
-        remark(_on_unknown(seen.unknown, model.calibrator.guarantee_))
+    if unknown:
+        remark(_on_unknown(unknown, model.calibrator.guarantee_))
     if output != "-":
-        saved(output, f"{rows(seen.rows)}, with {', '.join(added)}", err=True)
+        saved(output, f"{rows(n_rows)}, with {', '.join(added)}", err=True)
 
 
-class _Seen:
-    """Counts of the output: all rows, rows left empty, and rows whose interval is 0 to 1."""
-
-    def __init__(self, prefix: str, first: str) -> None:
-        self.prefix = prefix
-        self.first = f"{prefix}{first}"
-        self.rows = self.refused = self.unknown = 0
-
-    def copy(self, reader: Any, write: Callable[[Any], object]) -> None:
-        """Write all batches and count rows."""
-        lower, upper = (f"{self.prefix}{name}" for name in ("lower", "upper"))
-        for batch in reader:
-            write(batch)
-            self.rows += batch.num_rows
-            self.refused += batch.column(self.first).null_count
-            if self.first == f"{self.prefix}calibrated" and lower in batch.schema.names:
-                nothing = pc.and_(
-                    pc.equal(batch.column(lower), 0.0), pc.equal(batch.column(upper), 1.0)
-                )
-                self.unknown += int(pc.sum(nothing).as_py() or 0)
+def _copied(
+    reader: Any, write: Callable[[Any], object], prefix: str, *, selects: bool
+) -> tuple[int, int, int]:
+    """Write all batches; count all rows, rows left empty, and rows whose interval is 0 to 1."""
+    first = f"{prefix}{(_OF_THRESHOLDS if selects else _COLUMNS)[0]}"
+    lower, upper = (f"{prefix}{name}" for name in ("lower", "upper"))
+    has_limits = not selects and lower in reader.schema.names
+    n_rows = refused = unknown = 0
+    for batch in reader:
+        write(batch)
+        n_rows += batch.num_rows
+        refused += batch.column(first).null_count
+        if has_limits:
+            nothing = pc.and_(
+                pc.equal(batch.column(lower), 0.0), pc.equal(batch.column(upper), 1.0)
+            )
+            unknown += int(pc.sum(nothing).as_py() or 0)
+    return n_rows, refused, unknown
 
 
 def _on_unknown(n_rows: int, guarantee: Any) -> str:

@@ -5,12 +5,11 @@ import click
 from calibrant.cli import _options as option
 from calibrant.cli._output import print_json, print_verbatim
 
+_SHELL = click.Argument(["shell"], type=click.Choice(("bash", "zsh", "fish")))
 
-@option.command("Shell completion for bash, zsh and fish.")
-@click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
-@option.as_json
-@click.option("--debug", is_flag=True, expose_value=False, hidden=True)
-def command(shell: str, as_json: bool) -> None:
+
+@option.command("completion", "Shell completion for bash, zsh and fish.", _SHELL)
+def command(shell: str, as_json: bool, **_: bool) -> None:
     """Print a script that makes a shell complete commands and options.
 
     Examples

@@ -7,39 +7,23 @@ from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import files
 from calibrant.cli._model import read_model, rows_for
-from calibrant.cli._output import print_json, saved
-from calibrant.cli._report import facts_of, is_page, write_report
-from calibrant.cli._show import result_json, show
-from calibrant.cli._signature import Declared
+from calibrant.cli._report import facts_of, is_page
+from calibrant.cli._show import answer
 from calibrant.cli._target import check_escaping, check_target, kind_of
 from calibrant.text.numbers import rows
 
-_DECIDE = Declared("assess.decide", "decide")
 _COLUMNS = ("action", "rate_lower", "rate_upper")
 
 
-@option.command("Act or not? Decide by costs and guaranteed rates.")
-@option.model
-@option.data
-@_DECIDE.option("cost_false_alarm", "Cost of acting on a negative.", metavar="COST")
-@_DECIDE.option("cost_miss", "Cost of not acting on a positive.", metavar="COST")
-@option.model_score
-@option.model_segment
-@option.allow_out_of_range
-@option.output(
-    "Write the rows with their action: .parquet, .csv, .csv.gz, .tsv, .jsonl or .arrow; or a"
-    " report: .html."
+@option.command(
+    "decide", "Act or not? Decide by costs and guaranteed rates.", option.model, option.data
 )
-@option.escape_formulas
-@option.overwrite
-@option.reading
-@option.common
 def command(**options: Any) -> None:
-    """Decide for the rows of DATA whether to act, from the proved rates of a MODEL that fit has
+    """Decide for the rows of DATA whether to act, from the guaranteed rates of a MODEL that fit has
     made.
 
-    A row is acted on if the rate of its region is proved to be above the break-even rate, and not
-    acted on if it is proved to be below. Otherwise the data cannot tell yet.
+    A row is acted on if the rate of its score range is guaranteed to be above the break-even rate,
+    and not acted on if it is guaranteed to be below. Otherwise it is too close to call.
 
     Examples
     --------
@@ -47,10 +31,10 @@ def command(**options: Any) -> None:
     calibrant decide model.json new.parquet --cost-false-alarm 1 --cost-miss 5 -o decided.parquet
     calibrant decide model.json new.csv --cost-false-alarm 1 --cost-miss 5 -o report.html
     """
-    from calibrant.assess.decide import check_cost, decided_by_region, regions_of, weighed
-    from calibrant.guarantee.kinds import is_guarantee
+    from calibrant.assess.decide import COST, decided_by_region, regions_of, weighed
+    from calibrant.guarantee.guarantee import is_guarantee
 
-    costs = [check_cost(name, cost) for name, cost in _DECIDE.arguments(options).items()]
+    costs = [COST.check(name, cost) for name, cost in option.arguments("decide", options).items()]
     output = options["output"]
     if output == "-":
         raise RefusedError("-o", "name a file", got="-")
@@ -62,9 +46,9 @@ def command(**options: Any) -> None:
     guarantee = calibrator.guarantee_
     if not is_guarantee(guarantee) or not calibrator.bins_of_score:
         got = type(calibrator).__name__
-        advice = "fit with --method anchored or binning"
+        advice = "fit with --method curve or binning"
         raise RefusedError(
-            "the model", "have proved rates for bins of the score", got=got, advice=advice
+            "the model", "have guaranteed rates for bins of the score", got=got, advice=advice
         )
     action, _ = weighed(guarantee.value, guarantee.lower, guarantee.upper, *costs)
     added = dict(
@@ -74,21 +58,13 @@ def command(**options: Any) -> None:
         data = rows_for(model, source, options)
         reader = regions_of(calibrator, data, **added)
         counts, refused = _copied(reader, data, options, action.size)
-        about = facts_of(
-            source, **data.columns.named, model=f"{options['model']} ({model.fingerprint})"
-        )
+        named = f"{options['model']} ({model.fingerprint})"
+        facts = facts_of(source, **data.columns.named, model=named)
     found = decided_by_region(guarantee, counts, *costs)
-    known = int(counts.sum())
-    if is_page(output):
-        write_report(output, found, about, overwrite=options["overwrite"], calibrator=calibrator)
-    if options["as_json"]:
-        told = {"n_rows": known, "n_refused": refused, "output": output, "model": model.fingerprint}
-        print_json({"command": "decide", **result_json(found), **told})
-        return
+    entries = {"n_rows": int(counts.sum()), "n_refused": refused, "model": model.fingerprint}
     refusal = f"{rows(refused)} without a decision: the model does not take the score or segment"
-    show(found, notes=[refusal] if refused else [])
-    if output is not None:
-        saved(output, "" if is_page(output) else rows(known))
+    notes = [refusal] if refused else []
+    answer(found, options, facts, entries, notes=notes, entry="output", calibrator=calibrator)
 
 
 def _copied(reader: Any, data: Any, options: dict[str, Any], n_regions: int) -> tuple[Any, int]:
@@ -106,8 +82,7 @@ def _copied(reader: Any, data: Any, options: dict[str, Any], n_regions: int) -> 
     counts = np.zeros(n_regions, dtype=np.int64)
     refused = 0
     writes = output is not None and not is_page(output)
-    how = {"overwrite": options["overwrite"], "escape": options["escape_formulas"]}
-    with opened(output, schema, data, **how) if writes else nullcontext(id) as write:
+    with opened(options, schema, data) if writes else nullcontext(id) as write:
         for batch in reader:
             refused += batch.column(REGION).null_count
             counts += np.bincount(batch.column(REGION).drop_null().to_numpy(), minlength=n_regions)

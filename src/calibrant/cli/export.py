@@ -4,49 +4,16 @@ from typing import Any
 
 import click
 
+from calibrant._file import write_file
 from calibrant.cli import _options as option
 from calibrant.cli._model import read_model, role_of, settings_of
 from calibrant.cli._output import print_json, print_verbatim, saved
-from calibrant.cli._signature import Declared, words_of
 from calibrant.cli._target import check_target
 from calibrant.errors import InvalidTypeError
 from calibrant.sample.sql.dialects import DIALECTS
 
-_SQL = Declared("answers.sql", "to_sql")
 
-
-@option.command("Write the model as SQL, ONNX or Python.")
-@option.model
-@click.option(
-    "--to",
-    "target",
-    type=click.Choice(("sql", "python", "onnx")),
-    required=True,
-    help="What to write.",
-)
-@click.option("--dialect", type=click.Choice(list(DIALECTS)), help="SQL: the dialect.")
-@click.option(
-    "--table",
-    metavar="NAME",
-    help="SQL: write a whole SELECT from this table. Default: expressions only.",
-)
-@_SQL.option(
-    "search",
-    "SQL: nested comparisons (case), or a shorter query that joins a small table (join), which needs"
-    " --table. auto joins if there is a table and the comparisons have more than 100 kB.",
-    choices=words_of("answers.sql", "SEARCHES"),
-)
-@option.model_score
-@option.model_segment
-@click.option(
-    "--outputs",
-    metavar="A,B",
-    help="Any of calibrated, lower, upper, set, region. Default: all but region.",
-)
-@option.coverage(_SQL)
-@option.output("Output file. Default: standard output. ONNX needs a file.")
-@option.overwrite
-@option.common
+@option.command("export", "Write the model as SQL, ONNX or Python.", option.model)
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
     """Write the model as code that runs without calibrant and gives the same numbers.
@@ -67,9 +34,13 @@ def command(ctx: click.Context, /, **options: Any) -> None:
         check_target(options)
     content = _content(options)
     if output is not None:
-        _write(content, output, options)
+        data = content.encode() if isinstance(content, str) else content
+        write_file(data, output, overwrite=options["overwrite"])
     if options["as_json"]:
-        print_json(_json(content, output, options))
+        # the text itself, if it was not written to a file
+        text = content if isinstance(content, str) and output is None else None
+        chosen = {name: options[name] for name in ("to", "dialect")}
+        print_json({"command": "export", **chosen, "output": output, "text": text})
     elif output is None:
         print_verbatim(str(content))
     else:
@@ -78,7 +49,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
 
 def _check_options(ctx: click.Context, options: dict[str, Any], output: str | None) -> None:
     """Reject missing options that the target needs, and options that it does not have."""
-    target = options["target"]
+    target = options["to"]
     if target == "sql" and options["dialect"] is None:
         raise click.UsageError(f"--to sql needs --dialect: one of {', '.join(DIALECTS)}", ctx)
     if target != "sql" and any(options[name] for name in ("dialect", "table", "score", "segment")):
@@ -91,7 +62,7 @@ def _check_options(ctx: click.Context, options: dict[str, Any], output: str | No
 
 def _content(options: dict[str, Any]) -> str | bytes:
     """The exported model; errors name a calibrator by the option that made it."""
-    model = read_model(options["model"], exported=True)
+    model = read_model(options["model"], "to_dict")
     try:
         return _exported(model, options)
     except InvalidTypeError as error:
@@ -99,25 +70,6 @@ def _content(options: dict[str, Any]) -> str | bytes:
         if error.parameter == "calibrator" and isinstance(method, str):
             error.got = f"--method {method}"
         raise
-
-
-def _write(content: str | bytes, output: str, options: dict[str, Any]) -> None:
-    from calibrant._file import write_file
-
-    data = content.encode() if isinstance(content, str) else content
-    write_file(data, output, overwrite=options["overwrite"])
-
-
-def _json(content: str | bytes, output: str | None, options: dict[str, Any]) -> dict[str, Any]:
-    """What was written, or the text itself if it was not written to a file."""
-    is_shown = isinstance(content, str) and output is None
-    return {
-        "command": "export",
-        "to": options["target"],
-        "dialect": options["dialect"],
-        "output": output,
-        "text": content if is_shown else None,
-    }
 
 
 def _exported(model: Any, options: dict[str, Any]) -> str | bytes:
@@ -131,9 +83,9 @@ def _exported(model: Any, options: dict[str, Any]) -> str | bytes:
         else [name.strip() for name in options["outputs"].split(",")]
     )
     chosen: dict[str, Any] = {"outputs": outputs, "coverage": options["coverage"]}
-    if options["target"] == "python":
+    if options["to"] == "python":
         return to_python(model.calibrator, **chosen)
-    if options["target"] == "onnx":
+    if options["to"] == "onnx":
         return bytes(to_onnx(model.calibrator, **chosen).SerializeToString())
     columns: dict[str, Any] = {
         part: role_of(model, part, options[part]) for part in ("score", "segment")

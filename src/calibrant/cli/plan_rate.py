@@ -5,55 +5,13 @@ from typing import Any
 import click
 
 from calibrant.cli import _options as option
-from calibrant.cli._output import print_json, saved
-from calibrant.cli._report import check_report, write_report
-from calibrant.cli._show import result_json, show
-from calibrant.cli._signature import Declared
-
-_PLAN = Declared("assess.rates.label_counts", "plan_rate")
+from calibrant.cli._report import check_outputs
+from calibrant.cli._show import answer
 
 
-@option.command("How many labels does a rate or a release gate need?")
-@_PLAN.option(
-    "at_least",
-    "The rate to show, as in rate --at-least. Give this, --at-most or --width.",
-    metavar="RATE",
-)
-@_PLAN.option(
-    "at_most",
-    "The same for a rate that must be at most this, as in rate --at-most.",
-    metavar="RATE",
-)
-@_PLAN.option("width", "The distance between the two limits.", metavar="WIDTH")
-@_PLAN.option("n_items", "Number of items. Default: a very large number.", metavar="N")
-@_PLAN.option(
-    "n_labels",
-    "With --at-least or --at-most: a number of labels, to see how many of them may fail.",
-    metavar="N",
-)
-@_PLAN.option(
-    "expected_rate",
-    "The rate that you expect; with --at-least or --at-most, required for a number of labels."
-    " Default for --width: the worst case.",
-    metavar="RATE",
-)
-@_PLAN.option(
-    "sensitivity",
-    "Share of the positive items that the judge passes. Default: labels alone.",
-    metavar="SHARE",
-)
-@_PLAN.option("specificity", "Share of the negative items that the judge fails.", metavar="SHARE")
-@option.confidence(_PLAN)
-@_PLAN.option(
-    "probability",
-    "With --at-least or --at-most: the probability that the labels show it.",
-    metavar="P",
-)
-@option.output("Write a report: a single HTML file that needs nothing else.")
-@option.overwrite
-@option.common
+@option.command("plan-rate", "How many labels does a rate or a release gate need?")
 @click.pass_context
-def command(ctx: click.Context, /, as_json: bool, **options: Any) -> None:
+def command(ctx: click.Context, /, **options: Any) -> None:
     """Say how many labels calibrant rate needs to show that a rate is high or low enough, or for
     limits of a given width.
 
@@ -71,14 +29,5 @@ def command(ctx: click.Context, /, as_json: bool, **options: Any) -> None:
         raise click.UsageError("give one of --at-least, --at-most and --width", ctx)
     from calibrant import plan_rate
 
-    check_report(options)
-    found = plan_rate(**_PLAN.arguments(options))
-    output = options["output"]
-    if output is not None:
-        write_report(output, found, {}, overwrite=options["overwrite"])
-    if as_json:
-        print_json({"command": "plan-rate", **result_json(found), "report": output})
-        return
-    show(found, always=True)
-    if output is not None:
-        saved(output)
+    check_outputs(options)
+    answer(plan_rate(**option.arguments("plan-rate", options)), options)

@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibrant.cli import _options as option
-from calibrant.cli._events import Fields, Intake
+from calibrant.cli._errors import message_of
+from calibrant.cli._events import Fields, Intake, Quarantine
 from calibrant.cli._line_source import Batch, LineSource, line_source
 from calibrant.cli._model import read_model
-from calibrant.cli._output import paragraph, print_json, remark, saved, warn
-from calibrant.cli._quarantine import Quarantine
+from calibrant.cli._output import remark, warn
 from calibrant.cli._report import write_report
-from calibrant.cli._show import show
+from calibrant.cli._show import close, show
 from calibrant.cli._signals import Signals
-from calibrant.cli._signature import Declared, words_of
-from calibrant.cli._target import InputPath, StorePath, quarantine_of
+from calibrant.cli._target import InputPath, quarantine_of
 from calibrant.errors import StoreError
 from calibrant.text.numbers import counted, upper
 
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from calibrant.answers.model_file import Model
     from calibrant.monitor import MonitorSnapshot
 
-_MONITOR = Declared("monitor.durable", "Monitor.__init__")
 _NO_TIMES = (
     "lines without a time count as of today, and a day is counted when it is over; to replay an"
     " archive, put the time of each prediction into the field {time!r} (--time names another)"
@@ -36,72 +34,13 @@ _NO_TIMES = (
 _OLD = 3  # days without an event before a warning
 
 
-@option.command("Watch a model in production.")
-@click.argument("lines", metavar="LINES", type=InputPath(allow_dash=True))
-@click.option(
-    "--model",
-    required=True,
-    metavar="MODEL",
-    type=InputPath(exists=True),
-    help="From calibrant fit.",
-)
-@click.option(
-    "--store",
-    required=True,
-    metavar="FILE",
-    type=StorePath(),
-    help="Where counts are kept: a file, or the URL of a database. It may contain other models.",
-)
-@_MONITOR.option("name", "Name of the model in the store.", metavar="NAME")
-@_MONITOR.option(
-    "maturity",
-    "Age at which a prediction counts, with the label known by then. 0: labels known on the same"
-    " day.",
-    metavar="DAYS",
-    type=float,
-    required=False,
-    default=0.0,
-    show_default=True,
-)
-@_MONITOR.option(
-    "remember",
-    "How many days to keep ids. Default: twice the maturity, at least 2.",
-    metavar="DAYS",
-)
-@_MONITOR.option(
-    "unit",
-    "Independent units: rows, or days.",
-    choices=words_of("monitor.durable", "UNITS"),
-)
-@click.option(
-    "--once",
-    is_flag=True,
-    help="Read what is there and stop, for cron: exit with 1 after an alarm.",
-)
-@click.option(
-    "--id", "row_id", default="id", show_default=True, metavar="FIELD", help="Field of ids."
-)
-@click.option("--score", metavar="FIELD", help="Field of scores. Default: as in fit, else score.")
-@click.option("--label", metavar="FIELD", help="Field of labels. Default: as in fit, else label.")
-@click.option(
-    "--time",
-    default="at",
-    show_default=True,
-    metavar="FIELD",
-    help="Field of times. If it is missing, the time is now.",
-)
-@click.option(
-    "--label-time",
-    default="labelled_at",
-    show_default=True,
-    metavar="FIELD",
-    help="Field of label times.",
-)
-@click.option("--segment", metavar="FIELD", help="Field of segments. Default: as in fit.")
-@option.output("Drift report: an HTML page with epsilon over time. Replaces an existing file.")
-@option.confidence(_MONITOR)
-@option.common
-def command(lines: str, output: str | None, once: bool, as_json: bool, **options: Any) -> int:
+_LINES = click.Argument(["lines"], metavar="LINES", type=InputPath(allow_dash=True))
+
+
+@option.command("watch", "Watch a model in production.", _LINES)
+def command(
+    lines: str, output: str | None, once: bool, as_json: bool, details: bool, **options: Any
+) -> int:
     """Count predictions and labels as they arrive, and watch whether the guarantee still holds.
 
     LINES is a file of JSON lines that may grow and be rotated, or - for a pipe. A line has an id
@@ -125,7 +64,7 @@ def command(lines: str, output: str | None, once: bool, as_json: bool, **options
 
         model = read_model(options["model"])
         fields = _fields(model.columns, options)
-        settings = _MONITOR.arguments(options)
+        settings = option.arguments("watch", options)
         store = options["store"]
         place = Quarantine(quarantine_of(store), settings["name"], lines)
         with (
@@ -148,12 +87,9 @@ def command(lines: str, output: str | None, once: bool, as_json: bool, **options
         warn(_NO_TIMES.format(time=fields.at))
     if output is not None:
         write_drift_report(found, output, title=Path(options["model"]).name)
-    if as_json:
-        print_json({"command": "watch", **found.to_dict()})
-    else:
-        show(found, always=True)
-        if output is not None:
-            saved(output)
+    show(found, {"as_json": as_json, "details": details})
+    if not as_json:
+        close(found, {**options, "lines": lines}, output)
     if signals.number is not None and (once or signals.number != signal.SIGINT):
         return 128 + signals.number
     if once and found.alarm:
@@ -194,19 +130,18 @@ def _follow(
             remark(f"continues after {skipped:,} bytes that were already read")
     found: MonitorSnapshot = monitor.snapshot()
     alarmed = False
-    told = None
+    n_shown = None
     tells = not quiet and not once
     for batch in source.batches(follow=not once, stops=lambda: signals.number is not None):
         if batch.lines:
             _take(source, intake, batch)
             found = monitor.snapshot()
         if tells and found.alarm and not alarmed:
-            paragraph(found.sentence, bold=True)
-            paragraph(found.explanation)
-        elif tells and found.n_mature != told:
+            show(found, {"as_json": False, "details": False})
+        elif tells and found.n_mature != n_shown:
             remark(status(found))
         alarmed = found.alarm
-        told = found.n_mature
+        n_shown = found.n_mature
     return found
 
 
@@ -215,8 +150,10 @@ def _take(source: LineSource, intake: Intake, batch: Batch) -> None:
     try:
         intake.take(batch)
     except StoreError as error:
-        if source.key is None:
-            intake.keep_all([*batch.lines, *source.rest()], error)
+        lines = [] if source.key is not None else [*batch.lines, *source.rest()]
+        if lines:
+            reason = f"not in the store: {message_of(error)}"
+            intake.quarantine.keep([(line, reason) for line in lines])
         raise
 
 
@@ -239,11 +176,11 @@ def status(found: "MonitorSnapshot") -> str:
 
 
 def write_drift_report(found: "MonitorSnapshot", path: str, title: str) -> None:
-    """Write the drift report, with epsilon over time."""
+    """Write the drift report, with the bound over time."""
     facts = {
         "model": title,
         "until": found.now or "",
         "counted until": found.counted_until or "",
         "maturity": f"{found.maturity:g} days",
     }
-    write_report(path, found, facts, overwrite=True, title=f"Drift of {title}")
+    write_report(path, found, facts, overwrite=True, title=f"Drift: {title}")

@@ -1,7 +1,8 @@
 """Limits and appearance of the axes of a reliability diagram."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from calibrant._typing import FloatArray
 from calibrant.assess.metrics.reliability import ReliabilityTable
 from calibrant.draw.style import logit_ends, logit_ticks
 from calibrant.guarantee.guarantee import Guarantee
+from calibrant.text.sentences import is_true, name_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,8 +49,10 @@ def highest_rate(tables: Sequence[ReliabilityTable | Guarantee]) -> float:
 
 def has_marks_at_upper_left(tables: Sequence[ReliabilityTable], left: float, right: float) -> bool:
     """Whether a limit above 0.75 is drawn where a legend would cover it."""
-    beside = left + 0.75 * (right - left)
-    return any(bool(((table.upper > 0.75) & (table.mean_score < beside)).any()) for table in tables)
+    covered = left + 0.75 * (right - left)
+    return any(
+        bool(((table.upper > 0.75) & (table.mean_score < covered)).any()) for table in tables
+    )
 
 
 def set_limits(
@@ -62,10 +66,27 @@ def set_limits(
         ax.set_ylim(left, right)
         ticks = logit_ticks(left, right)
         for axis in (ax.xaxis, ax.yaxis):
-            axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
+            axis.set_ticks(ticks, [f"{100 * tick:g}%" for tick in ticks])
             axis.set_ticks([], minor=True)
     else:
         margin = _MARGIN * (right - left)
         ax.set_xlim(left - margin, right + margin)
         ax.set_ylim(-top * (STRIP + _MARGIN if strip else _MARGIN), top * (1 + _MARGIN))
         ax.set_yticks([tick for tick in ax.get_yticks() if 0.0 <= tick <= top * (1 + _MARGIN)])
+        in_per_cent(ax.yaxis)
+        if left >= 0.0 and right <= 1.0:
+            in_per_cent(ax.xaxis)
+
+
+def in_per_cent(axis: Any) -> None:
+    """Write the ticks of an axis in per cent."""
+    axis.set_major_formatter(import_module("matplotlib.ticker").PercentFormatter(1.0))
+
+
+def rate_label(positive: object) -> str:
+    """What a rate is called: by the label, unless that only says yes.
+
+    >>> rate_label("default"), rate_label(1)
+    ('default rate', 'rate')
+    """
+    return "rate" if is_true(positive) else f"{name_of(positive)} rate"

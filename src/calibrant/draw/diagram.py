@@ -9,9 +9,12 @@ import numpy as np
 
 from calibrant._optional import needed
 from calibrant._typing import BoolArray, FloatArray
+from calibrant.assess.metrics.auc import delong
+from calibrant.assess.metrics.independent_units import ROWS
 from calibrant.assess.metrics.reliability import ReliabilityTable
 from calibrant.assess.monotone.monotone_band import MonotoneBand
 from calibrant.assess.threshold.proved_threshold import Threshold
+from calibrant.assess.validation.measures import cox
 from calibrant.draw.axes import STRIP
 from calibrant.draw.style import (
     BAND,
@@ -33,6 +36,23 @@ _SPANS: dict[str, Any] = {
     "selected": {"color": "0.5", "alpha": 0.12},
     "referred to a person": {"facecolor": "none", "edgecolor": "0.8", "hatch": "///"},
 }
+
+
+def measures_of(y: Any, scores: Any, table: ReliabilityTable) -> str:
+    """The number of rows, AUC and, for probabilities, Cox's slope and intercept, one in a line;
+    empty for scores in columns.
+    """
+    values = np.asarray(scores, dtype=np.float64)
+    codes = (np.asarray(y) == table.positive_label).astype(np.uint8)
+    if values.ndim != 1 or not 0 < codes.sum() < codes.size:
+        return ""
+    area = float(delong(codes, [values])[0][0])
+    facts = [rows(codes.size), f"AUC {nearest(area)}"]
+    if values.min() >= 0.0 and values.max() <= 1.0:
+        slope, intercept, _ = cox(codes, values, 0.1, ROWS)
+        measures = {"slope": slope.value, "intercept": intercept.value}
+        facts += [f"{name} {value:.2f}" for name, value in measures.items() if np.isfinite(value)]
+    return "\n".join(facts)
 
 
 class Display:
@@ -192,21 +212,23 @@ def draw_guarantee(
     upper = guarantee.upper
     label = f"guaranteed interval, {percent(guarantee.confidence_level)}, all bins simultaneously"
     band: dict[str, Any] = {
-        "align": "edge",
         "color": GUARANTEED,
         "alpha": 0.22,
         "linewidth": 0,
         "label": label,
     }
-    ax.bar(low[wide], (upper - lower)[wide], (high - low)[wide], lower[wide], **band)
     steps: dict[str, Any] = {
         "color": GUARANTEED,
         "linewidth": 1.8,
         "label": "calibrated probability",
     }
     if curve is None:
+        ax.bar(
+            low[wide], (upper - lower)[wide], (high - low)[wide], lower[wide], align="edge", **band
+        )
         ax.hlines(value[wide], low[wide], high[wide], **steps)
     else:
+        ax.fill_between(curve[:, 0], *_around(curve, low, guarantee.radius), **band)
         ax.plot(*curve.T, **steps)
     single = ~wide
     if single.any():
@@ -228,27 +250,44 @@ def draw_guarantee(
         )
 
 
-def draw_observed(
-    ax: Axes, observed: ReliabilityTable, name: str | None, floor: float | None
+def _around(
+    curve: FloatArray, low: FloatArray, radius: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The curve, less and plus the bound of the region that each of its points lies in."""
+    scores, values = curve.T
+    bound = radius[np.maximum(np.searchsorted(low, scores, side="right") - 1, 0)]
+    return np.maximum(values - bound, 0.0), np.minimum(values + bound, 1.0)
+
+
+def draw_points(
+    ax: Axes, x: FloatArray, y: FloatArray, whiskers: FloatArray, label: str | None = None
 ) -> None:
-    """Draw points with whiskers, one for each bin with rows."""
-    seen = observed.counts > 0
-    rate = observed.rate[seen]
-    prefix = "observed rate" if name is None else f"{name}: observed rate"
-    n_empty = int(np.count_nonzero(~seen))
-    left_out = f" ({n_empty} of {counted(seen.size, 'bin')} empty)" if n_empty else ""
+    """Draw observed rates, or their differences, with their limits."""
     ax.errorbar(
-        observed.mean_score[seen],
-        rate,
-        yerr=_whiskers(observed, seen, floor),
+        x,
+        y,
+        yerr=whiskers,
         color=OBSERVED,
         linestyle="none",
         marker="o",
         markersize=3.6,
         elinewidth=1.1,
-        label=f"{prefix}, {percent(observed.confidence_level)}, all bins simultaneously{left_out}",
+        label=label,
         zorder=3,
     )
+
+
+def draw_observed(
+    ax: Axes, observed: ReliabilityTable, name: str | None, floor: float | None
+) -> None:
+    """Draw points with whiskers, one for each bin with rows."""
+    seen = observed.counts > 0
+    prefix = "observed rate" if name is None else f"{name}: observed rate"
+    n_empty = int(np.count_nonzero(~seen))
+    left_out = f" ({n_empty} of {counted(seen.size, 'bin')} empty)" if n_empty else ""
+    label = f"{prefix}, {percent(observed.confidence_level)}, all bins simultaneously{left_out}"
+    whiskers = _whiskers(observed, seen, floor)
+    draw_points(ax, observed.mean_score[seen], observed.rate[seen], whiskers, label)
 
 
 def draw_strip(ax: Axes, observed: ReliabilityTable, top: float) -> None:

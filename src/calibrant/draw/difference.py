@@ -6,7 +6,6 @@ do not, and with bins side by side, each as wide as its share of the rows, none 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,21 +13,20 @@ import numpy as np
 
 from calibrant._typing import FloatArray, IntArray
 from calibrant.assess.metrics.reliability import ReliabilityTable
-from calibrant.draw.style import GUARANTEED, OBSERVED, QUIET
+from calibrant.draw.diagram import draw_points
+from calibrant.draw.style import GUARANTEED, QUIET
 from calibrant.guarantee.guarantee import Guarantee
-from calibrant.text.numbers import nearest
+from calibrant.text.numbers import nearest, per_cent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_CORNER = 0.2
-_CROWD = 0.75
+_FIFTH = 0.2
 _TICKS = 5
 
 
 def scores_crowd(middles: FloatArray, counts: IntArray, low: float, high: float) -> bool:
-    """Whether three quarters of the rows have scores within one fifth of the axis, at one end of
-    it.
+    """Whether more than half of the rows have scores within one fifth of the axis.
 
     The rule uses scores only, not labels: a panel that appears when rates look wrong would select
     what is shown by what was found.
@@ -42,12 +40,14 @@ def scores_crowd(middles: FloatArray, counts: IntArray, low: float, high: float)
     if not total or not low < high:
         return False
     place = (middles - low) / (high - low)
-    at_ends = (counts[place <= _CORNER].sum(), counts[place >= 1.0 - _CORNER].sum())
-    return bool(max(at_ends) >= _CROWD * total)
+    order = np.argsort(place)
+    before = np.concatenate([[0], np.cumsum(counts[order])])
+    ends = np.searchsorted(place[order], place[order] + _FIFTH, side="right")
+    return bool((before[ends] - before[:-1]).max() > total / 2)
 
 
 def table_crowds(table: ReliabilityTable, low: float, high: float) -> bool:
-    """Whether the scores of a table crowd at one end of the axis."""
+    """Whether the scores of a table crowd in a small part of the axis."""
     edges = table.histogram_edges
     return scores_crowd((edges[:-1] + edges[1:]) / 2, table.histogram, low, high)
 
@@ -110,11 +110,10 @@ def table_differences(
 
     With a guarantee, bins are placed by its row counts, next to its own.
     """
-    if guarantee is None:
-        return differences_from(
-            table.counts, table.mean_score, table.rate, table.lower, table.upper
-        )
-    return differences_from(guarantee.counts, guarantee.value, table.rate, table.lower, table.upper)
+    predicted = (table.counts, table.mean_score)
+    if guarantee is not None:
+        predicted = (guarantee.counts, guarantee.value)
+    return differences_from(*predicted, table.rate, table.lower, table.upper)
 
 
 def guarantee_differences(guarantee: Guarantee) -> BinDifferences:
@@ -124,7 +123,7 @@ def guarantee_differences(guarantee: Guarantee) -> BinDifferences:
 
 
 def draw_differences(
-    ax: Axes, observed: Sequence[BinDifferences], guaranteed: BinDifferences | None
+    ax: Axes, observed: BinDifferences | None, guaranteed: BinDifferences | None
 ) -> None:
     """Draw the panel: bands of what is guaranteed, and observed differences with their limits."""
     ax.axhline(0.0, color=QUIET, linewidth=1, linestyle=(0, (4, 3)))
@@ -141,29 +140,23 @@ def draw_differences(
             alpha=0.22,
             linewidth=0,
         )
-    for one in observed:
-        whiskers = np.maximum([one.value - one.lower, one.upper - one.value], 0.0)
-        ax.errorbar(
-            one.middle,
-            one.value,
-            yerr=whiskers,
-            color=OBSERVED,
-            linestyle="none",
-            marker="o",
-            markersize=3.6,
-            elinewidth=1.1,
-            zorder=3,
-        )
-    _label(ax, next(iter(observed), guaranteed))
+    if observed is not None:
+        sides = [observed.value - observed.lower, observed.upper - observed.value]
+        draw_points(ax, observed.middle, observed.value, np.maximum(sides, 0.0))
+    _label(ax, guaranteed if observed is None else observed)
 
 
 def _label(ax: Axes, shown: BinDifferences | None) -> None:
     """Label the axes; each score is shown below the rows that have it."""
     ax.set_xlim(-0.01, 1.01)
     ax.set_xlabel("score, spaced by rows")
-    ax.set_ylabel("rate minus prediction")
+    ax.set_ylabel("rate minus prediction, points")
+    ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}")
     if shown is None or not shown.score.size:
         return
     last = shown.score.size - 1
     places = np.unique(np.linspace(0, last, min(_TICKS, last + 1)).round().astype(int))
-    ax.set_xticks(shown.middle[places], [nearest(float(shown.score[place])) for place in places])
+    scores = [nearest(float(shown.score[place])) for place in places]
+    if shown.score.min() >= 0.0 and shown.score.max() <= 1.0:
+        scores = list(map(per_cent, scores))
+    ax.set_xticks(shown.middle[places], scores)

@@ -1,6 +1,6 @@
 """The impossibility result as a plot: true errors, errors in a reliability diagram, and guarantees."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -40,33 +40,14 @@ def plot_confrontation(result: Confrontation, ax: "Axes | None" = None) -> "Axes
     ax = new_axes(6.4, 4.8) if ax is None else ax
     for row, method in enumerate(result.methods):
         colour = style_of(row).color
-        sizes = result.sample_sizes
-        ax.plot(
-            sizes,
-            result.real[row],
-            "o-",
-            color=colour,
-            linewidth=1.8,
-            markersize=4,
-            label=f"{method}: real error",
-        )
-        ax.plot(
-            sizes,
-            result.shown[row],
-            ":",
-            color=colour,
-            linewidth=1.8,
-            label=f"{method}: shown by 10 bins",
-        )
-        if not np.isnan(result.claimed[row]).all():
-            ax.plot(
-                sizes,
-                result.claimed[row],
-                "--",
-                color=colour,
-                linewidth=1.8,
-                label=f"{method}: guaranteed",
-            )
+        for values, line, what in (
+            (result.real[row], "o-", "real error"),
+            (result.shown[row], ":", "shown by 10 bins"),
+            (result.claimed[row], "--", "guaranteed"),
+        ):
+            if not np.isnan(values).all():
+                how: dict[str, Any] = {"color": colour, "linewidth": 1.8, "markersize": 4}
+                ax.plot(result.sample_sizes, values, line, **how, label=f"{method}: {what}")
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set_xlabel("calibration rows")

@@ -133,8 +133,8 @@ class NetBenefitDisplay(Display):
         ax.set_ylabel("net benefit")
         if bands:
             level = percent(found.confidence_level)
-            said = f"bands: {level}, all thresholds and models simultaneously"
-            ax.set_title(said, fontsize="small", color=QUIET, loc="left")
+            title = f"bands: {level}, all thresholds and models simultaneously"
+            ax.set_title(title, fontsize="small", color=QUIET, loc="left")
         without_frame(ax)
         if legend:
             ax.legend(loc="best", frameon=False, fontsize="small")

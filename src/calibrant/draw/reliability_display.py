@@ -21,10 +21,11 @@ from calibrant.draw.axes import (
     score_limits,
 )
 from calibrant.draw.curve import predicted_curve
+from calibrant.draw.diagram import measures_of
 from calibrant.draw.reliability_plot import ReliabilityPlot
 from calibrant.draw.segment_panels import segment_panels
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.guarantee.kinds import is_guarantee
+from calibrant.guarantee.guarantee import is_guarantee
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,7 +81,7 @@ class ReliabilityDisplay(ReliabilityPlot):
     >>> ax = Figure().add_subplot()
     >>> display = ReliabilityDisplay.from_calibrator(calibrator, y[1_000:], scores[1_000:], ax=ax)
     >>> display.ax_.get_ylabel()
-    'rate of class True'
+    'rate'
     """
 
     @classmethod
@@ -164,7 +165,10 @@ class ReliabilityDisplay(ReliabilityPlot):
             band = MonotoneBand(confidence_level=confidence_level, pos_label=pos_label).fit(
                 scores, y
             )
-        return cls(table, name=name, band=band).plot(ax, **drawn)
+        display = cls(table, name=name, band=band)
+        if importance_weight is None and groups is None:
+            display.facts = measures_of(y, scores, table)
+        return display.plot(ax, **drawn)
 
     @classmethod
     def from_estimator(

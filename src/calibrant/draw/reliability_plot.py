@@ -14,9 +14,11 @@ from calibrant.assess.metrics.reliability import (
 from calibrant.assess.monotone.monotone_band import MonotoneBand
 from calibrant.assess.threshold.proved_threshold import Threshold
 from calibrant.draw.axes import (
+    STRIP,
     has_marks_at_upper_left,
     highest_rate,
     logit_limits,
+    rate_label,
     score_limits,
     set_limits,
 )
@@ -84,6 +86,7 @@ class ReliabilityPlot(Display):
         self.name = name
         self.band = band
         self.confidence_level = confidence_level
+        self.facts = ""
         self.difference_ax_: Axes | None = None
 
     def plot(
@@ -119,8 +122,8 @@ class ReliabilityPlot(Display):
             Whether to draw a second panel, for one model: observed rate minus prediction with its
             limits, which hold for all bins simultaneously, like those of the rates. Its bins are
             drawn side by side, each as wide as its share of the rows. "auto" draws it in a new
-            figure if three quarters of the rows have scores in one fifth of the axis, at one of its
-            ends. This rule depends only on the scores.
+            figure if more than half of the rows have scores in one fifth of the axis. This rule
+            depends only on the scores.
 
         Returns
         -------
@@ -144,7 +147,7 @@ class ReliabilityPlot(Display):
         if strip and self.observed is not None:
             draw_strip(self.ax_, self.observed, top)
         set_limits(self.ax_, left, right, top, strip=strip, logit=logit)
-        self._write_titles()
+        self._write_titles(strip)
         without_frame(self.ax_)
         if thresholds is not None:
             draw_thresholds(self.ax_, thresholds)
@@ -169,10 +172,9 @@ class ReliabilityPlot(Display):
     def _draw_difference(self) -> None:
         """The second panel, below the first."""
         self.difference_ax_ = panel_below(self.ax_)
+        table = self.observed
         guaranteed = None if self.guarantee is None else guarantee_differences(self.guarantee)
-        observed = (
-            [] if self.observed is None else [table_differences(self.observed, self.guarantee)]
-        )
+        observed = None if table is None else table_differences(table, self.guarantee)
         draw_differences(self.difference_ax_, observed, guaranteed)
         without_frame(self.difference_ax_)
 
@@ -197,15 +199,28 @@ class ReliabilityPlot(Display):
             shift = (number - middle) * gap * (right - left)
             draw_model(self.ax_, table, name, number, floor, shift)
 
-    def _write_titles(self) -> None:
-        """Set the axis labels and the title, which explains the intervals of several models."""
+    def _write_titles(self, strip: bool) -> None:
+        """Set the axis labels, the title, which explains the intervals of several models, and what
+        is known of the rows as a whole.
+        """
         if self.models and self.confidence_level is not None:
-            said = (
+            title = (
                 f"intervals: {percent(self.confidence_level)}, all bins and models simultaneously"
             )
-            self.ax_.set_title(said, fontsize="small", color=QUIET, loc="left")
+            self.ax_.set_title(title, fontsize="small", color=QUIET, loc="left")
         self.ax_.set_xlabel("score")
-        self.ax_.set_ylabel(f"rate of class {self._drawn[0].positive_label!r}")
+        self.ax_.set_ylabel(rate_label(self._drawn[0].positive_label))
+        if self.facts:
+            raised = STRIP + 0.02 if strip else 0.02
+            self.ax_.annotate(
+                self.facts,
+                (0.98, raised),
+                xycoords="axes fraction",
+                ha="right",
+                va="bottom",
+                fontsize="small",
+                color=QUIET,
+            )
 
     @property
     def _observed(self) -> list[ReliabilityTable]:

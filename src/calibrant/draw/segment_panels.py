@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,40 +29,40 @@ def segment_panels(
     scores: ArrayLike,
     segments: ArrayLike,
     *,
-    n_bins: int | str,
     confidence_level: float,
-    pos_label: Hashable,
     scale: str,
     n_columns: int,
+    **settings: Any,
 ) -> list[ReliabilityDisplay]:
-    """A diagram for each segment, on a common scale; all intervals hold simultaneously."""
-    tables = _tables(y, scores, segments, n_bins, confidence_level, pos_label)
+    """A diagram for each segment, on a common scale; all intervals hold simultaneously.
+
+    The settings are those of `reliability_table`.
+    """
+    tables = _tables(y, scores, segments, confidence_level, **settings)
     shown = [display(table) for table in tables.values()]
     plt = needed("matplotlib.pyplot", "plot", "plots are drawn")
     columns = min(n_columns, len(shown))
     n_lines = -(-len(shown) // columns)
     size = (3.1 * columns, 3.1 * n_lines + 0.4)
     figure, axes = plt.subplots(n_lines, columns, figsize=size, squeeze=False, layout="constrained")
-    limits = (
-        *score_limits(list(tables.values()), None),
-        highest_rate(list(tables.values())),
-    )
+    every = list(tables.values())
+    limits = (*score_limits(every, None), highest_rate(every))
     for place, ax in enumerate(axes.flat):
         if place >= len(shown):
             ax.set_visible(False)
             continue
         how: dict[str, Any] = {"legend": False, "histogram": False, "difference": False}
         shown[place].plot(ax, scale=scale, limits=limits, **how)
-        name, table = list(tables.items())[place]
-        ax.set_title(name, fontsize="medium", loc="left")
-        ax.set_title(rows(int(table.counts.sum())), fontsize="small", loc="right", color=QUIET)
+        ax.set_title(list(tables)[place], fontsize="medium", loc="left")
+        counted = rows(int(every[place].counts.sum()))
+        ax.set_title(counted, fontsize="small", loc="right", color=QUIET)
         if place % columns:
             ax.set_ylabel("")
         if place + columns < len(shown):
             ax.set_xlabel("")
     level = percent(confidence_level)
-    said = f"intervals: {level}, all bins and segments simultaneously; dashed: rate = score"
-    figure.suptitle(said, fontsize="small", color=QUIET)
+    title = f"intervals: {level}, all bins and segments simultaneously; dashed: rate = score"
+    figure.suptitle(title, fontsize="small", color=QUIET)
     return shown
 
 
@@ -71,9 +70,8 @@ def _tables(
     y: ArrayLike,
     scores: ArrayLike,
     segments: ArrayLike,
-    n_bins: int | str,
     confidence_level: float,
-    pos_label: Hashable,
+    **settings: Any,
 ) -> dict[str, ReliabilityTable]:
     """The table of each segment, in order of name."""
     names, number = segment_kinds(segments)
@@ -82,12 +80,8 @@ def _tables(
     if not labels.shape[:1] == values.shape[:1] == number.shape:
         rule = f"have one entry per row, {labels.shape[0]}"
         raise InvalidTypeError("segments", rule, got=f"{number.size} entries")
-    settings: dict[str, Any] = {
-        "n_bins": n_bins,
-        "confidence_level": shared_level(confidence_level, len(names)),
-        "pos_label": pos_label,
-        "classes": np.unique(labels),
-    }
+    level = shared_level(confidence_level, len(names))
+    settings |= {"confidence_level": level, "classes": np.unique(labels)}
     order = sorted(range(len(names)), key=lambda place: str(names[place]))
     return {
         str(names[place]): reliability_table(

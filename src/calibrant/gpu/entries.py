@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import kernels
+from calibrant._optional import Lazy
 from calibrant._typing import ArrayLike
 from calibrant.cells.partition import Partition
-from calibrant.gpu import kernels as gpu_kernels
 from calibrant.params import tensors
 from calibrant.sample.facts import Limits
+
+gpu_kernels: Any = Lazy("calibrant.gpu.kernels")
 
 SCORE_TYPES = ("float32", "float64")
 """Types of scores that are processed on a GPU."""
@@ -52,7 +54,7 @@ def entries_of(
         if flat is not None and familiar != (-math.inf, math.inf):
             with suppress(kernels.OutsideLimitsError):
                 found = find(flat, bins.cuts, table, limits=(bins.low, bins.high))
-                check(np.array(gpu_kernels.extremes(flat)))
+                check(np.array(gpu_kernels.ends_of(flat)))
                 return found
     prepared = partition.prepare(scores, segments, positive_column=positive_column)
     check(prepared)

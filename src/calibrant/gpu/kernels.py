@@ -63,7 +63,7 @@ def every(test: Callable[[DeviceArray], DeviceArray], array: DeviceArray) -> boo
         return all(bool(test(array[part]).all()) for part in row_parts(array.shape[0]))
 
 
-def extremes(array: DeviceArray) -> tuple[Any, Any]:
+def ends_of(array: DeviceArray) -> tuple[Any, Any]:
     """The smallest and the largest entry as Python values; both NaN if any entry is NaN."""
     if library_name(array) == "torch":  # both in one pass
         low, high = library_of(array).aminmax(array)
@@ -115,7 +115,7 @@ def check_inside(scores: DeviceArray, limits: Limits | None) -> None:
     """
     if limits is None or not scores.shape[0]:
         return
-    low, high = extremes(scores)
+    low, high = ends_of(scores)
     if not (max(limits[0], -LARGEST) <= low and high <= min(limits[1], LARGEST)):
         raise OutsideLimitsError
 

@@ -6,7 +6,7 @@ errors are the same.
 """
 
 import math
-from collections.abc import Generator, Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,49 +20,46 @@ from calibrant.errors import InvalidValueError
 from calibrant.gpu import draws, kernels
 from calibrant.gpu.entries import SCORE_TYPES, flat_array
 from calibrant.params import tensors
-from calibrant.params.labels import Classes, settle_classes
+from calibrant.params.labels import Classes
 from calibrant.params.random import Draw, RandomSource, RowSums, draw_key, enough, equal_step
 from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.batch import BatchRows, Columns
 from calibrant.sample.counts import Counted, of_one_label
 from calibrant.sample.facts import Reach
 from calibrant.sample.faults import Place
+from calibrant.sample.order_statistics import Level
 from calibrant.sample.rows import Rows, Split
+from calibrant.sample.sources.arrow import ArrowData, Part
 from calibrant.sample.sources.memory import MemoryRows
-from calibrant.sample.taken_rows import Sizes, Taken
+from calibrant.sample.taken_rows import Survey, Taken
 
 _BATCH_ROWS = 1 << 22  # on the host at a time
 _GLANCE = 1 << 10  # rows that show whether there are many different scores
 _LABELS = ("bool", "uint8", "int8", "int32", "int64", "float32", "float64")
 
 
-class DeviceData(Rows):
+class DeviceData(ArrowData):
     """Columns by name: torch, CuPy or numpy arrays of shape (n,) or (n, 1)."""
 
     def __init__(self, arrays: Mapping[str, Any], columns: Columns) -> None:
-        super().__init__(
-            {name: flat_array(array) for name, array in arrays.items()}, columns, progress=False
-        )
+        flat = {name: flat_array(array) for name, array in arrays.items()}
+        columns.check(list(flat))
         lengths = {name: int(arrays[name].shape[0]) for name in columns.named.values()}
         if len(set(lengths.values())) > 1:
             raise InvalidValueError("columns", "have the same number of rows", str(lengths))
-        self._rows = next(iter(lengths.values()))
+        self._rows = lengths[columns.score]
+        part = Part(self._read)
+        rows = [self._rows]
+        super().__init__([part], None, columns, names=list(flat), part_rows=rows, progress=False)
+        self._source = flat
         self._known_extremes: dict[str, tuple[Any, Any]] = {}
 
-    def names_in(self, source: Any) -> list[str]:
-        """The names of the columns."""
-        return list(source)
-
-    def known_rows(self) -> int | None:
-        """The length of the arrays."""
-        return self._rows
-
-    def batches(self, names: list[str]) -> Generator[tuple[Any, Place]]:
+    def _read(self, names: list[str] | None) -> Iterator[Any]:
         """Batches, copied to the host one after the other."""
         for start in range(0, self._rows, _BATCH_ROWS):
-            arrays = {name: self._source[name][start : start + _BATCH_ROWS] for name in names}
+            arrays = {name: self._source[name][start : start + _BATCH_ROWS] for name in names or ()}
             batch = {name: pa.array(tensors.to_host(array)) for name, array in arrays.items()}
-            yield pa.RecordBatch.from_pydict(batch), Place(0, start)
+            yield pa.RecordBatch.from_pydict(batch)
 
     @property
     def _scores(self) -> Any:
@@ -86,55 +83,53 @@ class DeviceData(Rows):
     def _extremes(self, name: str) -> tuple[Any, Any]:
         """The smallest and the largest entry of a column, computed once."""
         if name not in self._known_extremes:
-            self._known_extremes[name] = kernels.extremes(self._source[name])
+            self._known_extremes[name] = kernels.ends_of(self._source[name])
         return self._known_extremes[name]
 
     def order_statistics(self, ranks: Mapping[Hashable, IntArray]) -> dict[Hashable, FloatArray]:
         """The exact scores at the given ranks of each segment."""
-        if not self._draws_on_gpu():
+        if not ranks or not self._draws_on_gpu():
             return super().order_statistics(ranks)
-        without = None if self._left_out is None else self._scores[self._drawn(self._left_out[0])]
+        draw = self._left_out[0]
+        without = None if draw is None else self._scores[self._drawn(draw)]
         return {None: draws.order_statistics(self._scores, ranks[None], without)}
 
-    def sample(self, draw: Draw) -> Taken:
+    def sample(self, draw: Draw, levels: Mapping[Hashable, Level] | None = None) -> Taken:
         """The drawn rows, without their labels."""
         if not self._draws_on_gpu():
-            return super().sample(draw)
+            return super().sample(draw, levels)
         return self._taken(self._drawn(draw))
 
     def _taken(self, index: Any) -> Taken:
         """The rows at these positions, sorted: a GPU sorts them much faster than the host would."""
         with kernels.working_on(self._scores):
             ordered = tensors.to_host(draws.ascending(self._scores[index]))
-        sizes = Sizes({None: self._rows})
-        return Taken(self._rows, ((Place(0, 0), BatchRows(ordered)),), sizes, fixed=True)
+        survey = Survey({None: self._rows})
+        return Taken(self._rows, ((Place(0, 0), BatchRows(ordered)),), survey, fixed=True)
 
     def first_rows(
-        self, random_state: Seed, most: Mapping[Hashable, int], sizes: Mapping[Hashable, int]
+        self,
+        random_state: Seed,
+        most: Mapping[Hashable, int],
+        ranks: Mapping[Hashable, IntArray] | None = None,
     ) -> Split:
         """Draw exactly `most` rows, those with the smallest hashes, on the device."""
         if not self._draws_on_gpu():
-            return super().first_rows(random_state, most, sizes)
+            return super().first_rows(random_state, most, ranks)
         key = draw_key(random_state, self.fingerprint())
-        limit = enough(most[None], sizes[None])
+        limit = enough(most[None], self._rows)
         index, limit = draws.smallest_drawn(self._scores, key, limit, most[None])
         return self._split(self._taken(index), Draw(key, limits={None: limit}))
 
     def row_sums(self) -> RowSums:
         """Return the sums from which the fingerprint of the rows is computed: once, on the device."""
-        kinds = None if self._values() in (self._sums or {}) else self._kinds()
+        kinds = None if self._values() in self._sums else self._kinds()
         if kinds is not None:
             some = tensors.to_host(self._scores[:: equal_step(self._rows, _GLANCE)])
             if RowSums.of([some]).cells is None:  # the host counts rows with few different values
                 found = draws.sums_of_rows(self._scores, self._labels == kinds[1])
-                self.note_sums(RowSums(dict(enumerate(found)), cells=None))
+                self.note_sums(RowSums(dict(zip(kinds, found, strict=True)), cells=None))
         return super().row_sums()
-
-    def hash_limit(self, key: int, rows: int) -> int:
-        """Return the limit that draws exactly `rows` rows."""
-        if not self._draws_on_gpu():
-            return super().hash_limit(key, rows)
-        return draws.smallest_drawn(self._scores, key, enough(rows, self._rows), rows)[1]
 
     def _draws_on_gpu(self) -> bool:
         """Whether rows can be drawn where they are: by position."""
@@ -148,37 +143,14 @@ class DeviceData(Rows):
     def count(
         self, partition: Partition, *, draw: Draw | None = None, weighted: bool = False
     ) -> Counted:
-        """Count rows by region and label: on the GPU if possible, else on the host."""
-        is_plain = not weighted and self.columns.group is None
-        counted = self._count_on_gpu(partition, draw) if is_plain else None
-        if counted is None:
-            return super().count(partition, draw=draw, weighted=weighted)
-        return counted
+        """Count rows by region and label: on the GPU if possible, else on the host.
 
-    def _kinds(self) -> tuple[Any, Any] | None:
-        """Return the two labels of rows that can be counted on a GPU; None if the host must count."""
-        if self.columns.label is None or not self._on_gpu():
-            return None
-        labels = self._labels
-        if not tensors.same_place(self._scores, labels) or tensors.dtype(labels) not in _LABELS:
-            return None
-        low, high = self._extremes(self.columns.label)
-        whole = not tensors.dtype(labels).startswith("float")
-        if low != high and (
-            (whole and high - low == 1) or kernels.every(lambda y: (y == low) | (y == high), labels)
-        ):
-            return low, high
-        return None
-
-    def _count_on_gpu(self, partition: Partition, draw: Draw | None) -> Counted | None:
-        """Count on the GPU, or return None if the host must count.
-
-        Drawn rows are counted separately and subtracted.
+        On the GPU drawn rows are counted separately and subtracted.
         """
-        kinds = self._kinds()
+        kinds = None if weighted or self.columns.group is not None else self._kinds()
         bins = None if kinds is None else self._bins_around(partition)
         if kinds is None or bins is None or (draw is not None and not self._draws_on_gpu()):
-            return None
+            return super().count(partition, draw=draw, weighted=weighted)
         codes = self._labels == kinds[1]
         rows, hits = kernels.count(self._scores, codes, bins.count_cuts)
         if draw is not None:
@@ -198,6 +170,21 @@ class DeviceData(Rows):
         }
         return Counted({kinds[0]: negative, kinds[1]: positive}, first, reach=self._reach())
 
+    def _kinds(self) -> tuple[Any, Any] | None:
+        """Return the two labels of rows that can be counted on a GPU; None if the host must count."""
+        if self.columns.label is None or not self._on_gpu():
+            return None
+        labels = self._labels
+        if not tensors.same_place(self._scores, labels) or tensors.dtype(labels) not in _LABELS:
+            return None
+        low, high = self._extremes(self.columns.label)
+        whole = not tensors.dtype(labels).startswith("float")
+        if low != high and (
+            (whole and high - low == 1) or kernels.every(lambda y: (y == low) | (y == high), labels)
+        ):
+            return low, high
+        return None
+
     def _bins_around(self, partition: Partition) -> ScorePartition | None:
         """The bins of a partition without segments, if they contain all scores."""
         bins = partition.bins_by_segment.get(None)
@@ -210,22 +197,14 @@ class DeviceData(Rows):
 
     def drawn_rows(self, whole: Rows, classes: Classes, most: int | None = None) -> MemoryRows:
         """The rows that were drawn before these remained, with their labels."""
-        kinds = self._kinds()
-        if kinds is None or self._left_out is None or not self._draws_on_gpu():
+        draw = self._left_out[0]
+        if self._kinds() is None or draw is None or not self._draws_on_gpu():
             return super().drawn_rows(whole, classes, most)
-        index = self._drawn(self._left_out[0])
+        index = self._drawn(draw)
         index = index[:: equal_step(index.shape[0], most)]
         scores = tensors.to_host(self._scores[index])
         codes = tensors.to_host(self._labels[index] == classes.positive)
         return MemoryRows(scores, codes.astype(np.uint8), classes)
-
-    def known_classes(self) -> Classes:
-        """Both classes."""
-        kinds = self._kinds()
-        if kinds is None:
-            return super().known_classes()
-        seen = dict.fromkeys(kinds, 1)
-        return settle_classes(seen, classes=self._classes, pos_label=self._pos_label)
 
     def count_knots(
         self, knots: Knots, classes: Classes, source: RandomSource
@@ -238,7 +217,7 @@ class DeviceData(Rows):
         cells = bins.cuts, np.column_stack(knots.counting[1:]).astype(np.float64)
         codes = self._labels == classes.positive
         counts = draws.count_knots(self._scores, codes, source.key, cells, knots.n_places)
-        if self._left_out is not None:
+        if self._left_out[0] is not None:
             index = self._drawn(self._left_out[0])
             counts -= draws.count_knots(
                 self._scores[index], codes[index], source.key, cells, knots.n_places, index

@@ -1,21 +1,14 @@
-"""What is proved for several classes simultaneously, each against the rest."""
+"""What is guaranteed for several classes simultaneously, each against the rest."""
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from calibrant.guarantee.guarantee import Guarantee
-from calibrant.guarantee.short import (
-    assumption_of,
-    confidence_of,
-    counting_of,
-    opinion_of,
-    prediction_of,
-    rate_of,
-    training_of,
-)
-from calibrant.text.numbers import upper
-from calibrant.text.result import Result, said_of_file
+from calibrant.guarantee import words as wording
+from calibrant.guarantee.guarantee import AFTER_FIT, Guarantee
+from calibrant.text.numbers import points, upper
+from calibrant.text.quantity import NextStep, Quantity
+from calibrant.text.result import Result, Verdict, said_of_file
 from calibrant.text.result_table import ResultTable
 
 
@@ -65,36 +58,63 @@ class ClassWiseGuarantee(Result):
         )
 
     @property
+    def verdict(self) -> Verdict:
+        """Whether something is guaranteed that is better than no data."""
+        return "ok" if self.is_proved and self.epsilon < 0.5 else "unclear"
+
+    @property
     def sentence(self) -> str:
-        """What is proved about all classes, and under which assumption, in 35 words at most."""
+        """What is guaranteed about all classes, and under which assumption, in 35 words at most."""
         worst = self.guarantees[self.worst]
         if not self.is_proved:
             unproved = next(one for one in self.guarantees.values() if not one.is_proved)
             return unproved.sentence
-        statement = worst.statement
-        rate = rate_of(statement).removeprefix("the ") + counting_of(statement)
+        whole = replace(worst, confidence_level=self.confidence_level, positive_label=1)
+        opinion = " of a first opinion" if worst.statement.n_trained else ""
+        rate = wording.rate_of(whole).removeprefix("the ")
+        claim = (
+            f"For each of {len(self.guarantees)} classes, in each score range{opinion}, its {rate}"
+            f" is within {points(upper(self.epsilon))} of the {wording.prediction_of(worst)}"
+        )
+        full = f"{claim} {wording.sure(whole, ', all together')}."
+        if wording.n_words(full) <= wording.MOST_WORDS:
+            return full
+        return f"{claim} {wording.sure(whole, ', all together', counting=False)}."
+
+    @property
+    def numbers(self) -> tuple[Quantity, ...]:
+        """The bound and its confidence."""
+        most = self.epsilon
         return (
-            f"{confidence_of(self.confidence_level, statement)}, {assumption_of(statement)}, then"
-            f" for each of {len(self.guarantees)} classes, in each bin{opinion_of(statement)}, its"
-            f" {rate} is within {upper(self.epsilon)} of the {prediction_of(worst)}."
+            Quantity("Off by at most", most, high=most, unit="points"),
+            Quantity("Classes", len(self.guarantees)),
+            Quantity("Confidence", self.confidence_level, unit="share"),
         )
 
     @property
-    def explanation(self) -> str:
+    def next_steps(self) -> tuple[NextStep, ...]:
+        """Calibrate new scores, decide, and watch."""
+        return AFTER_FIT
+
+    @property
+    def notes(self) -> tuple[str, ...]:
         """How the classes share the error budget, whether their probabilities add up, and which rows
         trained the models.
         """
-        sums = (
-            "The probabilities of a row add up to 1"
-            if self.adds_up
-            else "Probabilities need not add up to 1"
-        )
         worst = self.guarantees[self.worst]
-        trained = f" {training_of(worst)}" if worst.statement.n_trained else ""
-        return (
-            f"Each class has an equal part of the error budget. {sums}.{trained}"
-            f"{said_of_file(self.read)}"
-        )
+        sums = "add up to 1" if self.adds_up else "need not add up to 1"
+        notes = [
+            "each class has an equal part of the error budget",
+            f"the probabilities of a row {sums}",
+        ]
+        if worst.statement.groups is not None:
+            capped = wording.on_groups(worst.statement.groups)[0]
+            notes.append(f"for the class with the largest bound, {capped}")
+        if worst.statement.n_trained:
+            notes.append(wording.training_of(worst))
+        if self.read:
+            notes.append(said_of_file(self.read).strip())
+        return tuple(notes)
 
     def tables(self) -> tuple[ResultTable, ...]:
         """The guarantee for each class, and the regions of all classes."""
@@ -102,7 +122,7 @@ class ClassWiseGuarantee(Result):
             "class": [str(label) for label in self.guarantees],
             "n_regions": [len(one.regions) for one in self.guarantees.values()],
             "epsilon": [one.epsilon for one in self.guarantees.values()],
-            "proved": [one.is_proved for one in self.guarantees.values()],
+            "guaranteed": [one.is_proved for one in self.guarantees.values()],
         }
         regions: dict[str, list[Any]] = {}
         for label, guarantee in self.guarantees.items():
@@ -110,4 +130,6 @@ class ClassWiseGuarantee(Result):
             regions.setdefault("class", []).extend([str(label)] * len(table))
             for name, column in table.columns.items():
                 regions.setdefault(name, []).extend(column)
-        return ResultTable("classes", classes), ResultTable("regions", regions, shown=())
+        return ResultTable("classes", classes, units={"epsilon": "points"}), ResultTable(
+            "regions", regions, shown=()
+        )

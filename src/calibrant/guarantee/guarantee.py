@@ -1,32 +1,36 @@
-"""What is proved: limits for every region, their confidence level, and the epsilon that follows."""
+"""What is guaranteed: limits for every region, their confidence level, and epsilon."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from calibrant._typing import FloatArray, IntArray
+from calibrant._typing import BoolArray, FloatArray, IntArray
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally, check_tally
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee import words as said
-from calibrant.guarantee.absorbed import region_limits
-from calibrant.guarantee.partial import PartialGuarantee
+from calibrant.guarantee import words as wording
 from calibrant.guarantee.relative import RARE, relative_limits
-from calibrant.guarantee.short import short_sentence
 from calibrant.guarantee.statement import NO_DIFFERENCE, Caveat, Claim, Edges, Statement
 from calibrant.guarantee.values import region_values
 from calibrant.limits.error_budget import budgets
 from calibrant.limits.interval import Interval
 from calibrant.limits.mass import MassLimits, mass_limits
 from calibrant.limits.methods import get_method
+from calibrant.limits.region_limits import region_limits
 from calibrant.params.rules import Number, error_budget
 from calibrant.sample.facts import RowFacts
-from calibrant.text.numbers import plain
-from calibrant.text.result import Result
+from calibrant.text.numbers import percent, plain
+from calibrant.text.picture import Drawn, Picture
+from calibrant.text.quantity import NextStep, Quantity
+from calibrant.text.result import Result, Verdict
 from calibrant.text.result_table import ResultTable
-from calibrant.text.sentences import Text, joined, words
+from calibrant.text.sentences import Text, in_words, words
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
 
 _SENTENCE_MASSES = (
     0.99,
@@ -39,9 +43,49 @@ _SENTENCE_GAIN = (
 )
 
 
+AFTER_FIT = (
+    NextStep(
+        "Calibrate new scores",
+        "calibrator.predict(new_scores)",
+        "apply {model} new.csv -o out.csv",
+    ),
+    NextStep(
+        "Make decisions based on the cost of errors",
+        "decide(calibrator, new_scores, cost_false_alarm=1, cost_miss=5)",
+        "decide {model} new.csv --cost-false-alarm 1 --cost-miss 5",
+    ),
+    NextStep(
+        "Watch the model in production: the guarantee no longer applies once the data drift",
+        'Monitor("watch.db", calibrator, maturity=7)',
+        "watch labels.jsonl --model {model} --store watch.db --maturity 7",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartialGuarantee:
+    """A guarantee for the kept regions, which hold at least `mass` of the population.
+
+    Attributes
+    ----------
+    mass : float
+        Lower limit on the share of the population in the kept regions. It excludes rows in no
+        region: rows of unseen segments, and rows whose score equals an edge that was seen once. NaN
+        if nothing is proved about the share.
+    epsilon : float
+        Largest distance between value and true rate in the kept regions.
+    kept : bool array of shape (n_regions,)
+        Which regions the guarantee is about.
+    """
+
+    mass: float
+    epsilon: float
+    kept: BoolArray
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Guarantee(Result):
-    """What is proved about a calibrator, and with what confidence.
+    """What is guaranteed about a calibrator, and with what confidence.
 
     With probability at least `confidence_level` over the calibration data, *in every region
     simultaneously*, the true rate of the positive class lies in [lower, upper], and so within
@@ -65,7 +109,7 @@ class Guarantee(Result):
         The facts behind the sentence, the assumptions and the notes.
     mass_limits : MassLimits or None
         Limits on the mass of each region and on the mass outside all regions; None if nothing is
-        proved about mass.
+        guaranteed about mass.
     margin : float array of shape (n_regions,), or None
         If predictions vary within a region: `value` is their average over the calibration rows of
         the region, and their average over the population differs from it by at most this margin.
@@ -97,7 +141,6 @@ class Guarantee(Result):
         "is_proved",
         "theorem",
         "caveat",
-        "details",
     )
 
     confidence_level: float
@@ -152,7 +195,7 @@ class Guarantee(Result):
             Statement(method.theorem, edges=edges, n_bins=n_bins),
             value,
             positive_label,
-            mass_limits=mass_limits(partition, tally, for_mass),
+            for_mass=for_mass,
         )
 
     @classmethod
@@ -167,7 +210,7 @@ class Guarantee(Result):
         value: str | FloatArray = "mean",
         positive_label: Hashable = 1,
         *,
-        mass_limits: MassLimits | None = None,
+        for_mass: float | None = None,
         margin: FloatArray | None = None,
         errors: Interval | None = None,
     ) -> Self:
@@ -175,7 +218,8 @@ class Guarantee(Result):
         method.
 
         `statement` holds the facts that do not follow from the partition. `value` may also be the
-        predicted values themselves, one per region.
+        predicted values themselves, one per region. `for_mass` is the error budget of limits on
+        mass, which need independent rows of one population; None if nothing is claimed about mass.
         """
         check_tally(partition, tally)
         values = region_values(value, partition, tally, limits) if isinstance(value, str) else value
@@ -190,7 +234,7 @@ class Guarantee(Result):
             limits.upper,
             positive_label,
             _about_regions(statement, partition),
-            mass_limits,
+            None if for_mass is None else mass_limits(partition, tally, for_mass),
             margin,
             errors,
         )
@@ -205,6 +249,7 @@ class Guarantee(Result):
         """For each region, the largest distance between the predicted value and a rate that is not
         ruled out.
         """
+        # limits on the errors themselves are sharper than limits on the rate beside an average
         if self.errors is not None:
             return np.minimum(np.maximum(self.errors.upper, -self.errors.lower), 1.0)
         return np.maximum(self.upper - self.value, self.value - self.lower)
@@ -255,6 +300,7 @@ class Guarantee(Result):
         the order of their radius. It is concave in M and 0 at 0, so its ratio to M is largest for
         the smallest M, 1 - o.
         """
+        # without a bound on what lies outside, all mass may be where the radius is largest
         if self.mass_limits is None or self.mass_limits.outside >= 1.0:
             return self.epsilon
         inside = 1.0 - self.mass_limits.outside
@@ -305,7 +351,7 @@ class Guarantee(Result):
         return self.epsilon >= _LITTLE and self.stated.epsilon >= _LITTLE
 
     def with_caveat(self, reason: Text, *, supposition: Text = NO_DIFFERENCE) -> "Guarantee":
-        """Return the same numbers as not proved, with the reason.
+        """Return the same numbers as not guaranteed, with the reason.
 
         Earlier caveats are kept.
         """
@@ -317,13 +363,15 @@ class Guarantee(Result):
 
     def of_rows(self, facts: RowFacts) -> "Guarantee":
         """Return the same numbers, with remarks on how the rows were read."""
-        said = self.statement
+        statement = self.statement
         return self.with_facts(
-            assumed=tuple(dict.fromkeys((*said.assumed, *facts.assumed))),
-            notes=tuple(dict.fromkeys((*said.notes, *facts.notes))),
-            edges=Edges.OTHER_ROWS if facts.cutting and said.edges is Edges.FIXED else said.edges,
+            assumed=tuple(dict.fromkeys((*statement.assumed, *facts.assumed))),
+            notes=tuple(dict.fromkeys((*statement.notes, *facts.notes))),
+            edges=Edges.OTHER_ROWS
+            if facts.cutting and statement.edges is Edges.FIXED
+            else statement.edges,
             looked=facts.looked,
-            over_seed=said.over_seed or facts.over_seed,
+            over_seed=statement.over_seed or facts.over_seed,
             n_pooled=len(facts.pooled),
             of_groups=facts.said_of_groups,
             cutting=facts.cutting,
@@ -344,14 +392,24 @@ class Guarantee(Result):
         The statement is that the kept regions have at least the returned `mass` of the population,
         and that in each of them the true rate is within `epsilon` of the value. It holds as a
         whole, for every `mass` simultaneously, with probability at least `confidence_level` (see
-        the notes of the class). If `mass` cannot be proved, because too much may lie outside all
-        regions, all regions are kept, and the returned mass is the largest that can be proved.
+        the notes of the class). If `mass` cannot be guaranteed, because too much may lie outside all
+        regions, all regions are kept, and the returned mass is the largest that can be guaranteed.
         """
         mass = Number("a number in (0, 1]").check("mass", mass)
         if not 0.0 < mass <= 1.0:
             raise InvalidValueError("mass", "be a number in (0, 1]", got=repr(mass))
         if self.mass_limits is not None:
-            return PartialGuarantee.of_regions(self.radius, self.mass_limits, mass)
+            inside = 1.0 - self.mass_limits.outside
+            order = np.argsort(-self.radius, kind="stable")
+            certified = inside - np.cumsum(self.mass_limits.regions[order])
+            n_left_out = min(int(np.count_nonzero(certified >= mass)), order.size - 1)
+            epsilon = float(self.radius[order[n_left_out]])
+            # keeping a region that is no worse than those kept costs nothing
+            kept = self.radius <= epsilon
+            left_out = float(self.mass_limits.regions[~kept].sum())
+            return PartialGuarantee(max(0.0, inside - left_out), epsilon, kept)
+        # regions hold everybody if there are no unseen segments and no edge values that count in
+        # none
         everywhere = not self.statement.n_segments and not self.statement.n_uncounted
         kept = np.ones(self.radius.size, dtype=bool)
         return PartialGuarantee(1.0 if everywhere else np.nan, self.epsilon, kept)
@@ -380,50 +438,76 @@ class Guarantee(Result):
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What must be true for the guarantee to hold."""
-        return tuple(map(words, said.assumptions(self.statement)))
+        return tuple(map(words, wording.assumptions(self.statement)))
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What else a reader should know."""
-        return tuple(map(words, said.notes(self)))
+        return tuple(map(words, wording.notes(self)))
 
     @property
     def caveat(self) -> str | None:
-        """Why nothing is proved, or None; the numbers ignore the caveat."""
-        return words(said.caveat(self.statement)) or None
+        """Why nothing is guaranteed, or None; the numbers ignore the caveat."""
+        return words(wording.caveat(self.statement)) or None
 
     @property
     def supposition(self) -> str | None:
         """What would have to be true for the numbers to hold despite the caveat."""
-        return words(said.supposition(self.statement)) or None
+        return words(wording.supposition(self.statement)) or None
 
     @property
     def advice(self) -> str:
         """What to do about a region with too few rows."""
-        return words(said.advice(self))
+        return words(wording.advice(self))
 
     @property
     def weakness(self) -> str | None:
         """Why the guarantee is weak, and what to do about it; None if it is not weak."""
-        return words(said.weakness(self)) if self.is_weak else None
+        return words(wording.weakness(self)) if self.is_weak else None
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether something is guaranteed that is better than no data."""
+        return "ok" if self.is_proved and not self.is_vacuous else "unclear"
 
     @property
     def sentence(self) -> str:
-        """What is proved and under which assumption, in 35 words at most; `details` has the rest."""
-        return words(short_sentence(self))
+        """What is guaranteed and under which assumption, in 35 words at most."""
+        return words(wording.guarantee_sentence(self))
 
     @property
-    def explanation(self) -> str:
-        """What the sentence leaves out, without the assumptions."""
-        return words(said.explanation(self))
-
-    @property
-    def details(self) -> str:
-        """The sentence, what it leaves out, and all assumptions."""
-        assumed = said.listed(said.assumptions(self.statement), "; ")
-        return words(
-            joined(short_sentence(self), " ", self.explanation, "\nAssumptions: ", assumed, ".")
+    def numbers(self) -> tuple[Quantity, ...]:
+        """The bound, its confidence, and the rows behind it."""
+        most = self.stated.epsilon
+        average = self.average_epsilon
+        return (
+            Quantity("Off by at most", most, high=most, unit="points"),
+            Quantity("On average off by at most", average, high=average, unit="points"),
+            Quantity("Confidence", self.confidence_level, unit="share"),
+            Quantity("Counted", self.n_rows, unit="row"),
         )
+
+    @property
+    def next_steps(self) -> tuple[NextStep, ...]:
+        """Calibrate new scores, decide, and watch; or what to do about a weak guarantee."""
+        weak = (NextStep(self.advice),) if self.is_weak else ()
+        return (*weak, *AFTER_FIT)
+
+    def pictures(self) -> tuple[Picture, ...]:
+        """The guaranteed limits of each region that has rows."""
+        seen = np.flatnonzero(self.counts > 0)
+        drawn = Drawn(
+            "true rate, guaranteed",
+            self.value[seen].tolist(),
+            self.value[seen].tolist(),
+            self.lower[seen].tolist(),
+            self.upper[seen].tolist(),
+            titles=[in_words(self.regions[row]) for row in seen.tolist()],
+        )
+        sure = percent(self.confidence_level)
+        text = f"The guaranteed limits of each region, which hold together with {sure} confidence."
+        labels = f"{wording.prediction_of(self)}", "true rate"
+        return (Picture("What is guaranteed", text, *labels, (drawn,), is_square=True),)
 
     def tables(self) -> tuple[ResultTable, ...]:
         """The regions: rows, value and limits of each."""
@@ -434,21 +518,32 @@ class Guarantee(Result):
         columns |= {"relative_lower": self.relative.lower, "relative_upper": self.relative.upper}
         averaged = self.predictions_vary
         heads = {
+            "region": "score",
             "counts": "rows",
-            "positives": "positive",
-            "value": "average prediction" if averaged else "calibrated",
-            "lower": "true rate lies in",
-            "radius": "off by at most",
+            "value": wording.prediction_of(self),
+            "lower": "true rate, guaranteed",
+            "radius": "bound",
             "relative_lower": "rate / prediction",
         }
-        shown = ["region", "counts", "positives", "value", "lower", "upper"]
+        units = {"value": "share", "lower": "share", "radius": "points"}
+        shown = ["region", "counts", "value", "lower", "upper"]
+        if self.margin is not None and (self.margin > self.radius).any():
+            # the limits are wide because the average prediction is not known, as with few groups
+            shown = ["region", "counts", "value"]
         if averaged:
             shown.append("radius")
         if self.is_rare:
             shown.extend(("relative_lower", "relative_upper"))
-        about = said.OFF_BY if averaged else ""
+        about = wording.OFF_BY if averaged else ""
         return (
-            ResultTable("regions", {"region": self.regions, **columns}, tuple(shown), heads, about),
+            ResultTable(
+                "regions",
+                {"region": self.regions, **columns},
+                tuple(shown),
+                heads,
+                about,
+                units=units,
+            ),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -475,16 +570,22 @@ class Guarantee(Result):
         }
 
 
-def _about_regions(said: Statement, partition: Partition) -> Statement:
+def _about_regions(statement: Statement, partition: Partition) -> Statement:
     """The statement, with the facts that follow from the partition."""
+    # regions of a function: no bins were asked for
     if not partition.bins_by_segment:
-        return replace(said, edges=Edges.FUNCTION, n_bins=None)
+        return replace(statement, edges=Edges.FUNCTION, n_bins=None)
     layout = partition.as_bins().layout
     return replace(
-        said,
-        edges=Edges.SAME_ROWS if partition.cuts_own_sample else said.edges,
+        statement,
+        edges=Edges.SAME_ROWS if partition.cuts_own_sample else statement.edges,
         n_segments=len(partition.bins_by_segment) if partition.has_segments else 0,
         n_atoms=layout.n_atoms,
         n_absorbed=layout.absorbed_cells.size,
         n_uncounted=layout.n_uncounted,
     )
+
+
+def is_guarantee(value: object) -> "TypeIs[Guarantee]":
+    """Whether limits are guaranteed for each region; False for a `NoGuarantee` and for None."""
+    return isinstance(value, Guarantee)

@@ -58,6 +58,7 @@ def relative_limits(
     most = 1.0 + _ratio(errors.upper, np.where(errors.upper > 0.0, low, high), np.inf)
     least = np.maximum(lower, least)
     most = np.minimum(upper, most)
+    # contradicting limits have missed, and nothing narrower may be claimed then
     agree = least <= most
     return Interval(np.where(agree, least, lower), np.where(agree, most, upper))
 

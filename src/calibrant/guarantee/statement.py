@@ -46,17 +46,17 @@ class Claim(Enum):
 NO_DIFFERENCE = "that makes no difference"
 UNGROUPED: Text = (
     "rows in a group are not independent, and this calibrator takes no groups; use a"
-    " BinningCalibrator for a proved guarantee"
+    " BinningCalibrator for a guarantee"
 )
 UNWEIGHTED: Text = (
-    "this calibrator takes no importance weights, so nothing is proved about the weighted"
-    " population; use a BinningCalibrator for a proved guarantee"
+    "this calibrator takes no importance weights, so nothing is guaranteed about the weighted"
+    " population; use a BinningCalibrator for a guarantee"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Caveat:
-    """Why nothing is proved, and what would have to be true for the numbers to hold anyway."""
+    """Why nothing is guaranteed, and what would have to be true for the numbers to hold anyway."""
 
     reason: Text
     supposition: Text = NO_DIFFERENCE
@@ -150,7 +150,7 @@ class Statement:
     looked, cutting : int
         Pilot rows that were only checked for ties, and rows that cut bins because ties were found.
     caveats : tuple of Caveat
-        Why nothing is proved, if so.
+        Why nothing is guaranteed, if so.
     assumed, notes : tuple of Text
         Further assumptions, and further notes.
     groups : GroupFacts or None

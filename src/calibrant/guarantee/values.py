@@ -47,6 +47,7 @@ def region_values(
     counts, positives = effective_rows(tally) if rows is None else rows
     if value == "mean":
         return np.divide(positives, counts, out=middle, where=counts > 0)
+    # also without rows, where it is 1/2
     values = (positives + 0.5) / (counts + 1.0)
     if value == "jeffreys":
         return values

@@ -3,96 +3,269 @@
 User data, such as class labels and names of segments, never pass through a template.
 """
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calibrant.guarantee.short import (
-    event_of,
-    noun_of,
-    proved_sentence,
-    short_sentence,
-    telling_regions,
-    training_of,
-)
+from calibrant._typing import BoolArray
+from calibrant.guarantee.relative import TELLING
 from calibrant.guarantee.statement import (
-    Claim,
     Edges,
+    Event,
     GroupFacts,
     ImportanceWeights,
     Population,
     Statement,
 )
-from calibrant.text.numbers import above_cap, counted, lower, nearest, percent, upper
+from calibrant.text.numbers import (
+    above_cap,
+    counted,
+    factor_limits,
+    lower,
+    nearest,
+    percent,
+    points,
+    upper,
+)
 from calibrant.text.result import said_of_file
-from calibrant.text.sentences import Setting, Text, joined, render
+from calibrant.text.sentences import Setting, Text, in_words, is_true, joined, listed, render
 
 if TYPE_CHECKING:
     from calibrant.guarantee.guarantee import Guarantee
 
+MOST_WORDS = 35
+"""Maximum number of words in a sentence."""
 OFF_BY = (
-    "Off by at most: how far the average prediction for new rows can be from the true rate. New"
-    " rows may have other scores within a region than these, so it can be more than the limits"
-    " show."
+    "Bound: how far the average prediction for new rows can be from the true rate. Their scores"
+    " within a range may differ from these, so it can be more than the limits show."
 )
-
 _OVER_SEED = (
-    "Rows take only a few different values, so many data sets share one random draw for a given"
-    " seed: the probability is over the rows and a seed that was chosen at random."
+    "rows take only a few different values, so many data sets share one random draw for a given"
+    " seed: the probability is over the rows and a seed that was chosen at random"
 )
+_NOT_FOR_ONE = "nothing is guaranteed for one score, one prediction, or part of a score range"
 
 
-def explanation(guarantee: "Guarantee") -> Text:
-    """What the first sentence leaves out: what else is proved, for which rows, and what to do if it
-    is little.
-    """
+def guarantee_sentence(guarantee: "Guarantee") -> Text:
+    """What is guaranteed, with its assumption; or why nothing is."""
     statement = guarantee.statement
-    said = [*_unproved(guarantee), *_more(guarantee), *_on_averages(guarantee), _scope(guarantee)]
-    text = joined(listed(said, " "), statement.of_groups)
-    if guarantee.is_weak:
-        text = joined(text, " This says ", weakness(guarantee), ".")
-    return joined(text, said_of_file(guarantee.read))
+    if statement.caveats:
+        return not_guaranteed(tuple(caveat.reason for caveat in statement.caveats))
+    return claim(guarantee)
+
+
+def claim(guarantee: "Guarantee") -> str:
+    """What is guaranteed, with its assumption, whatever the caveats are.
+
+    If it is too long, it leaves out the regions without relative limits, then the name of the class,
+    and then how groups count; the notes have them.
+    """
+    text = ""
+    parts = ("elsewhere", "event", "counting")
+    for number in range(len(parts) + 1):
+        text = _claim(guarantee, frozenset(parts[:number]))
+        if n_words(text) <= MOST_WORDS:
+            break
+    return text
+
+
+def not_guaranteed(reasons: tuple[Text, ...], opening: str = "Nothing is guaranteed") -> Text:
+    """Why nothing is guaranteed: as many reasons as fit.
+
+    >>> render(not_guaranteed(("the weights were guessed", " ".join(["word"] * 40))))
+    'Nothing is guaranteed: the weights were guessed.'
+    """
+    text: Text = ""
+    for number in range(1, len(reasons) + 1):
+        longer = joined(f"{opening}: ", listed(reasons[:number], "; and "), ".")
+        if n_words(render(longer)) <= MOST_WORDS:
+            text = longer
+    return text or f"{opening}; the details say why."
+
+
+def n_words(text: str) -> int:
+    """Number of words in a text."""
+    return len(text.split())
+
+
+def sure(guarantee: "Guarantee", together: str, *, counting: bool = True) -> str:
+    """How sure a guarantee is, and on which assumption, in brackets."""
+    statement = guarantee.statement
+    over = " over rows and seed" if statement.over_seed else ""
+    counted_as = _counting(statement) if counting else ""
+    return (
+        f"({percent(guarantee.confidence_level)} confidence{over}{together}, if"
+        f" {assumption_of(guarantee)}{counted_as})"
+    )
+
+
+def event_of(guarantee: "Guarantee") -> str:
+    """The event whose rate is meant; empty for a label that only says yes."""
+    if guarantee.statement.event is Event.CORRECT_PREDICTION:
+        return " of correct predictions"
+    return "" if is_true(guarantee.positive_label) else f" of {guarantee.positive_label!r}"
+
+
+def rate_of(guarantee: "Guarantee", *, named: bool = True) -> str:
+    """Which rate the guarantee is about."""
+    statement = guarantee.statement
+    event = event_of(guarantee) if named else ""
+    weighted = statement.groups is not None and statement.groups.max_weight is not None
+    if statement.population in (Population.LABEL_SHIFT, Population.COVARIATE_SHIFT):
+        return f"the true rate{event} in the target population"
+    if weighted or statement.population is Population.WEIGHTED:
+        return f"the true weighted rate{event}"
+    return f"the true rate{event}"
+
+
+def noun_of(guarantee: "Guarantee") -> str:
+    """The noun for a region."""
+    statement = guarantee.statement
+    plain = (
+        statement.edges is not Edges.FUNCTION and not statement.n_segments and not statement.n_atoms
+    )
+    return "score range" if plain else "region"
+
+
+def prediction_of(guarantee: "Guarantee") -> str:
+    """What the rate is compared with."""
+    return "average prediction" if guarantee.predictions_vary else "prediction"
+
+
+def assumption_of(guarantee: "Guarantee") -> str:
+    """The sentence's assumption about new rows, to follow "if"."""
+    statement = guarantee.statement
+    groups = statement.groups
+    units = "groups" if groups is not None or statement.of_groups else "rows"
+    n_units = guarantee.n_rows if groups is None else groups.counted
+    if statement.population is Population.STREAM:
+        return f"{units} are i.i.d., labelled in order or at random"
+    if groups is not None and statement.population is Population.COVARIATE_SHIFT:
+        return "groups are i.i.d., P(label | inputs) unchanged, weights exact"
+    if groups is not None or statement.population is Population.SAME:
+        return f"new {units} are like these {n_units:,}"
+    if statement.population is Population.LABEL_SHIFT:
+        scores = "score, segment" if statement.n_segments else "score"
+        return f"P({scores} | label) is unchanged"
+    if statement.population is Population.WEIGHTED:
+        return f"new {units} follow the weighted distribution of these {n_units:,}"
+    return "weights are exact and P(label | inputs) unchanged"
+
+
+def _counting(statement: Statement) -> str:
+    """How much each group counts, if rows have groups."""
+    groups = statement.groups
+    if statement.of_groups or (groups is not None and groups.target == "groups"):
+        return "; groups count equally"
+    if groups is None:
+        return ""
+    if groups.max_weight is not None:
+        return f"; groups capped at weight {upper(groups.max_weight)}"
+    return f"; groups capped at {counted(groups.max_size, 'row')}"
+
+
+def _claim(guarantee: "Guarantee", less: frozenset[str]) -> str:
+    statement = guarantee.statement
+    stated = guarantee.stated
+    number = stated.kept.size
+    pooled = f" ({counted(statement.n_pooled, 'segment')} pooled)" if statement.n_pooled else ""
+    opinion = " of a first opinion" if statement.n_trained else ""
+    noun = noun_of(guarantee)
+    where = f"In each of {counted(number, noun)}{pooled}{opinion}"
+    if number == 1:
+        where = f"In the only {noun}{opinion}"
+    if not stated.kept.all():
+        of_all = f"In {int(stated.kept.sum()):,} of {counted(number, noun)}{pooled}{opinion}"
+        where = f"{of_all}, with at least {percent(stated.mass)} of rows"
+    if statement.population is Population.STREAM:
+        # predictions move with the counts, so the bound of now is not one for earlier predictions
+        where = f"Now, after {counted(guarantee.n_rows, 'label')}, {where[:1].lower()}{where[1:]}"
+    rate = rate_of(guarantee, named="event" not in less)
+    prediction = prediction_of(guarantee)
+    together = "" if number == 1 else f", all {noun.split()[-1]}s together"
+    how = sure(guarantee, together, counting="counting" not in less)
+    telling = telling_regions(guarantee)
+    if not telling.any():
+        return (
+            f"{where}, {rate} is within {points(upper(stated.epsilon))} of the {prediction} {how}."
+        )
+    relative = guarantee.relative
+    factors = factor_limits(relative.lower[telling].min(), relative.upper[telling].max())
+    if telling.all():
+        return f"{where}, {rate} is {factors} times the {prediction} {how}."
+    some = f"In {int(telling.sum()):,} of {counted(number, noun)}{pooled}{opinion}"
+    most = float(guarantee.upper[~telling].max())
+    rest = f", elsewhere at most {upper(most)}" if "elsewhere" not in less and most < 1.0 else ""
+    return f"{some}, {rate} is {factors} times the {prediction}{rest} {how}."
+
+
+def telling_regions(guarantee: "Guarantee") -> BoolArray:
+    """The regions whose relative limits the sentence states; none, unless events are rare."""
+    if not guarantee.is_rare or not guarantee.stated.kept.all():
+        return np.zeros(guarantee.value.size, dtype=bool)
+    relative = guarantee.relative
+    return np.asarray((relative.lower >= 1.0 / TELLING) & (relative.upper <= TELLING))
+
+
+def training_of(guarantee: "Guarantee") -> str:
+    """Which rows give the limits and which train the models, if regions are of a first opinion."""
+    return (
+        f"the first opinion is that of models that saw nothing of the {guarantee.n_rows:,}"
+        f" calibration rows, which give the limits; all {guarantee.statement.n_trained:,} rows"
+        " trained the models that predict"
+    )
 
 
 def _unproved(guarantee: "Guarantee") -> tuple[Text, ...]:
-    """If nothing is proved: the reasons that did not fit, and what the numbers mean if those
+    """If nothing is guaranteed: the reasons that did not fit, and what the numbers mean if those
     reasons make no difference.
     """
     statement = guarantee.statement
     if not statement.caveats:
         return ()
-    told = render(short_sentence(guarantee)).endswith(f"{render(caveat(statement))}.")
-    why = () if told else (joined("The reasons: ", caveat(statement), "."),)
-    numbers = joined(
-        "The numbers hold if ", supposition(statement), ". ", proved_sentence(guarantee)
-    )
-    return (*why, numbers)
+    is_in_sentence = render(guarantee_sentence(guarantee)).endswith(f"{render(caveat(statement))}.")
+    why = () if is_in_sentence else (joined("nothing is guaranteed: ", caveat(statement)),)
+    return (*why, joined("if ", supposition(statement), ": ", claim(guarantee)))
 
 
-def _more(guarantee: "Guarantee") -> tuple[str, ...]:
-    """The proved statements that the first sentence leaves out."""
+def _more(guarantee: "Guarantee") -> tuple[Text, ...]:
+    """What else is guaranteed, and what is not."""
+    statement = guarantee.statement
     stated = guarantee.stated
     number = len(guarantee.regions)
     every = f"all {counted(number, noun_of(guarantee))}"
-    said = []
-    if guarantee.statement.over_seed:
-        said.append(_OVER_SEED)
-    if guarantee.statement.n_trained:
-        said.append(training_of(guarantee))
-    if event_of(guarantee) not in proved_sentence(guarantee):
-        said.append(f"This is the rate{event_of(guarantee)}.")
+    bound = points(upper(guarantee.epsilon))
+    texts: list[Text] = []
+    if statement.over_seed:
+        texts.append(_OVER_SEED)
+    if statement.n_trained:
+        texts.append(training_of(guarantee))
+    if event_of(guarantee) not in claim(guarantee):
+        texts.append(f"this is the rate{event_of(guarantee)}")
     if made_of := _made_of(guarantee):
-        said.append(f"The {number:,} regions are {made_of}.")
-    if telling_regions(guarantee).any():
-        said.append(f"In {every} the distance is at most {upper(guarantee.epsilon)}.")
-    if not stated.kept.all():
-        held = (
-            f"These {int(stated.kept.sum()):,} contain at least {percent(stated.mass)} of the"
-            " population"
-        )
-        said.append(f"{held}; over {every} the bound is {upper(guarantee.epsilon)}.")
-    return tuple(said)
+        texts.append(f"the {number:,} regions are {made_of}")
+    if telling_regions(guarantee).any() or not stated.kept.all():
+        texts.append(f"over {every}, the bound is {bound}")
+    if guarantee.predictions_vary:
+        average = points(upper(guarantee.average_epsilon))
+        if average != points(upper(stated.epsilon)):
+            texts.append(f"averaged over the population in {every}, the bound is {average}")
+        texts.append(_NOT_FOR_ONE)
+    if statement.falls:
+        texts.append("predictions fall as the score rises, because the rate does")
+    if statement.population is Population.STREAM:
+        texts.append("this holds at every moment of the stream, each time with that moment's bound")
+    if statement.groups is not None:
+        texts.extend(on_groups(statement.groups))
+    if aside := _set_aside(statement):
+        texts.append(aside)
+    if statement.of_groups:
+        texts.append(statement.of_groups.strip())
+    if guarantee.is_weak:
+        texts.append(joined("this guarantees ", weakness(guarantee)))
+    if guarantee.read:
+        texts.append(said_of_file(guarantee.read).strip())
+    return tuple(texts)
 
 
 def weakness(guarantee: "Guarantee") -> Text:
@@ -102,27 +275,10 @@ def weakness(guarantee: "Guarantee") -> Text:
     held = counted(int(guarantee.counts[worst]), "row") if guarantee.counts[worst] else "no rows"
     little = "almost nothing" if stated.epsilon >= 0.5 else "little"
     return joined(
-        f"{little} so far: region {guarantee.regions[worst]} contains {held}. ",
+        f"{little} so far: the {noun_of(guarantee)} {in_words(guarantee.regions[worst])!r} contains"
+        f" {held}. ",
         advice(guarantee),
     )
-
-
-def _on_averages(guarantee: "Guarantee") -> tuple[str, ...]:
-    """What is and is not claimed if predictions vary within a region."""
-    if guarantee.statement.claim is not Claim.AVERAGE:
-        return ()
-    average = upper(guarantee.average_epsilon)
-    said = []
-    if average != upper(guarantee.stated.epsilon):
-        said.append(
-            f"Averaged over the population in these regions, the distance is at most {average}."
-        )
-    if guarantee.statement.falls:
-        said.append("Predictions fall as the score rises, because the rate does.")
-    said.append(
-        "There is no guarantee for a single score, a single predicted value, or part of a region."
-    )
-    return tuple(said)
 
 
 def _made_of(guarantee: "Guarantee") -> str:
@@ -131,86 +287,30 @@ def _made_of(guarantee: "Guarantee") -> str:
     within = f"within {counted(statement.n_segments, 'segment')}" if statement.n_segments else ""
     if statement.n_atoms:
         bins = counted(len(guarantee.regions) - statement.n_atoms, "bin")
-        return (
-            f"{bins} and"
-            f" {counted(statement.n_atoms, 'single score value')}{within and ', ' + within}"
-        )
+        atoms = counted(statement.n_atoms, "single score value")
+        return f"{bins} and {atoms}{within and ', ' + within}"
     return f"bins {within}" if within else ""
 
 
-def _scope(guarantee: "Guarantee") -> str:
-    statement = guarantee.statement
-    n_rows = guarantee.n_rows
-    rows = f"the {counted(n_rows, 'calibration row')}{_set_aside(statement)}"
-    if statement.groups is not None:
-        return _group_scope(statement, statement.groups, n_rows)
-    if statement.population is Population.SAME:
-        return (
-            f"This holds for every distribution of the data, if future rows are i.i.d. with {rows}."
-        )
-    if statement.population is Population.STREAM:
-        return (
-            "This holds at every moment of the stream, each time with that moment's bound, for"
-            " every distribution of the data, if all rows come from one population and rows in a"
-            " region are labelled as they come or at random."
-        )
-    if statement.population is Population.LABEL_SHIFT:
-        scores = "scores and segments" if statement.n_segments else "scores"
-        alike = f"{scores} given the label are distributed"
-        return f"This holds for rows from the target population, if {alike} as in {rows}."
-    if statement.population is Population.WEIGHTED:
-        return (
-            "This holds for the weighted population, for every distribution of the data, if future"
-            f" rows are i.i.d. draws from the distribution of {rows}, each weighted by its"
-            " importance weight."
-        )
-    return (
-        "This holds for rows from the target population, if labels given inputs are distributed as"
-        f" in {rows} and the importance weights are the density ratio{_precision(statement)}."
-    )
-
-
-def _group_scope(statement: Statement, groups: GroupFacts, n_rows: int) -> str:
-    aside = f" (and {counted(groups.aside, 'pilot group')}, not counted)" if groups.aside else ""
-    these = f"the {counted(groups.counted, 'group')} of {counted(n_rows, 'calibration row')}{aside}"
-    said = (
-        "This holds for rows from new groups, for every distribution of the data, if new groups"
-        f" are i.i.d. with {these}. "
-    )
-    if statement.population is Population.COVARIATE_SHIFT:
-        said = (
-            f"This holds for rows from the target population, if {these} are i.i.d., labels given"
-            " inputs are distributed as in these groups, and the importance weights are the density"
-            f" ratio{_precision(statement)}. "
-        )
-    said += _how_groups_count(statement, groups)
-    effect = groups.design_effect
-    return said if np.isnan(effect) else f"{said} Observed design effect: {nearest(effect, 2)}."
-
-
-def _how_groups_count(statement: Statement, groups: GroupFacts) -> str:
-    """Which rate it is: among rows, with a cap on groups, or of a row from a random group."""
-    equally = "every group counts the same."
-    if groups.target == "groups" and statement.population is Population.COVARIATE_SHIFT:
-        return (
-            f"This is the rate for a random row from a random group of that population: {equally}"
-        )
-    if groups.target == "groups" and groups.max_weight is not None:
-        return (
-            f"This is the rate for a row drawn by importance weight from a random group: {equally}"
-        )
+def on_groups(groups: GroupFacts) -> tuple[str, ...]:
+    """Which rate it is if rows have groups, and how much the groups cost."""
+    texts = []
     if groups.target == "groups":
-        return f"This is the rate for a random row from a random group: {equally}"
-    if groups.max_weight is not None:
-        return (
-            "Each row counts in proportion to its importance weight; a group's total weight in a"
-            f" region is capped at {upper(groups.max_weight)}"
-            f"{above_cap(groups.above_cap, 'the weight')}"
-        )
-    return (
-        "This is the rate among rows; a group counts as at most"
-        f" {counted(groups.max_size, 'row')} in a region{above_cap(groups.above_cap)}"
-    )
+        how = "by importance weight " if groups.max_weight is not None else ""
+        texts.append(f"this is the rate of a row drawn {how}at random from a random group")
+    elif groups.max_weight is not None:
+        share = above_cap(groups.above_cap, "the weight").rstrip(".")
+        most = upper(groups.max_weight)
+        texts.append(f"a group's total weight in a region is capped at {most}{share}")
+    else:
+        share = above_cap(groups.above_cap).rstrip(".")
+        most = counted(groups.max_size, "row")
+        texts.append(f"in a region, a group counts as at most {most}{share}")
+    if groups.aside:
+        texts.append(f"{counted(groups.aside, 'pilot group')} not counted")
+    if not np.isnan(groups.design_effect):
+        texts.append(f"observed design effect: {nearest(groups.design_effect, 2)}")
+    return tuple(texts)
 
 
 def cap_matters(groups: GroupFacts) -> str:
@@ -232,16 +332,13 @@ def cap_matters(groups: GroupFacts) -> str:
 
 def _set_aside(statement: Statement) -> str:
     """What was done with pilot rows that were checked for ties and not counted."""
-    looked = (
-        f"{counted(statement.looked, 'pilot row')} checked for ties, not counted"
-        if statement.looked
-        else ""
+    looked = f"{counted(statement.looked, 'pilot row')} checked for ties, not counted"
+    cutting = (
+        f"{counted(statement.cutting, 'pilot row')} used only to choose bins, because scores are"
+        " tied"
     )
-    n_cutting = counted(statement.cutting, "pilot row")
-    cut = f"{n_cutting} used only to choose bins, because scores are tied"
-    cutting = cut if statement.cutting else ""
-    both = "; ".join(filter(None, (looked, cutting)))
-    return f" (and {both})" if both else ""
+    both = (looked, statement.looked), (cutting, statement.cutting)
+    return "; ".join(text for text, number in both if number)
 
 
 def _precision(statement: Statement) -> str:
@@ -263,7 +360,7 @@ def advice(guarantee: "Guarantee") -> Text:
 
 
 def caveat(statement: Statement) -> Text:
-    """Why nothing is proved; empty if something is."""
+    """Why nothing is guaranteed; empty if something is."""
     return listed((caveat.reason for caveat in statement.caveats), "; and ")
 
 
@@ -383,8 +480,7 @@ def notes(guarantee: "Guarantee") -> tuple[Text, ...]:
     stated: list[Text] = []
     if n_empty := int(np.count_nonzero(counts == 0)):
         stated.append(
-            f"{n_empty} of {counted(counts.size, 'region')} hold no rows: the interval there is"
-            " [0, 1]"
+            f"{n_empty} of {counted(counts.size, 'region')} hold no rows: nothing is known there"
         )
     if statement.n_bins is not None and counts.size < statement.n_bins and not statement.n_segments:
         asked = counted(statement.n_bins, "bin")
@@ -407,9 +503,4 @@ def notes(guarantee: "Guarantee") -> tuple[Text, ...]:
         )
     if statement.groups is not None and statement.groups.n_apart:
         stated.append(cap_matters(statement.groups))
-    return (*statement.notes, *stated)
-
-
-def listed(texts: Iterable[Text], between: str) -> Text:
-    """Join texts with `between` as the separator."""
-    return joined(*(part for text in texts for part in (between, text)))[1:]
+    return (*_unproved(guarantee), *statement.notes, *stated, *_more(guarantee))

@@ -78,6 +78,11 @@ class CutKeys:
         np.add(work, MAGIC, out=work)
         return np.subtract(work.view(np.int64), MAGIC_BITS, out=out)
 
+    def sample_keys(self, scores: FloatArray) -> IndexArray:
+        """The keys of a few scores, inside the grid."""
+        keys = self.keys(scores, np.empty(scores.shape, np.intp), np.empty_like(scores))
+        return np.clip(keys, 0, self.size - 1)
+
     def resolve(self, scores: FloatArray, keys: IndexArray) -> IndexArray:
         """Cells of the given scores, by comparing them with the cuts that share their keys."""
         if self.depth > 2 or scores.shape[0] < 256:
@@ -108,12 +113,7 @@ def build(cuts: FloatArray, scores: NDArray[Any]) -> CutKeys | None:
             grid = _try(cuts, kind, size)
             if grid is None:
                 continue
-            keys = np.clip(
-                grid.keys(sample, np.empty(sample.shape, np.intp), np.empty_like(sample)),
-                0,
-                grid.size - 1,
-            )
-            share = float(np.mean(grid.shared[keys])) if sample.shape[0] else 0.0
+            share = float(np.mean(grid.shared[grid.sample_keys(sample)])) if sample.size else 0.0
             # If every score ties with a cut, all grids have the same share: take the one with fewer
             # cuts per key.
             if best is None or (share, grid.depth) < (best.share, best.depth):
@@ -155,9 +155,7 @@ def _remembered(cut_bytes: bytes, kind: int, size: int) -> CutKeys | None:
     """Return the grid, cached: data that come in batches are counted over the same cuts again and
     again.
     """
-    cuts = np.frombuffer(
-        cut_bytes, dtype=np.float64
-    ).copy()  # writeable: numba would compile again for read-only arrays
+    cuts = np.frombuffer(cut_bytes, dtype=np.float64)
     low = float(cuts[0])
     high = float(cuts[-1])
     shift = 1

@@ -1,4 +1,4 @@
-"""The per-row work with numpy alone: a few vectorised passes over each chunk of rows, with reused
+"""The per-row work: a few vectorised passes over each chunk of rows, with reused
 buffers; small chunks fit the cache, large ones are for threads.
 """
 
@@ -37,24 +37,21 @@ class OutsideLimitsError(Exception):
 
 
 def chunks(
-    scores: NDArray[Any],
-    rows: int = CHUNK_ROWS,
-    limits: Limits | None = None,
-    kinds: Sequence[np.dtype[Any]] = (np.dtype(np.float64),),
+    scores: NDArray[Any], limits: Limits | None = None
 ) -> Iterator[tuple[int, int, NDArray[Any]]]:
     """Yield (start, stop, scores[start:stop] as a contiguous array), reusing one buffer where a
     copy is needed.
 
-    Scores with a dtype not in `kinds` become float64.
+    Scores of another dtype become float64.
 
     With limits, each chunk is checked before it is yielded: checking a chunk in the cache takes
     half the time of a separate pass.
     """
     total = scores.shape[0]
-    direct = scores.dtype in kinds and scores.flags.c_contiguous and scores.flags.aligned
-    buffer = np.empty(0 if direct else min(rows, total))
-    for start in range(0, total, rows):
-        stop = min(start + rows, total)
+    direct = scores.dtype == np.float64 and scores.flags.c_contiguous and scores.flags.aligned
+    buffer = np.empty(0 if direct else min(CHUNK_ROWS, total))
+    for start in range(0, total, CHUNK_ROWS):
+        stop = min(start + CHUNK_ROWS, total)
         piece = scores[start:stop]
         if limits is not None and not inside(piece, *limits):
             raise OutsideLimitsError
@@ -142,7 +139,7 @@ def cells(
     mark = 2 * cuts.shape[0] + 2
     buffer = np.empty(min(scores.shape[0], CHUNK_ROWS), np.min_scalar_type(mark))
     if grid is None:
-        for start, stop, piece in chunks(scores, limits=limits):
+        for start, stop, piece in chunks(scores, limits):
             found = buffer[: stop - start]
             if cuts.shape[0] <= FEW_CUTS:
                 found[:] = 0
@@ -177,7 +174,7 @@ def _keyed(
     rows = min(scores.shape[0], CHUNK_ROWS)
     keys = np.empty(rows, np.intp)
     work = np.empty(rows)
-    for start, stop, piece in chunks(scores, CHUNK_ROWS, limits):
+    for start, stop, piece in chunks(scores, limits):
         yield (
             slice(start, stop),
             piece,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant._typing import FloatArray, IntArray
 from calibrant.kernels._grid import LINEAR, POSITIVE_BITS, CutKeys, over_range
-from calibrant.kernels._numpy import over_threads
+from calibrant.kernels._numpy import extract, histogram, over_threads
 
 SORT_ROWS = 1 << 15  # up to this many rows, nothing beats sorting
 SAMPLE_ROWS = 1 << 13  # for choosing the cells
@@ -33,22 +33,17 @@ Count: TypeAlias = Callable[[NDArray[Any], FloatArray], IntArray]
 
 
 def order_statistics(
-    scores: NDArray[Any], ranks: IntArray, passes: Any, count: Count, threads: int
+    scores: NDArray[Any], ranks: IntArray, count: Count, threads: int
 ) -> FloatArray:
-    """The scores at the given 1-based ranks.
-
-    `passes` is the module whose `histogram` and `extract` read the rows.
-    """
+    """The scores at the given 1-based ranks."""
     if ranks.shape[0] == 0:
         return np.empty(0)
     wanted, inverse = np.unique(ranks, return_inverse=True)
     # Zeros of both signs are equal and their order depends on the method: return the positive zero.
-    return _select(scores, wanted, passes, count, threads)[inverse] + 0.0
+    return _select(scores, wanted, count, threads)[inverse] + 0.0
 
 
-def _select(
-    scores: NDArray[Any], wanted: IntArray, passes: Any, count: Count, threads: int
-) -> FloatArray:
+def _select(scores: NDArray[Any], wanted: IntArray, count: Count, threads: int) -> FloatArray:
     """The scores at strictly increasing ranks."""
     if scores.shape[0] <= SORT_ROWS:
         return _sorted_at(scores, wanted)
@@ -70,9 +65,7 @@ def _select(
         found = np.where(np.isin(at, values), at, np.nan)
     rest = np.isnan(found)
     if rest.any():
-        found[rest] = _from_cells(
-            scores, wanted[rest], (lower, upper, known), passes, count, threads
-        )
+        found[rest] = _from_cells(scores, wanted[rest], (lower, upper, known), count, threads)
     return found
 
 
@@ -80,7 +73,6 @@ def _from_cells(
     scores: NDArray[Any],
     wanted: IntArray,
     sampled: tuple[float, float, FloatArray],
-    passes: Any,
     count: Count,
     threads: int,
 ) -> FloatArray:
@@ -90,9 +82,7 @@ def _from_cells(
     grid = _fine_grid(lower, upper, known, wanted / rows) if lower < upper else None
     if grid is None:
         return _sorted_at(scores, wanted)
-    counts = np.sum(
-        over_threads(rows, threads, lambda part: passes.histogram(scores[part], grid)), axis=0
-    )
+    counts = np.sum(over_threads(rows, threads, lambda part: histogram(scores[part], grid)), axis=0)
     reached = np.cumsum(counts)
     keys = reached.searchsorted(wanted, side="left")
     chosen, cell = np.unique(keys, return_inverse=True)
@@ -102,14 +92,14 @@ def _from_cells(
     local = wanted - (reached - counts)[keys]
     marks = np.zeros(grid.size, np.uint16)
     marks[chosen] = np.arange(1, chosen.shape[0] + 1)
-    parts = over_threads(rows, threads, lambda part: passes.extract(scores[part], grid, marks))
+    parts = over_threads(rows, threads, lambda part: extract(scores[part], grid, marks))
     inside, mark = (np.concatenate(found) for found in zip(*parts, strict=True))
     inside = inside[np.argsort(mark, kind="stable")]
     stops = np.cumsum(sizes)
     result = np.empty(wanted.shape)
     for number, (start, stop) in enumerate(zip(stops - sizes, stops, strict=True)):
         here = cell == number
-        result[here] = _select(inside[start:stop], local[here], passes, count, 1)
+        result[here] = _select(inside[start:stop], local[here], count, 1)
     return result
 
 
@@ -140,9 +130,7 @@ def _fine_grid(lower: float, upper: float, known: FloatArray, shares: FloatArray
         grid = over_range(lower, upper, kind)
         if grid is None:
             continue
-        keys = np.clip(
-            grid.keys(known, np.empty(known.shape, np.intp), np.empty_like(known)), 0, grid.size - 1
-        )
+        keys = grid.sample_keys(known)
         counts = np.bincount(keys, minlength=grid.size)
         cost = float(counts[np.unique(keys[places])].sum()) / known.shape[0] + KIND_COST * number
         if cost < best_cost:

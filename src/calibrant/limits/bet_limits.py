@@ -58,7 +58,8 @@ _MOST_WON = 2.0  # largest gain of a unit where logarithms are bounded: beyond, 
 _BEYOND = 0.04  # stakes aim so far beyond the goal in log capital, or they would fade before it
 _STEPS = 16  # candidates per standard error
 _SHARED = 8  # neighbouring candidates that share an estimate of the variance
-_AT_ONCE = 2 * _SHARED  # candidates of a column that are played together
+_FEWEST_AT_ONCE = 2 * _SHARED  # candidates of a column that are played together; more,
+_AT_ONCE = 640  # up to so many of all columns, if few columns are left
 _LOOK_FROM = 256  # with so many units and no pilot, the first ones set the step of the lattice
 _LOOK_PART = 64  # so many of them: one in this number, at most 64
 _START = 0.01  # share of the tail for the limit at which the walk begins
@@ -76,8 +77,8 @@ def bet_limits(units: BetUnits, tail: FloatArray) -> Interval:
     """Lower and upper limits for the mean of each region; each misses with probability at most the
     region's `tail`.
 
-    Assumed, given which units are in a region: they are independent, E[w (z - mu)] = 0 for each of
-    them, their order was drawn independently of them, and the range, the pilot and the tail were
+    Assumptions, given which units are in a region: they are independent, E[w (z - mu)] = 0 for each
+    of them, their order was drawn independently of them, and the range, the pilot and the tail were
     fixed without them. Weights may depend on values. Limits of different regions may be dependent.
 
     The observed mean always lies within the limits. Without units they are the range itself.
@@ -85,18 +86,20 @@ def bet_limits(units: BetUnits, tail: FloatArray) -> Interval:
     Examples
     --------
     >>> import numpy as np
-    >>> from calibrant.limits.bet_units import Draws
-    >>> draws = Draws(np.zeros(300, dtype=int), np.tile([0.2, 0.3, 0.7], 100))
+    >>> from calibrant.cells.entries import Entries
+    >>> entries = Entries(np.zeros(300, dtype=int), np.tile([0.2, 0.3, 0.7], 100), n_regions=1)
     >>> zero, one = np.zeros(1), np.ones(1)
-    >>> units = BetUnits.of(draws, zero, one, np.random.default_rng(0))
+    >>> units = BetUnits.of(entries, zero, one, np.random.default_rng(0))
     >>> limits = bet_limits(units, np.array([0.05]))
     >>> limits.lower.round(2), limits.upper.round(2)
     (array([0.38]), array([0.42]))
     """
     n_regions = units.low.size
+    if not n_regions:
+        return Interval(units.low, units.high)
     parts = [slice(at, at + _COLUMNS) for at in range(0, n_regions, _COLUMNS)]
 
-    def found(part: slice) -> FloatArray:
+    def limits_of(part: slice) -> FloatArray:
         with np.errstate(all="ignore"):  # which a thread does not inherit
             of_part = units.part(part)
             walk = _Walk(of_part, np.broadcast_to(tail, n_regions)[part])
@@ -105,7 +108,9 @@ def bet_limits(units: BetUnits, tail: FloatArray) -> Interval:
             return np.stack([np.minimum(lower, mean), np.maximum(1.0 - upper, mean)])
 
     shares = (
-        np.concatenate(in_threads(found, parts), axis=1) if len(parts) != 1 else found(parts[0])
+        np.concatenate(in_threads(limits_of, parts), axis=1)
+        if len(parts) != 1
+        else limits_of(parts[0])
     )
     width = units.high - units.low
     lower = np.where(shares[0] > 0.0, units.low + width * shares[0], units.low)
@@ -129,11 +134,11 @@ def exceeds(units: BetUnits, mean: float, tail: float) -> BoolArray:
 
 def _mirrored(moments: FloatArray) -> FloatArray:
     """Sums of w^p (1 - z)^k, from those of w^p z^k along the first axis."""
-    found = np.zeros_like(moments)
+    mirrored = np.zeros_like(moments)
     for (p, k), place in PLACE.items():
         for j in range(k + 1):
-            found[place] += math.comb(k, j) * (-1.0) ** j * moments[PLACE[p, j]]
-    return found
+            mirrored[place] += math.comb(k, j) * (-1.0) ** j * moments[PLACE[p, j]]
+    return mirrored
 
 
 def _sum_of_powers(moments: FloatArray, mean: FloatArray, most: int) -> list[FloatArray]:
@@ -206,7 +211,7 @@ class _Gains:
         second, third, fourth = (term[:, block] for term in self.terms)
         rest = fourth * (t * centre / (1.0 - stake * self.worst[:, block]))
         rest = t * t * (second + t * (third + rest))
-        return np.asarray((self.count[:, block] * np.log(centre) + rest).sum(axis=0))
+        return np.asarray(np.add.reduce(self.count[:, block] * np.log(centre) + rest, axis=0))
 
 
 class _Walk:
@@ -281,23 +286,24 @@ class _Walk:
         number = np.floor(np.arcsin(np.sqrt(start)) / self.step / _SHARED) * _SHARED
         todo = np.flatnonzero(self.n_units > 0)
         while todo.size:
-            place = number[todo, None] + np.arange(1, _AT_ONCE + 1)
+            at_once = max(_FEWEST_AT_ONCE, _AT_ONCE // todo.size // _SHARED * _SHARED)
+            place = number[todo, None] + np.arange(1, at_once + 1)
             angle = np.minimum(place * self.step[todo, None], math.pi / 2.0)
             mean = np.clip(np.sin(angle) ** 2, _LEAST_MEAN, 1.0 - _LEAST_MEAN)
-            lacks, stakes = self.play(np.repeat(todo, _AT_ONCE), mean.ravel(), _SHARED)
+            lacks, stakes = self.play(np.repeat(todo, at_once), mean.ravel(), _SHARED)
             is_out = (lacks.reshape(mean.shape) <= 0.0) | (mean <= start[todo, None])
             is_out &= mean < 1.0 - 2.0 * _LEAST_MEAN
-            n_out = np.where(is_out.all(axis=1), _AT_ONCE, is_out.argmin(axis=1))
+            n_out = np.where(is_out.all(axis=1), at_once, is_out.argmin(axis=1))
             passed = np.flatnonzero(n_out > 0)
             reached = mean[passed, n_out[passed] - 1]
             limit[todo[passed]] = np.maximum(limit[todo[passed]], reached)
-            stopped = np.flatnonzero(n_out < _AT_ONCE)
+            stopped = np.flatnonzero(n_out < at_once)
             here = todo[stopped]
             end = mean[stopped, n_out[stopped]]
-            chosen = stakes[:, stopped * _AT_ONCE + n_out[stopped]]
+            chosen = stakes[:, stopped * at_once + n_out[stopped]]
             limit[here] = self.refined(here, limit[here], end, chosen)
-            number[todo] += _AT_ONCE
-            todo = todo[n_out == _AT_ONCE]
+            number[todo] += at_once
+            todo = todo[n_out == at_once]
         return limit
 
     def play(
@@ -345,7 +351,7 @@ class _Walk:
                     short = short - gains.of(stake, number)
                 else:
                     units = slice(self.ends[block] - first, self.ends[block + 1] - first)
-                    short = short - np.log1p(won[units] * stake).sum(axis=0)
+                    short = short - np.add.reduce(np.log1p(won[units] * stake), axis=0)
             lacks[active] = short
         return lacks, stakes
 

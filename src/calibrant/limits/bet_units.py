@@ -10,15 +10,16 @@ the counts of independent rows, all orders are equally likely. So an order that 
 counting has the same distribution as the order in which the rows came, and bets may follow it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 
-from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
+from calibrant._typing import FloatArray, IndexArray
+from calibrant.cells.entries import Entries
 from calibrant.errors import InvalidValueError
 
 MOMENTS = tuple((p, k) for p in range(5) for k in range(p + 1))
@@ -32,42 +33,6 @@ _MOST_SHUFFLED = 1 << 14  # equal units of a region that are put in order one by
 _MOST_LEFT = 1 << 12  # of a region with more, only so many of the last ones
 _EARLY_PART = 16  # the others are in blocks of one over this of the units left: fast, little wider
 _ROUNDING = 1e-9  # by which a value may leave its range, over the range
-
-
-class Draws(NamedTuple):
-    """Units of several regions: the region and the value of each, and its weight in [0, 1].
-
-    Without weights, all are 1. A unit with rows in several regions is several entries. Equal units
-    may be one entry, with their number.
-    """
-
-    region: IndexArray
-    value: FloatArray
-    weight: FloatArray | None = None
-    number: IntArray | None = None
-
-    def take(self, entries: IndexArray | BoolArray) -> "Draws":
-        """Some of the entries."""
-        return Draws(
-            self.region[entries],
-            self.value[entries],
-            None if self.weight is None else self.weight[entries],
-            None if self.number is None else self.number[entries],
-        )
-
-    @classmethod
-    def joined(cls, questions: "Sequence[Draws]", n_regions: int) -> "Draws":
-        """The units of several questions, each with `n_regions` regions of its own."""
-        region, value, weight, _ = zip(*questions, strict=True)
-        moved = [part + number * n_regions for number, part in enumerate(region)]
-        is_plain = any(part is None for part in weight)
-        weights = None if is_plain else np.concatenate(weight)
-        return cls(np.concatenate(moved), np.concatenate(value), weights)
-
-    def in_range(self, low: FloatArray, high: FloatArray) -> "Draws":
-        """The units, with values from 0 to 1: where they lie in the range of their region."""
-        width = np.where(high > low, high - low, 1.0)
-        return self._replace(value=(self.value - low[self.region]) / width[self.region])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,25 +69,26 @@ class BetUnits:
     @classmethod
     def of(
         cls,
-        draws: Draws,
+        entries: Entries,
         low: FloatArray,
         high: FloatArray,
         generator: np.random.Generator,
-        pilot: Draws | None = None,
+        pilot: Entries | None = None,
     ) -> Self:
         """Put units in a random order, drawn by a generator that is independent of them.
 
         A unit that left its range or had a weight above 1 would invalidate the limits, so that is
         an error; units of the pilot are moved into the range.
         """
-        draws = _checked(draws.in_range(low, high))
+        entries = _checked(_in_range(entries, low, high))
         of_pilot = np.zeros((len(MOMENTS), low.size))
         if pilot is not None:
-            inside = pilot.in_range(low, high)
-            inside = inside._replace(value=np.clip(inside.value, 0.0, 1.0))
+            inside = _in_range(pilot, low, high)
+            inside = replace(inside, value=np.clip(inside.value, 0.0, 1.0))
             of_pilot = _sums_by(inside.region, inside, low.size)
-        early, draws = _dealt(draws, low.size, generator)
-        moments, heaviest, late, ends = _ordered(draws, low.size, generator)
+        early, single = _dealt(entries, generator)
+        order = single[generator.permutation(single.size)]
+        moments, heaviest, late, ends = _ordered(entries, order)
         of_early = np.stack(early, axis=2) if early else moments[:, :, :0]
         return cls(
             np.concatenate([moments, of_early], axis=2),
@@ -149,28 +115,36 @@ class BetUnits:
         )
 
 
-def _checked(draws: Draws) -> Draws:
-    """Units whose values and weights are from 0 to 1, but for rounding."""
-    z = draws.value
+def _in_range(entries: Entries, low: FloatArray, high: FloatArray) -> Entries:
+    """The same units, with values from 0 to 1: where they lie in the range of their region."""
+    width = np.where(high > low, high - low, 1.0)
+    return replace(entries, value=(entries.value - low[entries.region]) / width[entries.region])
+
+
+def _checked(entries: Entries) -> Entries:
+    """Units whose values and weights are from 0 to 1; values may be beyond by rounding."""
+    z = entries.value
     if z.size and not (z.min() >= -_ROUNDING and z.max() <= 1.0 + _ROUNDING):
         raise InvalidValueError("values", "lie in their range", got="some outside, or NaN")
-    w = draws.weight
+    w = None if entries.weight is None else entries.weight / entries.bound
     if w is not None and w.size and not (w.min() >= 0.0 and w.max() <= 1.0):
-        raise InvalidValueError("weights", "be from 0 to 1", got="others, or NaN")
-    return draws._replace(value=np.clip(z, 0.0, 1.0))
+        raise InvalidValueError("weights", "be from 0 to their bound", got="others, or NaN")
+    return replace(entries, value=np.clip(z, 0.0, 1.0), weight=w, bound=1.0)
 
 
 def _ordered(
-    draws: Draws, n_regions: int, generator: np.random.Generator
+    units: Entries, order: IndexArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, IndexArray]:
-    """Single units in a random order: moments and heaviest weights of blocks, late units, and ends
-    of late blocks.
+    """Single units in a random order, given by their entries: moments and heaviest weights of
+    blocks, late units, and ends of late blocks.
     """
-    order = generator.permutation(draws.region.size)
+    n_regions = units.n_regions
     if n_regions > 1:
-        small = draws.region[order].astype(np.min_scalar_type(n_regions))
+        small = units.region[order].astype(np.min_scalar_type(n_regions))
         order = order[np.argsort(small, kind="stable")]
-    region, z, weight, _ = draws.take(order)
+    region = units.region[order]
+    z = units.value[order]
+    weight = None if units.weight is None else units.weight[order]
     w = np.ones(z.size) if weight is None else weight
     n_units = np.bincount(region, minlength=n_regions)
     left = np.repeat(np.cumsum(n_units), n_units) - np.arange(1, region.size + 1)
@@ -214,43 +188,43 @@ def _moments(
     return np.stack(found)
 
 
-def _sums_by(cell: IndexArray, draws: Draws, n_cells: int) -> FloatArray:
+def _sums_by(cell: IndexArray, entries: Entries, n_cells: int) -> FloatArray:
     """Sums of w^p z^k over the units of each cell, an array of shape (15, n_cells)."""
-    number = np.ones(cell.size) if draws.number is None else draws.number.astype(np.float64)
+    number = np.ones(cell.size) if entries.number is None else entries.number.astype(np.float64)
 
     def added(term: FloatArray) -> FloatArray:
         return np.bincount(cell, term, minlength=n_cells).astype(np.float64, copy=False)
 
-    return _moments(draws.value, draws.weight, number, added)
+    return _moments(entries.value, entries.weight, number, added)
 
 
-def _dealt(
-    draws: Draws, n_regions: int, generator: np.random.Generator
-) -> tuple[list[FloatArray], Draws]:
-    """Early blocks of regions with very many equal units, and the other units, one by one.
+def _dealt(entries: Entries, generator: np.random.Generator) -> tuple[list[FloatArray], IndexArray]:
+    """Early blocks of regions with very many equal units, and the entries of the other units, one
+    by one.
 
     Think of a uniform random time for each unit: a block holds the units whose times are in the
     next sixteenth of the time left. So the order is uniform, and the sizes of blocks are random but
     independent of the kinds of units: stakes may depend on them.
     """
-    if draws.number is None:
-        return [], draws
-    left = draws.number
-    n_units = np.bincount(draws.region, left, minlength=n_regions)
+    if entries.number is None:
+        return [], np.arange(entries.region.size)
+    region = entries.region
+    n_regions = entries.n_regions
+    left = entries.number
+    n_units = np.bincount(region, left, minlength=n_regions)
     is_large = n_units > _MOST_SHUFFLED
-    cell = draws.region + n_regions * (draws.value >= 0.5)
+    cell = region + n_regions * (entries.value >= 0.5)
     blocks = []
     while (more := is_large & (n_units > _MOST_LEFT)).any():
-        chosen = np.flatnonzero(more[draws.region])
+        chosen = np.flatnonzero(more[region])
         block = generator.binomial(left[chosen], 1.0 / _EARLY_PART)
-        dealt = draws.take(chosen)._replace(number=block)
+        dealt = replace(entries.take(chosen), number=block)
         sums = _sums_by(cell[chosen], dealt, 2 * n_regions)
         blocks.append(sums.reshape(-1, 2, n_regions))
         left = left.copy()
         left[chosen] -= block
-        n_units = np.bincount(draws.region, left, minlength=n_regions)
-    rest = np.repeat(np.arange(left.size), left)
-    return blocks[::-1], draws._replace(number=None).take(rest)
+        n_units = np.bincount(region, left, minlength=n_regions)
+    return blocks[::-1], np.repeat(np.arange(left.size), left)
 
 
 @lru_cache(maxsize=64)

@@ -14,7 +14,7 @@ from calibrant.cells.partition import Partition
 MASS_SHARE = 0.05
 """Share of alpha for the limits on mass."""
 ABSORBED_SHARE = 0.01
-"""Share of alpha for the limits on absorbed shares; see `calibrant.guarantee.absorbed`."""
+"""Share of alpha for the limits on absorbed shares; see `calibrant.limits.region_limits`."""
 _EVEN_SHARE = 0.1  # share of alpha that is split evenly
 _BISECTIONS = 60
 _EVEN_PART = 0.25  # part of each share that is equal whatever the guesses are
@@ -106,6 +106,7 @@ def even_widths(errors: FloatArray, alpha: float) -> FloatArray:
             low = middle
         else:
             high = middle
+    # at a width of 0 all tails vanish, and shares would be 0 / 0
     wanted = ndtr(-high / errors) + 1e-300
     shares: FloatArray = (1.0 - _EVEN_PART) * wanted / wanted.sum() + _EVEN_PART / errors.size
     return shares

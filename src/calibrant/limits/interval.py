@@ -1,14 +1,16 @@
-"""What every interval method returns, and what the registry records about each method."""
+"""What every interval method returns, what the registry records about each method, and how narrow
+limits can be, given the counts alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant._typing import FloatArray
+from calibrant._typing import FloatArray, IntArray
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidValueError
@@ -150,3 +152,34 @@ def outwards(lower: FloatArray, upper: FloatArray) -> Interval:
         lower = np.nextafter(lower, -np.inf)
         upper = np.nextafter(upper, np.inf)
     return Interval(np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0))
+
+
+_ROUNDING = 1e-9  # how much limits may differ on another machine
+_SHARE = 0.5  # of the narrowest theoretically possible limits: accepted in a file
+
+
+def check_widths(limits: Mapping[str, Interval], counts: IntArray, alpha: float, of: str) -> None:
+    """Raise an error for limits that are narrower than any rows could make them.
+
+    Notes
+    -----
+    With outcomes z_i in [a, b] of mean z, a bet against m < z that cannot lose more than it has
+    multiplies the capital by 1 + lam (z_i - m), lam <= 1 / (m - a). Its mean factor is at most (z -
+    a) / (m - a), and so the capital reaches 1 / d in n rows only if z - m >= (z - a) (1 - d^(1 /
+    n)). Both sides together leave at least (b - a) (1 - d^(1 / n)), and labels minus a prediction
+    have b - a >= 1. Exact limits on a rate leave as much. Fewer bets, on whole groups or with
+    weights up to 1, leave more. Half of that is required.
+    """
+    # the largest share of a population of which n rows have nothing, with probability alpha / 2
+    unseen = -np.expm1(np.log(alpha / 2.0) / np.maximum(counts, 1))
+    for name, interval in limits.items():
+        check_width(f"{name} of {of}", interval.upper - interval.lower, _SHARE * unseen)
+
+
+def check_width(name: str, width: FloatArray, least: FloatArray) -> None:
+    """Raise an error if the width of a region is less than the smallest possible one."""
+    short = np.flatnonzero(width < least * (1.0 - _ROUNDING) - _ROUNDING)
+    if short.size:
+        region = int(short[0])
+        rule = f"leave at least {least[region]:.3g} in region {region}: its counts show no more"
+        raise InvalidValueError(name, rule, got=f"{width[region]:.3g}")

@@ -69,7 +69,7 @@ def rank_distance(
     >>> rank_distance(rows, region, np.array([0.2]), np.array([0.01])).round(2)[[0, 4, 20, 50]]
     array([0.12, 0.15, 0.2 , 0.2 ])
     """
-    found = np.where(region >= 0, distance[region], 0.0)
+    limits = np.where(region >= 0, distance[region], 0.0)
     inside = np.flatnonzero(region >= 0)
     where = region[inside]
     counts = rows[inside]
@@ -77,9 +77,9 @@ def rank_distance(
     starts = np.flatnonzero(np.diff(where, prepend=-1))
     after = np.cumsum(counts)
     after -= np.repeat((after - counts)[starts], np.diff(starts, append=where.size))
-    fine = (counts < n * found[inside] / 4) & (n <= _MOST_EXACT)  # wide cells gain little
+    fine = (counts < n * limits[inside] / 4) & (n <= _MOST_EXACT)  # wide cells gain little
     if not fine.any():
-        return found
+        return limits
     after = after[fine]
     n = n[fine]
     where = where[fine]
@@ -89,5 +89,5 @@ def rank_distance(
     )
     below = limit[: n.size] - 1.0 + after / n
     above = limit[n.size :] - before / n
-    found[inside[fine]] = np.minimum(found[inside[fine]], np.maximum(below, above))
-    return found
+    limits[inside[fine]] = np.minimum(limits[inside[fine]], np.maximum(below, above))
+    return limits

@@ -32,7 +32,7 @@ class MassLimits:
         Upper limit on the share in each region.
     outside : float
         Upper limit on the share in no region: rows of unseen segments, and scores equal to an edge
-        value that was seen once. 1 if nothing can be proved.
+        value that was seen once. 1 if nothing can be bounded.
     """
 
     regions: FloatArray
@@ -87,6 +87,7 @@ def mass_limits(partition: Partition, tally: Tally, alpha: float) -> MassLimits:
 def _limits_within_segments(bins: Bins, tally: Tally, alpha: float) -> MassLimits:
     parts = bins.parts
     share = alpha / (4 * len(parts)) if bins.has_segments else alpha / 2
+    # some segments may have fixed edges, and others edges that are order statistics of their rows
     own = np.array([part.cuts_own_sample for part in parts])
     segment = bins.layout.cells.segment
     counted = np.bincount(segment, weights=tally.counts, minlength=len(parts)).astype(np.int64)

@@ -10,8 +10,11 @@ array([0.1871])
 from __future__ import annotations
 
 from calibrant.limits.blaker import blaker
-from calibrant.limits.clopper_pearson import clopper_pearson, largest_binomial
-from calibrant.limits.clopper_pearson_weighted import clopper_pearson_weighted
+from calibrant.limits.clopper_pearson import (
+    clopper_pearson,
+    clopper_pearson_weighted,
+    largest_binomial,
+)
 from calibrant.limits.empirical_bernstein import empirical_bernstein, largest_bernstein
 from calibrant.limits.hoeffding import hoeffding, largest_hoeffding
 from calibrant.limits.interval import Method

@@ -125,9 +125,9 @@ def _binomial(size: int, rate: float, low: int, high: int) -> FloatArray:
     Ratios of neighbours are accurate for any size, where differences of log-factorials lose digits.
     """
     if rate <= 0.0 or rate >= 1.0:
-        found = np.zeros(high - low + 1)
-        found[(size if rate >= 1.0 else 0) - low] = 1.0
-        return found
+        mass = np.zeros(high - low + 1)
+        mass[(size if rate >= 1.0 else 0) - low] = 1.0
+        return mass
     hits = np.arange(low, high, dtype=np.float64)
     steps = np.log((size - hits) / (hits + 1.0)) + (math.log(rate) - math.log1p(-rate))
     logs = np.concatenate([[0.0], np.cumsum(steps)])

@@ -2,20 +2,31 @@
 next.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from calibrant._typing import IntArray
+import numpy as np
+
+from calibrant._typing import BoolArray, FloatArray, IntArray
+from calibrant.limits.interval import Interval
 from calibrant.params.declared_state import Saved
 from calibrant.params.kind import EntryTable
 from calibrant.params.rules import TEXT, Integer
 from calibrant.params.state_kinds import Maybe
-from calibrant.text.numbers import counted, limits, nearest, percent
-from calibrant.text.result import Result
+from calibrant.text.numbers import counted, nearest, per_cent, percent
+from calibrant.text.quantity import NextStep, Quantity
+from calibrant.text.result import Result, Verdict
 from calibrant.text.result_table import ResultTable
 
-CHANGE_HEADS = {"lower": "difference lies in"}
-ON_CHANGES = "Difference: the rate since minus the rate before."
+_CLEAR = 3.3  # standard deviations from which on a region is named
+_HEADS = {
+    "rate_before": "before",
+    "rate_since": "since",
+    "lower": "difference, guaranteed",
+}
+_UNITS = {"rate_before": "share", "rate_since": "share", "lower": "points"}
+_ON_CHANGES = "Difference: the rate since minus the rate before."
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +74,7 @@ class Change:
         mix of these rows.
     lower, upper : float or None
         Limits on the difference: for a region, on the rate since minus the rate before; over all
-        regions, on the rate since minus the observed `rate_before`. None if no limits are proved.
+        regions, on the rate since minus the observed `rate_before`. None if there are no limits.
     """
 
     region: int | None
@@ -80,10 +91,8 @@ class Change:
         return self.rate_since - self.rate_before
 
     def __str__(self) -> str:
-        said = f"{self.name}: {nearest(self.rate_since)} instead of {nearest(self.rate_before)}"
-        if self.lower is None or self.upper is None:
-            return said
-        return f"{said} (difference {limits(self.lower, self.upper)})"
+        before, since = (per_cent(nearest(rate)) for rate in (self.rate_before, self.rate_since))
+        return f"{since} instead of {before} in {counted(self.rows, 'row')}"
 
 
 def compared_rates(
@@ -107,6 +116,48 @@ def compared_rates(
         return None
     expected = float(rows @ (before[1][known] / before[0][known]))
     return n_rows, expected / n_rows, float(since[1][known].sum()) / n_rows
+
+
+def clear_changes(
+    names: Sequence[str],
+    clarity: FloatArray,
+    known: BoolArray,
+    rows: IntArray,
+    before: tuple[FloatArray, Interval],
+    since: tuple[FloatArray, Interval],
+) -> tuple[Change, ...]:
+    """The known regions that have clearly changed, or the one that comes closest: their rows since,
+    and for both times their rates, with limits.
+    """
+    order = np.argsort(-np.abs(clarity), kind="stable")
+    order = order[known[order]].tolist()
+    chosen = [region for region in order if abs(clarity[region]) >= _CLEAR] or order[:1]
+    return tuple(
+        Change(
+            region=region,
+            name=names[region],
+            rows=int(rows[region]),
+            rate_before=float(before[0][region]),
+            rate_since=float(since[0][region]),
+            lower=float(since[1].lower[region] - before[1].upper[region]),
+            upper=float(since[1].upper[region] - before[1].lower[region]),
+        )
+        for region in chosen
+    )
+
+
+def changes_table(tests: Sequence["MonitorResult"], more: Mapping[str, str]) -> ResultTable:
+    """What tests found to have changed, over all regions and by region; `more` names fields of the
+    tests, by column.
+    """
+    found = [(test, change) for test in tests for change in test.changes]
+    columns: dict[str, Any] = {"region": [change.name for _, change in found]}
+    for column, name in more.items():
+        columns[column] = [getattr(test, name) for test, _ in found]
+    columns["n_rows"] = [change.rows for _, change in found]
+    for name in ("rate_before", "rate_since", "lower", "upper"):
+        columns[name] = [getattr(change, name) for _, change in found]
+    return ResultTable("changes", columns, heads=_HEADS, about=_ON_CHANGES, units=_UNITS)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -157,42 +208,43 @@ class MonitorResult(Result):
     notes: tuple[str, ...] = field()
 
     @property
-    def sentence(self) -> str:
-        """What was found, with what confidence, and under which assumption."""
-        chance = percent(1.0 - self.confidence_level)
-        condition = ", and ".join(self.assumptions)
-        if not self.alarm:
-            seen = f"after {counted(self.n_rows, 'row')}"
-            return (
-                f"{self.calm}, {seen}; the probability of ever raising a false alarm is at most"
-                f" {chance}, if {condition}."
-            )
-        sure = (
-            f"Without a change, the probability of ever raising an alarm is at most {chance}, if"
-            f" {condition}."
-        )
-        more = f"; {self.clearest}" if self.clearest else ""
-        return f"{self.finding_in_short}{more}. {sure} {self.advice}"
+    def verdict(self) -> Verdict:
+        """Whether an alarm was raised."""
+        return "problem" if self.alarm else "ok"
 
     @property
-    def clearest(self) -> str:
-        """The regions in which a change is clearest, at most three; empty if there are none."""
-        return "; ".join(str(change) for change in self.changes[1:4])
+    def sentence(self) -> str:
+        """What was found, and how often that would be a false alarm."""
+        chance = percent(round(1.0 - self.confidence_level, 12))
+        assumed = f", if {self.assumptions[0]}" if self.assumptions else ""
+        sure = f"(false alarms, ever: at most {chance}{assumed})"
+        if not self.alarm:
+            return f"{self.calm} in {counted(self.n_rows, 'row')} {sure}."
+        return f"{self.finding_in_short} {sure}."
+
+    @property
+    def numbers(self) -> tuple[Quantity, ...]:
+        """The rows, and the chance of a false alarm."""
+        return (
+            Quantity("Counted", self.n_rows, unit="row"),
+            Quantity("False alarms, at most", round(1.0 - self.confidence_level, 12), unit="share"),
+        )
+
+    @property
+    def next_steps(self) -> tuple[NextStep, ...]:
+        """What to do after an alarm."""
+        return (NextStep(self.advice),) if self.alarm else ()
 
     @property
     def finding_in_short(self) -> str:
         """What was found, since when, and how large it is over all regions; without a full stop."""
-        since = "" if self.since is None else f", since about {self.since}"
+        since = "" if self.since is None else f" since about {self.since}"
         size = f": {self.changes[0]}" if self.changes else ""
         return f"{self.finding}{since}{size}"
 
     def tables(self) -> tuple[ResultTable, ...]:
         """What has changed, one row for all regions and one for each region that is named."""
-        columns: dict[str, list[Any]] = {"region": [change.name for change in self.changes]}
-        columns["n_rows"] = [change.rows for change in self.changes]
-        for name in ("rate_before", "rate_since", "lower", "upper"):
-            columns[name] = [getattr(change, name) for change in self.changes]
-        return (ResultTable("changes", columns, heads=CHANGE_HEADS, about=ON_CHANGES),)
+        return (changes_table([self], {}),)
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain JSON values."""

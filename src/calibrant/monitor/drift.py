@@ -10,49 +10,56 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._typing import ArrayLike, CodeArray, IndexArray, IntArray, Seed
+from calibrant._typing import ArrayLike, IndexArray, IntArray, Seed
 from calibrant.cells.partition import Partition, is_partition
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.monitor.change import Change, Moment, MonitorResult
+from calibrant.monitor.change import Change, MonitorResult
 from calibrant.monitor.drift_words import (
     assumptions_of,
     calm_words,
     notes_of,
     rows_to_recalibrate,
 )
-from calibrant.monitor.evidence import EvidenceMonitor
-from calibrant.monitor.late_labels import Age, Time, known_labels, maturity_days
+from calibrant.monitor.evidence import ShiftMonitor
 from calibrant.monitor.pooled_rates import PooledRates
 from calibrant.monitor.ranked_units import RankedUnits
-from calibrant.monitor.units import check_unit_order, named_units, shown_time, weekday_of
+from calibrant.monitor.times import (
+    Age,
+    Time,
+    check_unit_order,
+    known_labels,
+    maturity_days,
+    named_units,
+    shown_time,
+    weekday_of,
+)
 from calibrant.monitor.watched import Fitted, Watched, checked_counts, counts_of
 from calibrant.params.arrays import check_same_length
 from calibrant.params.declared_state import Resumes
-from calibrant.params.kind import Entry, EntryTable, Known
+from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import name_classes
 from calibrant.params.random import RandomSource, seed_number
 from calibrant.params.rules import TEXT, Choice, Flag, Integer, Number, Optional
 from calibrant.params.state_kinds import Maybe, Nested
 from calibrant.sample.time_order import in_order, read_times
-from calibrant.text.numbers import counted
 
 _REFERENCES = {"row": 2000, "day": 30, "week": 12, "block": 30}
 
 
-class DriftMonitor(EvidenceMonitor):
+class DriftMonitor(ShiftMonitor):
     """Watch whether the rate in each region is still the same as in calibration.
 
-    Claimed: while the rates stay the same, the probability that an alarm is *ever* raised is at
+    Guarantee: while the rates stay the same, the probability that an alarm is *ever* raised is at
     most 1 - confidence_level. This is exact even though the rates are estimates, however few
     calibration rows there were. Not claimed: that every change is found. Scores may move between
     regions without an alarm, as long as the rate in each region stays the same.
 
-    Assumed, for ``unit="row"``: given the region of each row, the labels in a region are
+    Assumptions, for ``unit="row"``: given the region of each row, the labels in a region are
     independent and have one rate, in calibration and since; and which rows form a batch does not
     depend on labels. Rows from the same day often have something in common, which breaks this
     assumption: use ``unit="day"``.
 
-    Assumed, for the other units: the days (or weeks, or blocks) of the stream are exchangeable,
+    Assumptions, for the other units: the days (or weeks, or blocks) of the stream are exchangeable,
     each with its volume and its mix of scores. Rows within a day may depend on each other in any
     way. If weekdays differ, days are not exchangeable: set `weekdays`, or use ``unit="week"``.
 
@@ -106,7 +113,7 @@ class DriftMonitor(EvidenceMonitor):
     **Rows.** For a batch and a region let the pool have N rows, k of them positive, and the batch n
     rows, s of them positive. Given k + s, s is hypergeometric; its randomised rank gives one N(0,
     1) number z. Then the batch joins the pool. All z are independent
-    (`calibrant.monitor.exact_scores`). Bets exp(c z - c^2 / 2) are averaged over three kinds of
+    (`calibrant.monitor.pooled_rates`). Bets exp(c z - c^2 / 2) are averaged over three kinds of
     change (the same in all regions, a slope over the regions, and in single regions), over sizes of
     the change in log-odds from 0.05 to 0.8, and over starts, with half of the weight at the
     beginning and two starts for each doubling after it. Stakes depend on edges and sizes alone: a
@@ -121,7 +128,7 @@ class DriftMonitor(EvidenceMonitor):
     require. Then the unit's score is ranked among the scores of all units so far. If units are
     exchangeable, ranks are exactly uniform and independent, whatever the score, with ties and with
     few units (`calibrant.monitor.ranked_units`). The score itself makes ranks insensitive to volume
-    and mix (`calibrant.monitor.unit_scores`). A plain residual would not: (hits - expected) / sqrt(n
+    and mix (`calibrant.monitor.ranked_units`). A plain residual would not: (hits - expected) / sqrt(n
     p (1 - p)) moves with the volume if p is slightly wrong, and with rare positives the rank of any
     residual does.
 
@@ -181,7 +188,7 @@ class DriftMonitor(EvidenceMonitor):
             named = name_classes((0, 1) if classes is None else classes, pos_label)
             watched = watched.with_classes(named)
         self._make(
-            watched, confidence_level, unit, maturity, reference, batch_rows, weekdays, random_state
+            watched, confidence_level, unit, maturity, weekdays, random_state, reference, batch_rows
         )
 
     def _make(
@@ -190,13 +197,14 @@ class DriftMonitor(EvidenceMonitor):
         confidence_level: Any,
         unit: Any,
         maturity: Any,
-        reference: Any,
-        batch_rows: Any,
         weekdays: Any,
-        random_state: Any,
+        seed: Any,
+        reference: Any = None,
+        batch_rows: Any = None,
     ) -> None:
         self._begin(confidence_level)
         self.watched = watched
+        self.partition = watched.partition
         self.unit = Choice(tuple(_REFERENCES)).check("unit", unit)
         self.maturity = maturity_days(maturity)
         self.weekdays = Flag().check("weekdays", weekdays)
@@ -204,29 +212,20 @@ class DriftMonitor(EvidenceMonitor):
             raise InvalidValueError("weekdays", 'be False unless unit="day"', got="True")
         wanted = Optional(Integer(1)).check("reference", reference)
         size = Optional(Integer(1)).check("batch_rows", batch_rows)
-        self.seed = seed_number(random_state)
+        self.seed = seed_number(seed)
         reference = _REFERENCES[self.unit] if wanted is None else wanted
         self._last_unit: str | None = None
-        self._pooled: PooledRates | None = None
-        if self.unit == "row":
-            self._pooled = PooledRates(watched, self.seed, reference, size)
-        else:
-            self._ranked = RankedUnits(watched, self.seed, reference, self.weekdays)
-
-    @property
-    def _test(self) -> PooledRates | RankedUnits:
-        """The test in use: of pooled rows, or of ranked units."""
-        return self._ranked if self._pooled is None else self._pooled
-
-    @property
-    def partition(self) -> Partition:
-        """The regions."""
-        return self.watched.partition
+        self._test: Any = (
+            PooledRates(watched, self.seed, reference, size)
+            if self.unit == "row"
+            else RankedUnits(watched, self.seed, reference, self.weekdays)
+        )
+        self._mixture = self._test.mixture
 
     @property
     def in_reference(self) -> bool:
         """Whether the stream is still in the reference that later rows are compared with."""
-        return self._test.in_reference
+        return bool(self._test.in_reference)
 
     def update(
         self,
@@ -259,26 +258,29 @@ class DriftMonitor(EvidenceMonitor):
             For ``unit="block"``: the block of each row. All rows of a unit must be in one batch,
             and units are taken in order.
         """
-        labels = known_labels(y, self.watched.classes, self.maturity, at, labelled_at, now)
+        codes, _ = known_labels(y, self.watched.classes, self.maturity, at, labelled_at, now)
         prepared = self.watched.prepared(scores, segments)
-        check_same_length(prepared, labels.codes)
+        check_same_length(prepared, codes)
         regions = self.watched.between(prepared)
-        times = None if at is None else read_times(at, len(labels.codes))
-        pooled = self._pooled
-        if pooled is not None:
+        times = None if at is None else read_times(at, len(codes))
+        if self.unit == "row":
             if blocks is not None:
                 raise InvalidTypeError(
                     "blocks", "be None for a monitor of rows", "blocks", 'set unit="block"'
                 )
             with self._lock:
-                for part in self._parts(regions, times, pooled.missing):
-                    counts = counts_of(regions[part], labels.codes[part], self.watched.n_regions)
+                for part in self._parts(regions, times, self._test.missing):
+                    counts = counts_of(regions[part], codes[part], self.watched.n_regions)
                     time = None if times is None else shown_time(times[part], part.size)
-                    self._take_rows(pooled, *counts, time)
+                    self._take_rows(*counts, time)
             return self
-        units, names = named_units(self.unit, len(labels.codes), at, blocks)
+        units, names = named_units(self.unit, len(codes), at, blocks)
         with self._lock:
-            self._take_units(self._ranked, regions, labels.codes, units, names)
+            check_unit_order(names, self._last_unit, self.unit)
+            for number, name in enumerate(names):
+                here = units == number
+                counts = counts_of(regions[here], codes[here], self.watched.n_regions)
+                self._take_unit(*counts, name)
         return self
 
     def _parts(
@@ -308,16 +310,15 @@ class DriftMonitor(EvidenceMonitor):
         """
         found = checked_counts(rows, positives, self.watched.n_regions)
         with self._lock:
-            if self._pooled is not None:
-                self._take_rows(self._pooled, *found, at)
+            if self.unit == "row":
+                self._take_rows(*found, at)
             else:
                 check_unit_order([] if at is None else [at], self._last_unit, self.unit)
-                self._take_unit(self._ranked, *found, at)
+                self._take_unit(*found, at)
         return self
 
-    def _take_rows(
-        self, test: PooledRates, rows: IntArray, hits: IntArray, time: str | None
-    ) -> None:
+    def _take_rows(self, rows: IntArray, hits: IntArray, time: str | None) -> None:
+        test = self._test
         test.wait(rows, hits)
         if test.is_due:
             if test.begins:
@@ -327,23 +328,8 @@ class DriftMonitor(EvidenceMonitor):
             test.close()
             self._look(test.n_closed)
 
-    def _take_units(
-        self,
-        test: RankedUnits,
-        regions: IndexArray,
-        codes: CodeArray,
-        units: IndexArray,
-        names: list[str],
-    ) -> None:
-        check_unit_order(names, self._last_unit, self.unit)
-        for number, name in enumerate(names):
-            here = units == number
-            rows, hits = counts_of(regions[here], codes[here], self.watched.n_regions)
-            self._take_unit(test, rows, hits, name)
-
-    def _take_unit(
-        self, test: RankedUnits, rows: IntArray, hits: IntArray, name: str | None
-    ) -> None:
+    def _take_unit(self, rows: IntArray, hits: IntArray, name: str | None) -> None:
+        test = self._test
         if name is None or (self._last_unit is not None and name == self._last_unit):
             raise InvalidValueError("at", f"name another {self.unit} than the last", got=repr(name))
         kind = weekday_of(name) if self.weekdays else 0
@@ -357,64 +343,21 @@ class DriftMonitor(EvidenceMonitor):
         test.take(rows, hits, kind)
         self._look(test.n_units)
 
-    def _log_evidence(self) -> float:
-        return self._test.mixture.log_evidence()
-
-    def _since(self) -> Moment | None:
-        return self._starts[self._test.mixture.likely_start()] if self._starts else None
-
     def _changes(self) -> tuple[Change, ...]:
-        start = self._test.mixture.likely_start()
-        if self._pooled is not None:
-            return self._pooled.changes(start, 1.0 - self.confidence_level)
-        return self._ranked.changes(start)
+        alpha = 1.0 - self.confidence_level
+        found: tuple[Change, ...] = self._test.changes(self._mixture.likely_start(), alpha)
+        return found
 
     def summary(self) -> MonitorResult:
         """What was found so far, as data and in words."""
         with self._lock:
-            changes = self._changes() if self.alarm else ()
             since = self._since() if self.alarm else None
             n_since = None if since is None else self.n_rows - since.rows
-            return MonitorResult(
+            return self._result(
                 question="rates",
-                alarm=self.alarm,
-                confidence_level=self.confidence_level,
-                log_evidence=self._largest,
-                log_threshold=self.log_threshold,
-                n_rows=self.n_rows,
                 calm=calm_words(self.watched, self._test, self.unit),
                 finding="The rates have changed",
                 advice=rows_to_recalibrate(self.watched.n_calibration, n_since),
-                alarmed=self._alarmed,
-                since=since,
-                changes=changes,
                 assumptions=assumptions_of(self.unit, self.maturity, by_weekday=self.weekdays),
                 notes=notes_of(self._test, self.unit),
             )
-
-    def __repr__(self) -> str:
-        state = "alarm" if self.alarm else "no alarm"
-        return (
-            f"<DriftMonitor of {self.watched.n_regions} regions: {state} after"
-            f" {counted(self.n_rows, 'row')}>"
-        )
-
-    @classmethod
-    def _begun(cls, settings: dict[str, Any], known: Known) -> Self:
-        monitor = cls.__new__(cls)
-        monitor._make(
-            settings["watched"],
-            settings["confidence_level"],
-            settings["unit"],
-            settings["maturity"],
-            None,
-            None,
-            settings["weekdays"],
-            settings["seed"],
-        )
-        return monitor
-
-    def _check_state(self) -> None:
-        super()._check_state()
-        if len(self._starts) != self._test.mixture.n_starts:
-            raise InvalidValueError("starts", f"be {self._test.mixture.n_starts} moments")

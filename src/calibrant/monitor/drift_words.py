@@ -6,7 +6,7 @@ from calibrant.monitor.watched import Watched
 from calibrant.text.numbers import counted
 
 _ROWS = (
-    "labels within a bin are independent and had one rate in calibration and in the stream",
+    "labels in a bin are independent, with one rate in calibration and stream",
     "which rows form a batch does not depend on labels",
 )
 AT_MATURITY = "labels count as known at the age of maturity"

@@ -1,24 +1,26 @@
 """A model in production: predictions now, labels later, and one answer at any time."""
 
+import io
 import json
 import os
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Real
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 import numpy as np
 
 from calibrant._optional import needed
-from calibrant._typing import ArrayLike, Seed
-from calibrant.answers.model_file import load_model
+from calibrant._typing import ArrayLike, FloatArray, Seed
+from calibrant.answers.model_file import as_model, content_of, load_model
 from calibrant.answers.model_text import checksum_of
 from calibrant.errors import InvalidTypeError, InvalidValueError, StoreError
+from calibrant.guarantee.guarantee import is_guarantee
 from calibrant.monitor.event_columns import (
     check_ahead,
     check_lengths,
@@ -28,19 +30,19 @@ from calibrant.monitor.event_columns import (
     segments_of,
     stored_name,
 )
-from calibrant.monitor.late_labels import Age, Time, maturity_days
 from calibrant.monitor.snapshot import MonitorSnapshot
+from calibrant.monitor.times import Age, Time, codes_of, maturity_days
 from calibrant.monitor.watched import Fitted, Watched, fitted_calibrator
 from calibrant.params.arrays import as_array, as_scores
-from calibrant.params.labels import classes_of, encode_labels
 from calibrant.params.random import seed_number
 from calibrant.params.rules import OPEN_UNIT, Choice, Integer, Number, Optional
 from calibrant.sample.facts import familiar_limits
 from calibrant.text.sentences import Setting
 
 if TYPE_CHECKING:
-    from calibrant.monitor.ledger import Live, Receipt
-    from calibrant.monitor.store import ModelRows, Store
+    from calibrant.monitor.ledger import Checked, Live, Receipt
+    from calibrant.monitor.model_rows import ModelRows
+    from calibrant.monitor.store import Store
 
 T = TypeVar("T")
 Ids: TypeAlias = Sequence[Hashable]
@@ -57,10 +59,12 @@ _SECONDS = Number("a number of seconds >= 0", 0.0)
 class Monitor(AbstractContextManager["Monitor"]):
     """Keep predictions until their labels arrive, count each once, and watch the guarantee.
 
-    Claimed: a call returns only when its data are on disk. Each id counts once, even if events
+    Guarantee: a call returns only when its data are on disk. Each id counts once, even if events
     arrive twice, late, early, or in another order; if the process dies, you can send them again.
-    And while nothing changes, the probability that any test *ever* raises an alarm is at most 1 -
-    confidence_level, all tests together.
+    And while nothing changes and the calibrator's guarantee holds, the probability that any test
+    *ever* raises an alarm is at most 1 - confidence_level, all tests together. The guarantee may
+    have failed in calibration, with the small probability that it states: then enough labels show
+    that it does not hold, and an alarm says so although nothing has changed.
 
     A prediction is counted when its day is over and `maturity` days have passed, with the label
     known at that age. A label that is not known to be positive by then counts as negative. The
@@ -165,6 +169,7 @@ class Monitor(AbstractContextManager["Monitor"]):
             raise InvalidTypeError("store", rule, got=type(store).__name__)
         loaded = load_model(model) if isinstance(model, str | Path) else model
         self.calibrator = fitted_calibrator(loaded)
+        self._model = as_model(loaded, None, None)
         self.checksum = checksum_of(self.calibrator.to_dict())
         self.name = stored_name(name)
         self.watched = Watched.by(self.calibrator)
@@ -182,23 +187,55 @@ class Monitor(AbstractContextManager["Monitor"]):
         self._owns_store = isinstance(store, str | Path)
         self.store = Store(store, seconds) if isinstance(store, str | Path) else store
         try:
-            self._number, self.seed = self._opened(seed_number(random_state))
+            self.number, self.seed = self._opened(seed_number(random_state))
         except BaseException:
             self.close()
             raise
 
+    @classmethod
+    def resume(cls, store: "str | Path | Store", name: str, **how: Any) -> Self:
+        """Open a model that is in a store already, by its name: the store keeps its model file and
+        its settings.
+
+        Parameters
+        ----------
+        store, name
+            As in `Monitor`.
+        **how
+            Further arguments of `Monitor` that a store does not keep: `timeout`.
+        """
+        needed("sqlalchemy", "monitor", "a Monitor keeps its store")
+        from calibrant.monitor.store import Store
+
+        seconds = _SECONDS.check("timeout", how.get("timeout", 30.0))
+        opened = Store(store, seconds) if isinstance(store, str | Path) else store
+        try:
+            with opened.reading() as connection:
+                found = opened.find(connection, stored_name(name))
+                if found is None:
+                    raise InvalidValueError("name", "be in the store", got=repr(name))
+                rows, _ = found
+                saved = json.loads(rows.read_text("settings") or "")
+                saved.pop("seed")
+                model = load_model(io.StringIO(rows.read_text("model") or ""))
+            monitor = cls(opened, model, name=name, **saved)
+        except BaseException:
+            if opened is not store:
+                opened.close()
+            raise
+        monitor._owns_store = opened is not store
+        return monitor
+
     def _opened(self, seed: int) -> tuple[int, int]:
         """The number of the model in the store, and its seed, which the first monitor set."""
-        from calibrant.monitor.store import find_model
-
         while True:
-            with self.store.reading() as connection, self.store.sound():
+            with self.store.reading() as connection:
                 found = self._known(connection)
             if found is not None:
                 return found
             with self.store.writing() as connection, self.store.sound():
                 self.store.lock_opening(connection)
-                if find_model(connection, self.name) is None:
+                if self.store.find(connection, self.name) is None:
                     self._begin(connection, seed)
 
     def _known(self, connection: Any) -> tuple[int, int] | None:
@@ -208,20 +245,18 @@ class Monitor(AbstractContextManager["Monitor"]):
         from calibrant.monitor.ledger import Live
         from calibrant.monitor.mature_days import Tests
         from calibrant.monitor.sealed_counts import SealedCounts
-        from calibrant.monitor.store import ModelRows, find_model
 
-        found = find_model(connection, self.name)
+        found = self.store.find(connection, self.name)
         if found is None:
             return None
-        number, checksum = found
+        rows, checksum = found
         if checksum != self.checksum:
             rule = f"be the one that {self.name!r} was made for in the store"
             own = Setting("name", "model-2")
-            told = ("give it a name of its own, such as ", own, ", or use another store")
-            raise InvalidValueError("model", rule, got="another model", advice=told)
-        rows = ModelRows(connection, number)
+            renamed = ("give it a name of its own, such as ", own, ", or use another store")
+            raise InvalidValueError("model", rule, got="another model", advice=renamed)
         saved = json.loads(rows.read_text("settings") or "")
-        for name, value in self._settings.items():
+        for name, value in self.settings.items():
             if saved[name] != value:
                 rule = f"be {saved[name]!r}, as for {self.name!r} in the store"
                 advice = "use another name, or another store, for other settings"
@@ -229,26 +264,42 @@ class Monitor(AbstractContextManager["Monitor"]):
         live = Live.of(rows.read_text("live"))
         sealed = SealedCounts.read(rows, live, self)
         sealed.check(rows, live, self)
-        Tests.of_text(sealed.tests, self._alpha)
-        return number, int(saved["seed"])
+        Tests.of_text(sealed.tests, self)
+        return rows.model, int(saved["seed"])
 
     def _begin(self, connection: Any, seed: int) -> None:
         """Begin a new model."""
+        from calibrant.monitor.headline import write_headline
         from calibrant.monitor.ledger import Live
         from calibrant.monitor.mature_days import Tests
         from calibrant.monitor.sealed_counts import SealedCounts
-        from calibrant.monitor.store import ModelRows, new_model
 
-        rows = ModelRows(connection, new_model(connection, self.name, self.checksum))
-        rows.write_text("settings", json.dumps({**self._settings, "seed": seed}))
+        rows = self.store.add(connection, self.name, self.checksum)
+        rows.write_text("settings", json.dumps({**self.settings, "seed": seed}))
+        rows.write_text("model", json.dumps(content_of(self._model)))
         live = Live()
         live.write(rows)
-        settings = (self._alpha, self.maturity, self.unit, self.reference, seed)
-        tests = Tests.of(self.calibrator, *settings)
+        tests = Tests.of(self, seed)
         SealedCounts.write(rows, live, self, tests.text())
+        write_headline(rows, self, tests)
 
     @property
-    def _settings(self) -> dict[str, Any]:
+    def values(self) -> FloatArray | None:
+        """The calibrated value of each region, or its average; None if regions have none."""
+        regions = self.calibrator.as_regions
+        return None if regions is None else regions.guarantee_.value
+
+    @property
+    def guaranteed(self) -> tuple[FloatArray, FloatArray] | None:
+        """The limits that calibration guaranteed for each region; None without a guarantee."""
+        regions = self.calibrator.as_regions
+        if regions is None or not is_guarantee(regions.guarantee_):
+            return None
+        return regions.guarantee_.lower, regions.guarantee_.upper
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the store keeps of the arguments."""
         return {
             "maturity": self.maturity,
             "remember": self.remember,
@@ -258,7 +309,8 @@ class Monitor(AbstractContextManager["Monitor"]):
         }
 
     @property
-    def _alpha(self) -> float:
+    def alpha(self) -> float:
+        """The error budget that the tests share."""
         return 1.0 - self.confidence_level
 
     def record(self, id: Hashable, score: float, at: Time = None, segment: Hashable = None) -> str:  # noqa: A002
@@ -289,25 +341,15 @@ class Monitor(AbstractContextManager["Monitor"]):
 
         checked = self.check_predictions(ids, scores, at, segments)
         familiar = familiar_limits(self.calibrator.score_range_seen_)
-
-        def take(rows: "ModelRows", live: "Live", times: list[float]) -> "Receipt":
-            return take_predictions(
-                rows,
-                live,
-                checked.ids,
-                checked.values,
-                times,
-                checked.segments,
-                self.maturity,
-                familiar,
-            )
-
+        take = partial(take_predictions, maturity=self.maturity, familiar=familiar)
         return self._write(take, checked)
 
     def check_predictions(
         self, ids: Ids, scores: ArrayLike, at: Times = None, segments: Ids | None = None
     ) -> "Checked":
         """Raise the error of `record_many` for predictions that it would not take; store nothing."""
+        from calibrant.monitor.ledger import Checked
+
         names = ids_of(ids)
         found = np.asarray(
             as_scores(scores, positive_column=self.watched.classes.positive_index),
@@ -346,26 +388,32 @@ class Monitor(AbstractContextManager["Monitor"]):
         from calibrant.monitor.ledger import take_labels
 
         checked = self.check_labels(ids, labels, at)
-
-        def take(rows: "ModelRows", live: "Live", times: list[float]) -> "Receipt":
-            return take_labels(rows, live, checked.ids, checked.values, times, self.maturity)
-
+        take = partial(take_labels, maturity=self.maturity)
         return self._write(take, checked, moves_clock=moves_clock)
 
     def check_labels(self, ids: Ids, labels: ArrayLike | Ids, at: Times = None) -> "Checked":
         """Raise the error of `resolve_many` for labels that it would not take; store nothing."""
+        from calibrant.monitor.ledger import Checked
+
         names = ids_of(ids)
-        classes = self.watched.classes
         known = as_array(labels, "labels")
         check_lengths(names, labels=known, at=at)
-        codes, _ = encode_labels(
-            known,
-            classes=classes_of(known, classes),
-            pos_label=classes.positive,
-            score_columns=1,
-        )
+        codes = codes_of(known, self.watched.classes)
         times = None if at is None else seconds_of(at, len(names))
         return Checked(names, codes.tolist(), times)
+
+    def erase(self, id: Hashable) -> bool:  # noqa: A002
+        """Delete a prediction that is not mature yet, with its label, as if it had never been made;
+        return whether there was one.
+
+        Its score stays in the test of scores if its day is over. Deletions must not depend on
+        labels: the tests cannot know what was taken away.
+        """
+        from calibrant.monitor.ledger import erase
+
+        (name,) = ids_of([id])
+        with self._changing() as change, self.store.sound():
+            return erase(change.rows, change.live, name)
 
     def advance(self, now: Time = None) -> MonitorSnapshot:
         """Advance the clock: count the predictions that are mature at `now`, or at the current time
@@ -373,21 +421,22 @@ class Monitor(AbstractContextManager["Monitor"]):
 
         Return a snapshot.
         """
+        from calibrant.monitor.ledger import Checked
+
         times = None if now is None else seconds_of([now], 1)
         self._write(lambda *_: None, Checked([""], [], times))
         return self.snapshot()
 
     def snapshot(self) -> MonitorSnapshot:
         """What is known at one moment, even while others are writing."""
-        from calibrant.monitor.store import ModelRows
         from calibrant.monitor.stored_snapshot import read_snapshot
 
-        with self.store.reading() as connection, self.store.sound():
-            return read_snapshot(ModelRows(connection, self._number), self)
+        with self.store.rows_of(self.number) as rows:
+            return read_snapshot(rows, self)
 
     def _write(
         self,
-        take: "Callable[[ModelRows, Live, list[float]], T]",
+        take: "Callable[[ModelRows, Live, Checked], T]",
         checked: "Checked",
         *,
         moves_clock: bool = True,
@@ -406,7 +455,7 @@ class Monitor(AbstractContextManager["Monitor"]):
             before = live.latest
             if moves_clock:
                 live.latest = max(before, min(now, max(times, default=0.0)))
-            taken = take(change.rows, live, times)
+            taken = take(change.rows, live, replace(checked, times=times))
             ends_day = day_of(before) < day_of(live.latest)
             matures = day_of(before, self.maturity) < day_of(live.latest, self.maturity)
             if ends_day or matures:
@@ -430,7 +479,6 @@ class Monitor(AbstractContextManager["Monitor"]):
     def _changing(self) -> Iterator["_Change"]:
         """The current transaction, or a new one."""
         from calibrant.monitor.ledger import Live
-        from calibrant.monitor.store import ModelRows
 
         if self._block.change is not None:
             if self._block.change.process != os.getpid():
@@ -442,8 +490,7 @@ class Monitor(AbstractContextManager["Monitor"]):
                 raise
             return
         self._block.broken = False
-        with self.store.writing() as connection:
-            rows = ModelRows(connection, self._number)
+        with self.store.rows_of(self.number, writes=True) as rows:
             with self.store.sound():
                 text, now = rows.locked_live()
                 live = Live.of(text)
@@ -468,10 +515,7 @@ class Monitor(AbstractContextManager["Monitor"]):
 
         None if there is none.
         """
-        from calibrant.monitor.store import ModelRows
-
-        with self.store.reading() as connection, self.store.sound():
-            rows = ModelRows(connection, self._number)
+        with self.store.rows_of(self.number) as rows:
             text = rows.read_text(f"note {key}"[:_LONGEST_KEY])
             return None if text is None else json.loads(text)
 
@@ -488,29 +532,11 @@ class Monitor(AbstractContextManager["Monitor"]):
         if self._owns_store:
             self.store.close()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __enter__(self) -> Self:
         return self
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """Predictions or labels that will be taken: their values are scores, or labels as 0 and 1.
-
-    Times are seconds since 1970; None means now.
-    """
-
-    ids: list[str]
-    values: list[Any]
-    times: list[float] | None
-    segments: Sequence[str | None] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.monitor.late_labels import SECONDS_A_DAY, days_of
+from calibrant.monitor.times import SECONDS_A_DAY, days_of
 from calibrant.text.sentences import shown
 
 _LONGEST = 200  # characters of an id, or of the name of a model
@@ -18,9 +18,7 @@ _DATES = (-719_162.0, 2_932_896.0)  # the years 1 to 9999, in days
 
 def ids_of(ids: Any) -> list[str]:
     """Ids as text: text and whole numbers, none missing."""
-    if isinstance(ids, str | bytes) or not hasattr(ids, "__len__"):
-        raise InvalidTypeError("ids", "be a list of ids", got=shown(ids))
-    names = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
+    names = _listed(ids, "ids")
     for name in names:
         if isinstance(name, bool) or not isinstance(name, str | int | np.integer):
             raise InvalidTypeError("id", "be text or a whole number", got=shown(name))
@@ -30,6 +28,12 @@ def ids_of(ids: Any) -> list[str]:
     if not all(map(_is_storable, found)):
         raise InvalidValueError("id", _STORABLE)
     return found
+
+
+def _listed(values: Any, name: str) -> list[Any]:
+    if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
+        raise InvalidTypeError(name, f"be a list of {name}", got=shown(values))
+    return values.tolist() if isinstance(values, np.ndarray) else list(values)
 
 
 _STORABLE = f"have 1 to {_LONGEST} characters that can be stored: no nulls, no surrogates"
@@ -54,9 +58,7 @@ def stored_name(name: Any) -> str:
 
 def segments_of(segments: Any) -> list[Any]:
     """Segments as text, numbers or truth values, which a store can keep."""
-    if isinstance(segments, str | bytes) or not hasattr(segments, "__len__"):
-        raise InvalidTypeError("segments", "be a list of segments", got=shown(segments))
-    found = segments.tolist() if isinstance(segments, np.ndarray) else list(segments)
+    found = _listed(segments, "segments")
     plain = [entry.item() if isinstance(entry, np.generic) else entry for entry in found]
     for entry in plain:
         if not isinstance(entry, str | int | float) or (

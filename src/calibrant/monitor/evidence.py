@@ -5,16 +5,19 @@ stays on.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from calibrant.cells.partition import Partition
 from calibrant.errors import InvalidValueError
 from calibrant.monitor.change import Change, Moment, MonitorResult
+from calibrant.monitor.martingale import ShiftMixture
 from calibrant.params.declared_state import SharedResumed
-from calibrant.params.kind import Entry, EntryTable
+from calibrant.params.kind import Entry, EntryTable, Known
 from calibrant.params.rules import OPEN_UNIT, TEXT, Number
 from calibrant.params.state_kinds import Lists, Maybe, Nested, OneCount
+from calibrant.text.numbers import counted
 
 _ROUNDING = 1e-9  # tolerance for saved evidence
 
@@ -37,6 +40,8 @@ class EvidenceMonitor(SharedResumed):
     }
 
     confidence_level: float
+    partition: Partition
+    """The regions."""
     n_rows: int
     """The number of counted rows."""
 
@@ -58,6 +63,16 @@ class EvidenceMonitor(SharedResumed):
         """Logarithm of the martingale now; the alarm depends on its largest value so far."""
         with self._lock:
             return self._log_evidence()
+
+    @property
+    def largest(self) -> float:
+        """The logarithm of the largest evidence so far."""
+        return self._largest
+
+    @property
+    def progress(self) -> float:
+        """The largest evidence so far, as a share of the evidence that raises an alarm."""
+        return round(self._largest / self.log_threshold, 6)
 
     @property
     def alarm(self) -> bool:
@@ -93,6 +108,27 @@ class EvidenceMonitor(SharedResumed):
     def _since(self) -> Moment | None:
         """The most likely start."""
 
+    def _result(self, **words: Any) -> MonitorResult:
+        """The result, from the words that are particular to a monitor."""
+        return MonitorResult(
+            alarm=self.alarm,
+            confidence_level=self.confidence_level,
+            log_evidence=self._largest,
+            log_threshold=self.log_threshold,
+            n_rows=self.n_rows,
+            alarmed=self._alarmed,
+            since=self._since() if self.alarm else None,
+            changes=self._changes() if self.alarm else (),
+            **words,
+        )
+
+    def __repr__(self) -> str:
+        state = "alarm" if self.alarm else "no alarm"
+        rows = counted(self.n_rows, "row")
+        return (
+            f"<{type(self).__name__} of {self.partition.n_regions} regions: {state} after {rows}>"
+        )
+
     def _moment(self, batch: int) -> Moment:
         return Moment(batch, self.n_rows, self._at)
 
@@ -111,3 +147,30 @@ class EvidenceMonitor(SharedResumed):
         if self.alarm != (self._largest >= self.log_threshold):
             rule = "be a moment if, and only if, the evidence was large enough"
             raise InvalidValueError("alarmed", rule)
+
+
+class ShiftMonitor(EvidenceMonitor):
+    """A monitor that bets on shifts of normal numbers, from starts that are fixed beforehand."""
+
+    _mixture: ShiftMixture
+
+    @abstractmethod
+    def _make(self, *arguments: Any, **settings: Any) -> None:
+        """Begin, with settings that are checked or were saved."""
+
+    @classmethod
+    def _begun(cls, settings: dict[str, Any], known: Known) -> Self:
+        monitor = cls.__new__(cls)
+        monitor._make(**{name.removeprefix("_"): value for name, value in settings.items()})
+        return monitor
+
+    def _log_evidence(self) -> float:
+        return self._mixture.log_evidence()
+
+    def _since(self) -> Moment | None:
+        return self._starts[self._mixture.likely_start()] if self._starts else None
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        if len(self._starts) != self._mixture.n_starts:
+            raise InvalidValueError("starts", f"be {self._mixture.n_starts} moments")

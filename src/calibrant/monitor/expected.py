@@ -8,11 +8,11 @@ import numpy as np
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.guarantee import Guarantee
-from calibrant.guarantee.kinds import is_guarantee
 from calibrant.limits.interval import Interval
-from calibrant.monitor.watched import Fitted, Watched, check_plain, fitted_calibrator
+from calibrant.monitor.watched import Fitted, Watched, guaranteed_regions
 from calibrant.params.arrays import as_numbers, as_scores
-from calibrant.text.numbers import counted, limits, percent
+from calibrant.text.numbers import counted, limits, per_cent_limits, percent
+from calibrant.text.quantity import Quantity
 from calibrant.text.result import Result
 from calibrant.text.result_table import ResultTable
 
@@ -57,13 +57,23 @@ class ExpectedPerformance(Result):
     @property
     def sentence(self) -> str:
         """The expected rate and Brier score, with the assumptions."""
-        rate = limits(self.rate_lower, self.rate_upper)
-        brier = limits(self.brier_lower, self.brier_upper)
         level = percent(self.confidence_level)
         return (
-            f"Among {counted(self.n_rows, 'new row')}, expect a rate of positives of {rate} and a"
-            f" Brier score of {brier}, with {level} confidence, if"
-            f" {' and '.join(self.assumptions)}."
+            f"Among {counted(self.n_rows, 'new row')}, expect"
+            f" {per_cent_limits(self.rate_lower, self.rate_upper)} positives and a Brier score of"
+            f" {limits(self.brier_lower, self.brier_upper)} ({level} confidence, if the rate in each"
+            " score range is still that of calibration)."
+        )
+
+    @property
+    def numbers(self) -> tuple[Quantity, ...]:
+        """The middle of the limits, and the limits."""
+        rate = (self.rate_lower + self.rate_upper) / 2.0
+        brier = (self.brier_lower + self.brier_upper) / 2.0
+        return (
+            Quantity("Expected rate", rate, self.rate_lower, self.rate_upper, "share"),
+            Quantity("Expected Brier score", brier, self.brier_lower, self.brier_upper),
+            Quantity("Confidence", self.confidence_level, unit="share"),
         )
 
     @property
@@ -84,7 +94,8 @@ class ExpectedPerformance(Result):
             "precision_lower": self.precision_lower.tolist(),
             "precision_upper": self.precision_upper.tolist(),
         }
-        return (ResultTable("thresholds", columns),)
+        units = {"share": "share", "precision_lower": "share"}
+        return (ResultTable("thresholds", columns, units=units),)
 
 
 def expected_performance(
@@ -97,11 +108,11 @@ def expected_performance(
     """Return limits on the rate, the precision and the Brier score of new rows whose labels are not
     yet known.
 
-    Claimed, with the confidence of the calibrator's guarantee: the expected share of positives
+    Guarantee, with the confidence of the calibrator's guarantee: the expected share of positives
     among these rows, that among the rows at or above each threshold, and the expected Brier score
-    lie within the limits. Assumed: the rate in each region has not changed since calibration; for a
-    curve, the average error of its predictions in each region has not changed. The share of rows in
-    each region may have changed in any way.
+    lie within the limits. Assumptions: the rate in each region has not changed since calibration;
+    for a curve, the average error of its predictions in each region has not changed. The share of
+    rows in each region may have changed in any way.
 
     Parameters
     ----------
@@ -134,15 +145,7 @@ def expected_performance(
     >>> expected.rate_lower < 2 / 3 < expected.rate_upper
     True
     """
-    given = fitted_calibrator(calibrator)
-    found = given.as_regions
-    if found is None or not is_guarantee(found.guarantee_):
-        got = type(given).__name__
-        advice = "use BinningCalibrator or AnchoredCalibrator"
-        raise InvalidValueError(
-            "calibrator", "have a guarantee for each region", got=got, advice=advice
-        )
-    check_plain(found.tally_, "rows that are independent and count the same")
+    found = guaranteed_regions(calibrator)
     watched = Watched.by(found)
     plain = np.asarray(
         as_scores(scores, positive_column=watched.classes.positive_index), dtype=np.float64

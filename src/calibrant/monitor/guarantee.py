@@ -10,16 +10,13 @@ import numpy as np
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray
 from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
-from calibrant.errors import InvalidValueError
-from calibrant.guarantee.kinds import is_guarantee
 from calibrant.limits.sequences.centred import CentredBetaBinomial
 from calibrant.monitor.change import Change, Moment, MonitorResult
 from calibrant.monitor.drift_words import AT_MATURITY
 from calibrant.monitor.evidence import EvidenceMonitor
-from calibrant.monitor.late_labels import Age, Time, known_labels, maturity_days
-from calibrant.monitor.martingale import RestartedBets, log_sum, mean_limits, start_weight
-from calibrant.monitor.units import shown_time
-from calibrant.monitor.watched import Fitted, Watched, check_plain, counts_of, fitted_calibrator
+from calibrant.monitor.martingale import RestartedBets, log_sum, running_mean_limits, start_weight
+from calibrant.monitor.times import Age, Time, known_labels, maturity_days, shown_time
+from calibrant.monitor.watched import Fitted, Watched, counts_of, guaranteed_regions
 from calibrant.params.arrays import check_same_length
 from calibrant.params.declared_state import Resumes
 from calibrant.params.kind import Entry, EntryTable
@@ -87,7 +84,7 @@ class _Limits:
 class GuaranteeMonitor(EvidenceMonitor):
     """Watch whether a calibrator's guarantee still holds.
 
-    Claimed: while the guarantee holds, the probability that an alarm is *ever* raised is at most
+    Guarantee: while the guarantee holds, the probability that an alarm is *ever* raised is at most
     1 - confidence_level. It holds while, given earlier labels, the rate in every region (for a
     curve, the average error of its predictions) lies within its limits. The rates may move within
     the limits. If they have not changed since calibration, the probability of an alarm is at most 1 -
@@ -143,22 +140,12 @@ class GuaranteeMonitor(EvidenceMonitor):
     def __init__(
         self, calibrator: Fitted, *, confidence_level: float = 0.95, maturity: Age = None
     ) -> None:
-        given = fitted_calibrator(calibrator)
-        found = given.as_regions
-        if found is None or not is_guarantee(found.guarantee_):
-            advice = (
-                "use BinningCalibrator or AnchoredCalibrator, or DriftMonitor, which needs no"
-                " guarantee"
-            )
-            got = type(given).__name__
-            raise InvalidValueError(
-                "calibrator", "have a guarantee for each region", got=got, advice=advice
-            )
-        check_plain(found.tally_, "rows that are independent and count the same")
+        found = guaranteed_regions(calibrator, ", or DriftMonitor, which needs no guarantee")
         self._begin(confidence_level)
         self.maturity = maturity_days(maturity)
         self.calibrator = found
         self.watched = Watched.by(found)
+        self.partition = self.watched.partition
         self._limits = _Limits.of(found)
         self._stakes = self._limits.stakes()
         size = self.watched.n_regions
@@ -184,12 +171,12 @@ class GuaranteeMonitor(EvidenceMonitor):
         now: Time = None,
     ) -> Self:
         """Add a batch of scores and labels; the parameters are those of `DriftMonitor.update`."""
-        labels = known_labels(y, self.watched.classes, self.maturity, at, labelled_at, now)
+        found = known_labels(y, self.watched.classes, self.maturity, at, labelled_at, now)
+        above, unknown = found
         prepared = self.watched.prepared(scores, segments)
-        check_same_length(prepared, labels.codes)
+        check_same_length(prepared, above)
         regions = self.watched.partition.membership(prepared)
-        above = labels.codes
-        below = np.where(labels.unknown, 1, labels.codes).astype(np.uint8)
+        below = np.where(unknown, 1, above).astype(np.uint8)
         predicted = self._predicted(scores, segments, regions)
         factors = self._log_factors(regions, above, below, predicted)
         rows, hits = counts_of(regions, above, self.watched.n_regions)
@@ -202,7 +189,9 @@ class GuaranteeMonitor(EvidenceMonitor):
             self._add(np.stack([rows, hits, expected]))
             self.n_rows += int(rows.sum())
             self._at = time or self._at
-            self._forget()
+            # only starts that bets still refer to
+            needed = set(self._bets.since.tolist())
+            self._starts = [moment for moment in self._starts if moment.batch in needed]
             self._look(self._bets.n_batches)
         return self
 
@@ -248,22 +237,14 @@ class GuaranteeMonitor(EvidenceMonitor):
         repeated = np.repeat(each, 2 * _SIZES.size, axis=1)
         self._sums = np.where(anew, 0.0, self._sums) + repeated
 
-    def _forget(self) -> None:
-        """Keep only the moments of starts that bets still refer to, by batch."""
-        needed = set(self._bets.since.tolist())
-        self._starts = [moment for moment in self._starts if moment.batch in needed]
-
     def _log_evidence(self) -> float:
         return self._bets.log_evidence()
 
-    def _likely(self) -> int:
-        """The bet with the largest share of the evidence."""
-        return int(np.argmax(self._bets.logs + np.log(self._bets.weights)))
-
     def _since(self) -> Moment | None:
-        batch = int(self._bets.since[self._likely()])
-        found = [moment for moment in self._starts if moment.batch == batch]
-        return found[0] if found else None
+        """Where the bet with the largest share of the evidence began."""
+        likely = np.argmax(self._bets.logs + np.log(self._bets.weights))
+        batch = int(self._bets.since[likely])
+        return next((moment for moment in self._starts if moment.batch == batch), None)
 
     def _changes(self) -> tuple[Change, ...]:
         parts = (self._bets.logs + np.log(self._bets.weights)).reshape(self._shape[0], -1)
@@ -299,7 +280,7 @@ class GuaranteeMonitor(EvidenceMonitor):
     ) -> tuple[float, float]:
         """Limits on the rate since a start; narrower if all rows since then have one rate."""
         if self._limits.is_curve or not one_rate:
-            return mean_limits(hits, rows, alpha)
+            return running_mean_limits(hits, rows, alpha)
         counts = (np.array([rows]), np.array([hits]))
         found = CentredBetaBinomial.limits_of(*counts, -float(np.log(alpha)))
         return float(found.lower[0]), float(found.upper[0])
@@ -310,22 +291,14 @@ class GuaranteeMonitor(EvidenceMonitor):
         failure = percent(1.0 - guarantee.confidence_level)
         chance = percent(2.0 - self.confidence_level - guarantee.confidence_level)
         with self._lock:
-            return MonitorResult(
+            return self._result(
                 question="guarantee",
-                alarm=self.alarm,
-                confidence_level=self.confidence_level,
-                log_evidence=self._largest,
-                log_threshold=self.log_threshold,
-                n_rows=self.n_rows,
                 calm="No sign that the guarantee is broken",
-                finding="The guarantee no longer holds",
+                finding="The guarantee does not hold",
                 advice=(
                     f"Recalibrate on about {counted(guarantee.n_rows, 'row')}, the number"
                     " used for calibration."
                 ),
-                alarmed=self._alarmed,
-                since=self._since() if self.alarm else None,
-                changes=self._changes() if self.alarm else (),
                 assumptions=self._assumed,
                 notes=(
                     (
@@ -340,10 +313,3 @@ class GuaranteeMonitor(EvidenceMonitor):
     def _assumed(self) -> tuple[str, ...]:
         assumed = _ASSUMED_OF_CURVE if self._limits.is_curve else _ASSUMED
         return (assumed,) if self.maturity is None else (assumed, AT_MATURITY, _UNKNOWN)
-
-    def __repr__(self) -> str:
-        state = "alarm" if self.alarm else "no alarm"
-        return (
-            f"<GuaranteeMonitor of {self.watched.n_regions} regions: {state} after"
-            f" {counted(self.n_rows, 'row')}>"
-        )

@@ -2,17 +2,18 @@
 
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
 from typing import Any, Self
 
-import sqlalchemy as sa
-
-from calibrant.monitor.store import ModelRows
+from calibrant.errors import InvalidValueError
+from calibrant.monitor.model_rows import ModelRows
 from calibrant.monitor.tables import PREDICTIONS, WAITING
+from calibrant.monitor.times import SECONDS_A_DAY
 from calibrant.sample.facts import Limits
 
-SECONDS_A_DAY = 86_400.0
+_MANY = 1000  # predictions, of which the database should know
 TOO_LATE = 2
 """Added to a label that arrived too late to count."""
 
@@ -66,6 +67,11 @@ class Live:
     quarantined: int = 0
     unreadable: int = 0
 
+    @property
+    def pending(self) -> int:
+        """Predictions that are not counted yet."""
+        return self.recorded - self.mature - self.quarantined
+
     @classmethod
     def of(cls, text: str | None) -> Self:
         """Read it from its text; raise any error if that is not what `write` wrote."""
@@ -81,7 +87,25 @@ class Live:
 
     def write(self, rows: ModelRows) -> None:
         """Write it, within the transaction it belongs to."""
-        rows.write_text("live", json.dumps(asdict(self)))
+        rows.write_text("live", json.dumps(vars(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Predictions or labels that will be taken: their values are scores, or labels as 0 and 1.
+
+    Times are seconds since 1970; None means now.
+    """
+
+    ids: list[str]
+    values: list[Any]
+    times: list[float] | None
+    segments: Sequence[str | None] = ()
+
+    @property
+    def rows(self) -> Iterator[tuple[str, Any, float]]:
+        """The id, the value and the time of each."""
+        return zip(self.ids, self.values, self.times or (), strict=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,47 +136,28 @@ class Receipt:
     @property
     def outcome(self) -> str:
         """What happened to the only one, if a single one was submitted."""
-        return next(name for name, number in asdict(self).items() if number)
-
-
-class _Outcomes(dict[str, int]):
-    """How often each outcome occurred."""
-
-    def add(self, name: str) -> None:
-        self[name] = self.get(name, 0) + 1
+        return next(one.name for one in fields(self) if getattr(self, one.name))
 
 
 def take_predictions(
-    rows: ModelRows,
-    live: Live,
-    ids: Sequence[str],
-    scores: Sequence[float],
-    times: Sequence[float],
-    segments: Sequence[str | None],
-    maturity: float,
-    familiar: Limits = (-math.inf, math.inf),
+    rows: ModelRows, live: Live, given: Checked, *, maturity: float, familiar: Limits
 ) -> Receipt:
     """Store predictions; attach labels that waited for them; count scores that are not familiar."""
-    columns = (PREDICTIONS.c.score, PREDICTIONS.c.segment)
-    known = rows.by_id(PREDICTIONS, ids, columns)
-    waiting = rows.by_id(
-        WAITING,
-        [one for one in ids if one not in known],
-        (WAITING.c.label, WAITING.c.at),
-    )
-    outcomes = _Outcomes()
-    new: dict[str, dict[str, Any]] = {}
+    known = rows.by_id(PREDICTIONS, given.ids, "score", "segment")
+    waiting = rows.by_id(WAITING, [one for one in given.ids if one not in known], "label", "at")
+    outcomes = Counter[str]()
+    new: list[tuple[Any, ...]] = []
     attached = []
     first_open = live.counted_until
-    for one, score, at, segment in zip(ids, scores, times, segments, strict=True):
+    for (one, score, at), segment in zip(given.rows, given.segments, strict=True):
         day = int(at // SECONDS_A_DAY)
         earlier = known.get(one)
         if earlier is not None:
             same = earlier[1] == score and earlier[2] == segment
-            outcomes.add("duplicate" if same else "conflicting")
+            outcomes["duplicate" if same else "conflicting"] += 1
             continue
         if first_open is not None and day < first_open:
-            outcomes.add("late")
+            outcomes["late"] += 1
             continue
         label = None
         if one in waiting:
@@ -163,75 +168,58 @@ def take_predictions(
                 live.expired += 1
             else:
                 live.resolved += 1
-        row = {
-            "model": rows.model,
-            "id": one,
-            "score": score,
-            "at": at,
-            "day": day,
-            "segment": segment,
-            "label": label,
-        }
-        new[one] = row
+        new.append((one, score, at, day, segment, label))
         known[one] = (one, score, segment)
-        outcomes.add("new")
-    rows.execute(PREDICTIONS.insert(), list(new.values()))
-    _delete_waiting(rows, attached)
+        outcomes["new"] += 1
+    rows.insert(PREDICTIONS, ("id", "score", "at", "day", "segment", "label"), new)
+    rows.delete(WAITING, attached)
+    known_size = (live.recorded // _MANY).bit_length()
     live.recorded += len(new)
+    if (live.recorded // _MANY).bit_length() > known_size:  # it has doubled
+        rows.count_again(PREDICTIONS)
     low, high = familiar
-    live.unfamiliar += sum(not low <= row["score"] <= high for row in new.values())
-    live.duplicate += outcomes.get("duplicate", 0)
-    live.conflicting += outcomes.get("conflicting", 0)
-    live.late += outcomes.get("late", 0)
+    live.unfamiliar += sum(not low <= score <= high for _, score, *_ in new)
+    live.duplicate += outcomes["duplicate"]
+    live.conflicting += outcomes["conflicting"]
+    live.late += outcomes["late"]
     return Receipt(**outcomes)
 
 
-def take_labels(
-    rows: ModelRows,
-    live: Live,
-    ids: Sequence[str],
-    codes: Sequence[int],
-    times: Sequence[float],
-    maturity: float,
-) -> Receipt:
+def take_labels(rows: ModelRows, live: Live, given: Checked, *, maturity: float) -> Receipt:
     """Store labels. The first label of an id is kept, whatever arrives later."""
-    known = rows.by_id(
-        PREDICTIONS,
-        ids,
-        (PREDICTIONS.c.at, PREDICTIONS.c.label, PREDICTIONS.c.day),
-    )
-    strange = [one for one in ids if one not in known]
-    waiting = {one: row[1] for one, row in rows.by_id(WAITING, strange, (WAITING.c.label,)).items()}
+    known = rows.by_id(PREDICTIONS, given.ids, "at", "label", "day")
+    strange = [one for one in given.ids if one not in known]
+    waiting = {one: row[1] for one, row in rows.by_id(WAITING, strange, "label").items()}
     labels = {one: row[2] for one, row in known.items()}
-    outcomes = _Outcomes()
-    changed = []
+    outcomes = Counter[str]()
+    changed: dict[int, list[str]] = {}
     new_waiting = []
     first_open = -math.inf if live.counted_until is None else live.counted_until
-    for one, code, at in zip(ids, codes, times, strict=True):
+    for one, code, at in given.rows:
         row = known.get(one)
         if row is None:
             if one not in waiting:
                 waiting[one] = code
-                new_waiting.append({"model": rows.model, "id": one, "label": code, "at": at})
-                outcomes.add("waiting")
+                new_waiting.append((one, code, at))
+                outcomes["waiting"] += 1
             else:
-                outcomes.add("duplicate" if waiting[one] == code else "conflicting")
+                outcomes["duplicate" if waiting[one] == code else "conflicting"] += 1
             continue
         earlier = labels[one]
         if earlier is not None:
-            outcomes.add("duplicate" if earlier % TOO_LATE == code else "conflicting")
+            outcomes["duplicate" if earlier % TOO_LATE == code else "conflicting"] += 1
             continue
         expired = row[3] < first_open or _came_too_late(row[1], at, maturity)
         labels[one] = code + TOO_LATE if expired else code
-        changed.append({"of_model": rows.model, "row_id": one, "new_label": labels[one]})
-        outcomes.add("expired" if expired else "new")
-    update = PREDICTIONS.update().where(_is_row(PREDICTIONS))
-    rows.execute(update.values(label=sa.bindparam("new_label")), changed)
-    rows.execute(WAITING.insert(), new_waiting)
-    live.resolved += outcomes.get("new", 0)
-    live.duplicate += outcomes.get("duplicate", 0)
-    live.conflicting += outcomes.get("conflicting", 0)
-    live.expired += outcomes.get("expired", 0)
+        changed.setdefault(labels[one], []).append(one)
+        outcomes["expired" if expired else "new"] += 1
+    for label, which in changed.items():
+        rows.update(PREDICTIONS, "label", label, which)
+    rows.insert(WAITING, ("id", "label", "at"), new_waiting)
+    live.resolved += outcomes["new"]
+    live.duplicate += outcomes["duplicate"]
+    live.conflicting += outcomes["conflicting"]
+    live.expired += outcomes["expired"]
     return Receipt(**outcomes)
 
 
@@ -245,15 +233,22 @@ def _came_too_late(predicted: float, labelled: float, maturity: float) -> bool:
     return labelled - predicted > maturity * SECONDS_A_DAY
 
 
-def _is_row(table: Any) -> Any:
-    """The condition that a row has the model and the id that are parameters of a statement."""
-    return (table.c.model == sa.bindparam("of_model")) & (table.c.id == sa.bindparam("row_id"))
-
-
-def _delete_waiting(rows: ModelRows, ids: Sequence[str]) -> None:
-    if ids:
-        gone = [{"of_model": rows.model, "row_id": one} for one in ids]
-        rows.execute(WAITING.delete().where(_is_row(WAITING)), gone)
+def erase(rows: ModelRows, live: Live, name: str) -> bool:
+    """Delete a prediction that is not counted yet, and what is known of its label."""
+    waiting = rows.by_id(WAITING, [name], "label")
+    found = rows.by_id(PREDICTIONS, [name], "day", "label")
+    rows.delete(WAITING, list(waiting))
+    if name not in found:
+        return name in waiting
+    _, day, label = found[name]
+    if live.counted_until is not None and day < live.counted_until:
+        rule = "be of a prediction that is not counted yet"
+        raise InvalidValueError("id", rule, got="one that is mature")
+    rows.delete(PREDICTIONS, [name])
+    live.recorded -= 1
+    live.resolved -= label in (0, 1)
+    live.expired -= label is not None and label >= TOO_LATE
+    return True
 
 
 def forget(rows: ModelRows, live: Live, remember: float, held: Sequence[int]) -> None:

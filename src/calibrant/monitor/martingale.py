@@ -235,7 +235,7 @@ class RestartedBets(Resumed):
             raise InvalidValueError("since", "be at most n_batches", got=got)
 
 
-def mean_limits(total: float, n_rows: int, alpha: float) -> tuple[float, float]:
+def running_mean_limits(total: float, n_rows: int, alpha: float) -> tuple[float, float]:
     """Limits on the average conditional mean of numbers in [0, 1], valid at every moment with
     probability 1 - alpha.
 
@@ -243,7 +243,7 @@ def mean_limits(total: float, n_rows: int, alpha: float) -> tuple[float, float]:
     supermartingale for every l (Hoeffding's lemma). Averaged over l ~ N(0, 1 / r) it gives |S| <=
     sqrt((n/4 + r) ln((n/4 + r) / (r alpha^2))).
 
-    >>> low, high = mean_limits(500, 1000, 0.05)
+    >>> low, high = running_mean_limits(500, 1000, 0.05)
     >>> round(low, 3), round(high, 3)
     (0.45, 0.55)
     """

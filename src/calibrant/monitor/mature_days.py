@@ -3,23 +3,25 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sqlalchemy as sa
 
 from calibrant._typing import FloatArray, IntArray
-from calibrant.calibrators.score_calibrator import ScoreCalibrator
-from calibrant.guarantee.kinds import is_guarantee
+from calibrant.guarantee.guarantee import is_guarantee
 from calibrant.monitor.drift import DriftMonitor
+from calibrant.monitor.event_columns import day_of
+from calibrant.monitor.evidence import EvidenceMonitor
 from calibrant.monitor.guarantee import GuaranteeMonitor
-from calibrant.monitor.ledger import SECONDS_A_DAY, TOO_LATE, Live, forget
+from calibrant.monitor.headline import write_headline
+from calibrant.monitor.ledger import TOO_LATE, Live, forget
+from calibrant.monitor.model_rows import ModelRows
 from calibrant.monitor.score_drift import ScoreDriftMonitor
 from calibrant.monitor.sealed_counts import SealedCounts
-from calibrant.monitor.store import ModelRows
 from calibrant.monitor.tables import DAYS, PREDICTIONS, QUARANTINE
-from calibrant.monitor.units import unit_name
+from calibrant.monitor.times import unit_name
 from calibrant.monitor.watched import counts_of
 
 if TYPE_CHECKING:
@@ -32,6 +34,11 @@ _LONGEST_PROBLEM = 500  # characters
 
 SHARES = {"rates": 0.5, "guarantee": 0.3, "scores": 0.2}
 """How one error budget is shared. Without a guarantee, its share goes to the rates."""
+_KINDS: dict[str, type[EvidenceMonitor]] = {
+    "rates": DriftMonitor,
+    "guarantee": GuaranteeMonitor,
+    "scores": ScoreDriftMonitor,
+}
 
 
 @dataclass
@@ -43,22 +50,19 @@ class Tests:
     scores: ScoreDriftMonitor | None
     reference: list[float]
     alpha: float
+    path: list[list[Any]] = field(default_factory=list)
+    """After each counted day: the day, and how far the evidence of each test is on its way to an
+    alarm, at 1; None before a test begins."""
 
     @classmethod
-    def of(
-        cls,
-        calibrator: ScoreCalibrator,
-        alpha: float,
-        maturity: float,
-        unit: str,
-        reference: int | None,
-        seed: int,
-    ) -> "Tests":
-        """New tests for a calibrator.
+    def of(cls, monitor: "Monitor", seed: int) -> "Tests":
+        """New tests for the calibrator of a monitor.
 
         If rows of a day depend on each other, only the rates are tested.
         """
-        by_row = unit == "row"
+        calibrator = monitor.calibrator
+        alpha = monitor.alpha
+        by_row = monitor.unit == "row"
         kept = by_row and is_guarantee(calibrator.guarantee_)
         share = (
             SHARES["rates"]
@@ -68,43 +72,50 @@ class Tests:
         rates = DriftMonitor(
             calibrator,
             confidence_level=1.0 - share * alpha,
-            unit=unit,
-            maturity=maturity,
-            reference=reference,
+            unit=monitor.unit,
+            maturity=monitor.maturity,
+            reference=monitor.reference,
             random_state=seed,
         )
         guarantee = None
         if kept:
             level = 1.0 - SHARES["guarantee"] * alpha
-            guarantee = GuaranteeMonitor(calibrator, confidence_level=level, maturity=maturity)
+            guarantee = GuaranteeMonitor(
+                calibrator, confidence_level=level, maturity=monitor.maturity
+            )
         return cls(rates, guarantee, None, [], alpha)
 
     @classmethod
-    def of_text(cls, text: str, alpha: float) -> "Tests":
+    def of_text(cls, text: str, monitor: "Monitor") -> "Tests":
         """Read them from their text; raise a ValueError if it is not what `text` wrote."""
         try:
             state = json.loads(text)
-            guarantee = state["guarantee"]
-            scores = state["scores"]
-            return cls(
-                DriftMonitor.from_dict(state["rates"]),
-                None if guarantee is None else GuaranteeMonitor.from_dict(guarantee),
-                None if scores is None else ScoreDriftMonitor.from_dict(scores),
-                [float(score) for score in state["reference"]],
-                alpha,
-            )
+            tests: dict[str, Any] = {
+                name: None if state[name] is None else kind.from_dict(state[name])
+                for name, kind in _KINDS.items()
+            }
+            reference = [float(score) for score in state["reference"]]
+            return cls(**tests, reference=reference, alpha=monitor.alpha, path=state["path"])
         except Exception as error:
             raise ValueError(f"saved tests that cannot be read: {error}") from error
 
     def text(self) -> str:
         """Their state as text."""
-        state = {
-            "rates": self.rates.to_dict(),
-            "guarantee": None if self.guarantee is None else self.guarantee.to_dict(),
-            "scores": None if self.scores is None else self.scores.to_dict(),
-            "reference": self.reference,
+        states = {
+            name: None if test is None else test.to_dict()
+            for name, test in self.by_question().items()
         }
-        return json.dumps(state)
+        return json.dumps({**states, "reference": self.reference, "path": self.path})
+
+    def by_question(self) -> dict[str, EvidenceMonitor | None]:
+        """The tests by what they ask; None for one that does not run."""
+        return {"rates": self.rates, "guarantee": self.guarantee, "scores": self.scores}
+
+    def mark(self, day: int) -> None:
+        """Remember how far the evidence was after a day."""
+        reached = [None if one is None else one.progress for one in self.by_question().values()]
+        self.path.append([day, *reached])
+        del self.path[:-_MOST_DAYS]
 
     @property
     def n_until_scores(self) -> int:
@@ -137,9 +148,8 @@ def advance(rows: ModelRows, live: Live, monitor: "Monitor") -> None:
     What is counted, and when, depends only on times, never on labels. A day that cannot be counted
     is put into quarantine, with the reason; the others are counted.
     """
-    now = live.latest / SECONDS_A_DAY
-    over = int(now // 1)
-    mature = int((now - monitor.maturity) // 1)
+    over = day_of(live.latest)
+    mature = day_of(live.latest, monitor.maturity)
     first = sa.select(sa.func.min(PREDICTIONS.c.day)).where(rows.of(PREDICTIONS))
     oldest = rows.connection.execute(first).scalar()
     begin = over if oldest is None else int(oldest)
@@ -159,27 +169,17 @@ def advance(rows: ModelRows, live: Live, monitor: "Monitor") -> None:
         new = {"model": rows.model, "day": day.day, "counts": json.dumps(day.counts.tolist())}
         rows.connection.execute(DAYS.insert().values(new))
     for what, day_number in stuck:
-        n_rows = _number_of_rows(rows, day_number) if what == "labels" else 0
+        here = PREDICTIONS.c.day == day_number
+        n_rows = rows.count(PREDICTIONS, here) if what == "labels" else 0
         _put_aside(rows, day_number, n_rows, stuck[what, day_number])
         live.quarantined += n_rows
     live.scored_until = max(first_score, over)
     live.counted_until = max(first_count, mature)
-    held = QUARANTINE.c.n_rows > 0
-    kept = rows.connection.execute(
-        sa.select(QUARANTINE.c.day).where(rows.of(QUARANTINE) & held)
-    ).scalars()
-    forget(rows, live, monitor.remember, kept.all())
+    held = rows.select(QUARANTINE.c.day, where=[QUARANTINE.c.n_rows > 0])
+    forget(rows, live, monitor.remember, held.scalars().all())
     _join_old_days(rows)
     SealedCounts.write(rows, live, monitor, tests.text())
-
-
-@dataclass
-class _Part:
-    """Some rows of a day."""
-
-    scores: FloatArray
-    labels: FloatArray
-    segments: list[Any] | None
+    write_headline(rows, monitor, tests)
 
 
 @dataclass
@@ -211,15 +211,15 @@ def _closed(
     """
     stuck: dict[tuple[str, int], str] = {}
     while True:
-        tests = Tests.of_text(saved, 1.0 - monitor.confidence_level)
+        tests = Tests.of_text(saved, monitor)
         left = {
             what: [day for day in days if (what, day) not in stuck] for what, days in due.items()
         }
         try:
             for day in left["scores"]:
                 with _closing("scores", day):
-                    for part in _parts(rows, day):
-                        tests.look_at_scores(part.scores, unit_name(day, "day"), monitor.seed)
+                    for scores, _, _ in _parts(rows, day):
+                        tests.look_at_scores(scores, unit_name(day, "day"), monitor.seed)
             return tests, [_counted(rows, tests, day) for day in left["labels"]], stuck
         except _StuckDayError as error:
             stuck[error.key] = error.problem
@@ -244,12 +244,6 @@ def _days_with_rows(rows: ModelRows, first: int, end: int) -> list[int]:
     return [int(number) for (number,) in found]
 
 
-def _number_of_rows(rows: ModelRows, day: int) -> int:
-    within = rows.of(PREDICTIONS) & (PREDICTIONS.c.day == day)
-    count = sa.select(sa.func.count()).select_from(PREDICTIONS).where(within)
-    return int(rows.connection.execute(count).scalar())
-
-
 def _put_aside(rows: ModelRows, day: int, n_rows: int, problem: str) -> None:
     here = rows.of(QUARANTINE) & (QUARANTINE.c.day == day)
     rows.connection.execute(QUARANTINE.delete().where(here))
@@ -257,8 +251,10 @@ def _put_aside(rows: ModelRows, day: int, n_rows: int, problem: str) -> None:
     rows.connection.execute(QUARANTINE.insert().values(new))
 
 
-def _parts(rows: ModelRows, day: int) -> Iterator[_Part]:
-    """The rows of a day, in chunks; labels that are unknown or arrived too late are NaN."""
+def _parts(rows: ModelRows, day: int) -> Iterator[tuple[FloatArray, FloatArray, list[Any] | None]]:
+    """Scores, labels and segments of the rows of a day, in chunks; labels that are unknown or
+    arrived too late are NaN.
+    """
     table = PREDICTIONS.c
     query = sa.select(table.score, table.label, table.segment).where(
         rows.of(PREDICTIONS) & (table.day == day)
@@ -268,7 +264,7 @@ def _parts(rows: ModelRows, day: int) -> Iterator[_Part]:
             scores = np.array([row[0] for row in part], dtype=np.float64)
             known = [np.nan if row[1] is None or row[1] >= TOO_LATE else row[1] for row in part]
             segments = None if part[0][2] is None else [json.loads(row[2]) for row in part]
-            yield _Part(scores, np.array(known, dtype=np.float64), segments)
+            yield scores, np.array(known, dtype=np.float64), segments
 
 
 def _counted(rows: ModelRows, tests: Tests, day: int) -> _ClosedDay:
@@ -280,34 +276,34 @@ def _counted(rows: ModelRows, tests: Tests, day: int) -> _ClosedDay:
     counts = closed.counts
     name = unit_name(day, "day")
     with _closing("labels", day):
-        for part in _parts(rows, day):
-            prepared = watched.prepared(part.scores, part.segments)
+        for scores, known, segments in _parts(rows, day):
+            prepared = watched.prepared(scores, segments)
             regions = watched.between(prepared)
-            codes = np.nan_to_num(part.labels).astype(np.uint8)
-            unknown = np.isnan(part.labels).astype(np.uint8)
+            codes = np.nan_to_num(known).astype(np.uint8)
+            unknown = np.isnan(known).astype(np.uint8)
             counts[:2] += counts_of(regions, codes, size)
             counts[2] += counts_of(regions, unknown, size)[1]
-            closed.n_rows += part.scores.size
-            closed.n_labelled += int(part.scores.size - unknown.sum())
+            closed.n_rows += scores.size
+            closed.n_labelled += int(scores.size - unknown.sum())
             if tests.guarantee is not None:
                 labels = np.where(codes == 1, classes.positive, classes.negative).astype(object)
                 labels[unknown == 1] = None
-                times = np.full(part.scores.size, np.datetime64(name))
-                tests.guarantee.update(part.scores, labels, segments=part.segments, at=times)
+                times = np.full(scores.size, np.datetime64(name))
+                tests.guarantee.update(scores, labels, segments=segments, at=times)
         tests.rates.update_counts(counts[0], counts[1], at=name)
+    tests.mark(day)
     return closed
 
 
 def _join_old_days(rows: ModelRows) -> None:
     """Merge the oldest days if there are too many to keep individually."""
-    every = sa.select(DAYS.c.day).where(rows.of(DAYS)).order_by(DAYS.c.day)
-    days = [int(day) for (day,) in rows.connection.execute(every)]
+    days = rows.select(DAYS.c.day).scalars().all()
     if len(days) <= _MOST_DAYS:
         return
-    last = days[len(days) - _MOST_DAYS]
-    old = rows.of(DAYS) & (DAYS.c.day <= last)
-    texts = rows.connection.execute(sa.select(DAYS.c.counts).where(old)).scalars()
-    total = sum(np.array(json.loads(text)) for text in texts)
-    rows.connection.execute(DAYS.delete().where(old))
+    last = int(days[len(days) - _MOST_DAYS])
+    old = DAYS.c.day <= last
+    texts = rows.select(DAYS.c.day, DAYS.c.counts, where=[old])
+    total = sum(np.array(json.loads(text)) for _, text in texts)
+    rows.connection.execute(DAYS.delete().where(rows.of(DAYS), old))
     new = {"model": rows.model, "day": last, "counts": json.dumps(np.asarray(total).tolist())}
     rows.connection.execute(DAYS.insert().values(new))

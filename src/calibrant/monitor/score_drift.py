@@ -6,20 +6,19 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from calibrant._typing import ArrayLike, IntArray, Seed
+from calibrant._typing import ArrayLike, FloatArray, IntArray, Seed
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.errors import InvalidValueError
 from calibrant.limits.sequences.centred import CentredBetaBinomial
-from calibrant.monitor.change import Change, Moment, MonitorResult
-from calibrant.monitor.evidence import EvidenceMonitor
-from calibrant.monitor.exact_scores import exact_scores
+from calibrant.monitor.change import Change, MonitorResult, clear_changes
+from calibrant.monitor.evidence import ShiftMonitor
 from calibrant.monitor.martingale import ShiftMixture, start_weight
-from calibrant.monitor.pooled_rates import LEVEL, SINGLE, SLOPE
-from calibrant.monitor.units import shown_time
+from calibrant.monitor.pooled_rates import LEVEL, SINGLE, SLOPE, exact_scores
+from calibrant.monitor.times import shown_time
 from calibrant.params.arrays import as_scores
 from calibrant.params.declared_state import Resumes
-from calibrant.params.kind import Entry, EntryTable, Known
+from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.random import RandomSource, seed_number
 from calibrant.params.rules import Integer
 from calibrant.params.state_kinds import Counts, Nested, Numbers, OneCount, Tabled
@@ -27,7 +26,6 @@ from calibrant.text.numbers import counted
 
 _ROWS_A_BIN = 20  # rows that cut the bins, at most a tenth of the reference
 _BATCH_ROWS = 100
-_CLEAR = 3.3
 _ASSUMED = (
     "scores of the reference and of the stream are independent draws from one distribution",
     "which rows form a batch does not depend on scores",
@@ -35,12 +33,12 @@ _ASSUMED = (
 _SHARES = Numbers(size="partition.n_regions", low=1e-12, high=1.0)
 
 
-class ScoreDriftMonitor(EvidenceMonitor):
+class ScoreDriftMonitor(ShiftMonitor):
     """Watch whether scores still have the same distribution as a reference; no labels needed.
 
-    Claimed: while they do, the probability that an alarm is *ever* raised is at most 1 -
+    Guarantee: while they do, the probability that an alarm is *ever* raised is at most 1 -
     confidence_level. This is exact even though the distribution is only known from a sample.
-    Assumed: the scores in the reference and the stream are independent draws. A change in the
+    Assumptions: the scores in the reference and the stream are independent draws. A change in the
     scores does not necessarily break a guarantee; see `expected_performance`.
 
     Parameters
@@ -110,22 +108,21 @@ class ScoreDriftMonitor(EvidenceMonitor):
                 "reference", "have scores that differ", got="one score nearly everywhere"
             )
         shares = (_counts(bins, pilot) + 0.5) / (n_pilot + 0.5 * bins.n_regions)
-        self._make(
-            bins, shares.tolist(), _counts(bins, scores[order[n_pilot:]]), confidence_level, seed
-        )
+        pool = _counts(bins, scores[order[n_pilot:]])
+        self._make(bins, np.asarray(shares, dtype=np.float64), pool, confidence_level, seed)
 
     def _make(
         self,
-        bins: Partition,
-        shares: list[float],
+        partition: Partition,
+        shares: FloatArray,
         pool: IntArray,
         confidence_level: float,
         seed: int,
     ) -> None:
         self._begin(confidence_level)
-        self.partition = bins
+        self.partition = partition
         self.seed = seed
-        self._shares = np.array(shares)
+        self._shares = shares
         self._pool = pool
         self._waiting = np.zeros_like(pool)
         self._first = np.zeros((0, pool.size), dtype=np.int64)
@@ -174,12 +171,6 @@ class ScoreDriftMonitor(EvidenceMonitor):
         self._n_closed += 1
         self._look(self._n_closed)
 
-    def _log_evidence(self) -> float:
-        return self._mixture.log_evidence()
-
-    def _since(self) -> Moment | None:
-        return self._starts[self._mixture.likely_start()] if self._starts else None
-
     def _changes(self) -> tuple[Change, ...]:
         start = self._mixture.likely_start()
         before = self._first[start]
@@ -198,42 +189,27 @@ class ScoreDriftMonitor(EvidenceMonitor):
             * (1.0 / total_before + 1.0 / np.maximum(total_since, 1))
         )
         clarity = np.abs(share_since - share_before) / np.maximum(spread, 1e-12)
-        order = np.argsort(-clarity, kind="stable").tolist()
-        named = [place for place in order if clarity[place] >= _CLEAR] or order[:1]
-        names = self.partition.describe()
-        return tuple(
-            Change(
-                region=place,
-                name=f"share of {names[place]}",
-                rows=int(since[place]),
-                rate_before=float(share_before[place]),
-                rate_since=float(share_since[place]),
-                lower=float(new.lower[place] - old.upper[place]),
-                upper=float(new.upper[place] - old.lower[place]),
-            )
-            for place in named
+        return clear_changes(
+            [f"share of {name}" for name in self.partition.describe()],
+            clarity,
+            np.ones(before.size, dtype=bool),
+            since,
+            (share_before, old),
+            (share_since, new),
         )
 
     def summary(self) -> MonitorResult:
         """What was found so far, as data and in words."""
         with self._lock:
             waiting = int(self._waiting.sum())
-            return MonitorResult(
+            return self._result(
                 question="scores",
-                alarm=self.alarm,
-                confidence_level=self.confidence_level,
-                log_evidence=self._largest,
-                log_threshold=self.log_threshold,
-                n_rows=self.n_rows,
                 calm="No sign that the scores have changed",
                 finding="The scores have changed",
                 advice=(
                     "The rates may still hold: see expected_performance, and check labels with"
                     " DriftMonitor."
                 ),
-                alarmed=self._alarmed,
-                since=self._since() if self.alarm else None,
-                changes=self._changes() if self.alarm else (),
                 assumptions=_ASSUMED,
                 notes=(
                     (f"{counted(waiting, 'row')} are waiting for a batch of {_BATCH_ROWS}.",)
@@ -242,34 +218,12 @@ class ScoreDriftMonitor(EvidenceMonitor):
                 ),
             )
 
-    def __repr__(self) -> str:
-        state = "alarm" if self.alarm else "no alarm"
-        return (
-            f"<ScoreDriftMonitor of {self._pool.size} bins: {state} after"
-            f" {counted(self.n_rows, 'row')}>"
-        )
-
-    @classmethod
-    def _begun(cls, settings: dict[str, Any], known: Known) -> Self:
-        monitor = cls.__new__(cls)
-        monitor._make(
-            settings["partition"],
-            settings["_shares"].tolist(),
-            settings["_pool"],
-            settings["confidence_level"],
-            settings["seed"],
-        )
-        return monitor
-
     def _check_state(self) -> None:
         super()._check_state()
-        n_starts = self._mixture.n_starts
-        if len(self._first) != n_starts:
-            raise InvalidValueError("first", f"have {n_starts} starts")
+        if len(self._first) != self._mixture.n_starts:
+            raise InvalidValueError("first", f"have {self._mixture.n_starts} starts")
         if (self._first > self._pool).any():
             raise InvalidValueError("first", "be at most the pool")
-        if len(self._starts) != n_starts:
-            raise InvalidValueError("starts", f"be {n_starts} moments")
 
 
 def _counts(bins: Partition, scores: Any) -> IntArray:

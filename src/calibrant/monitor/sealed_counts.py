@@ -11,9 +11,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-import sqlalchemy as sa
-
-from calibrant.monitor.store import ModelRows
+from calibrant.monitor.model_rows import ModelRows
 from calibrant.monitor.tables import DAYS, PREDICTIONS, QUARANTINE
 
 if TYPE_CHECKING:
@@ -58,14 +56,11 @@ class SealedCounts:
 
     @classmethod
     def _found(cls, rows: ModelRows, tests: str) -> Self:
-        days = sa.select(DAYS.c.day, DAYS.c.counts).where(rows.of(DAYS)).order_by(DAYS.c.day)
-        columns = (QUARANTINE.c.day, QUARANTINE.c.n_rows, QUARANTINE.c.problem)
-        held = sa.select(*columns).where(rows.of(QUARANTINE)).order_by(QUARANTINE.c.day)
-        run = rows.connection.execute
+        held = QUARANTINE.c
         return cls(
             tests,
-            [(day, counts) for day, counts in run(days)],
-            [(day, n_rows, problem) for day, n_rows, problem in run(held)],
+            [tuple(row) for row in rows.select(DAYS.c.day, DAYS.c.counts)],
+            [tuple(row) for row in rows.select(held.day, held.n_rows, held.problem)],
         )
 
     def _seal(self, rows: ModelRows, live: "Live", monitor: "Monitor") -> str:
@@ -93,6 +88,4 @@ class SealedCounts:
 def number_pending(rows: ModelRows, live: "Live") -> int:
     """The number of predictions whose day is not closed yet."""
     first = _NO_DAY if live.counted_until is None else live.counted_until
-    within = rows.of(PREDICTIONS) & (PREDICTIONS.c.day >= first)
-    count = sa.select(sa.func.count()).select_from(PREDICTIONS).where(within)
-    return int(rows.connection.execute(count).scalar())
+    return rows.count(PREDICTIONS, PREDICTIONS.c.day >= first)

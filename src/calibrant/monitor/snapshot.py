@@ -2,17 +2,24 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
 from calibrant._typing import FloatArray, IntArray
-from calibrant.monitor.change import CHANGE_HEADS, ON_CHANGES, MonitorResult
-from calibrant.text.numbers import counted, percent, span, upper
-from calibrant.text.result import Result
+from calibrant.limits.binomial import lower_limit, upper_limit
+from calibrant.monitor.change import MonitorResult, changes_table
+from calibrant.text.numbers import counted, percent, points, span, upper
+from calibrant.text.picture import Drawn, Picture, ReferenceLine
+from calibrant.text.quantity import NextStep, Quantity
+from calibrant.text.result import Result, Verdict
 from calibrant.text.result_table import ResultTable
+from calibrant.text.sentences import in_words
 
-_CONDITION = "the assumptions of each test hold, above all that rows (or days) are independent"
+_HEADS = {"lower": "true rate, guaranteed without drift"}
+_BEYOND = 2.0  # times the evidence that raises an alarm: more is not drawn
+_MOST_SPANS = 60  # points of the drift picture
+_SPAN_ALPHA = 0.05
 _FAULT = 0.05  # excess share of missing labels that is reported with an alarm
 
 
@@ -116,6 +123,13 @@ class MonitorSnapshot(Result):
         The smallest and largest score of calibration, if known.
     quarantine : tuple of HeldDay
         The days that could not be closed.
+    values : float array of shape (n_regions,), or None
+        The calibrated value of each region, or its average; None if regions have none.
+    guaranteed : pair of float arrays of shape (n_regions,), or None
+        The limits that calibration guaranteed for each region.
+    evidence : tuple of (str, tuple)
+        After each counted day: how far the evidence of the tests of rates, guarantee and scores was
+        on its way to an alarm, which is at 1; None for a test that does not run.
     """
 
     now: str | None
@@ -145,27 +159,185 @@ class MonitorSnapshot(Result):
     verdicts: tuple[MonitorResult, ...]
     path: tuple[EpsilonPath, ...]
     quarantine: tuple[HeldDay, ...]
+    guaranteed: tuple[FloatArray, FloatArray] | None
+    evidence: tuple[tuple[str, tuple[float | None, ...]], ...]
     counted_until: str | None = None
     lag: float | None = None
     score_range: tuple[float, float] | None = None
+    values: FloatArray | None = None
 
-    _also: ClassVar[tuple[str, ...]] = ("explanation",)
+    @property
+    def verdict(self) -> Verdict:
+        """Whether some test raised an alarm; unclear before anything is counted."""
+        if self.alarm:
+            return "problem"
+        return "ok" if self.n_mature else "unclear"
 
     @property
     def sentence(self) -> str:
-        """What was found, and with what confidence."""
-        chance = percent(1.0 - self.confidence_level)
-        sure = (
-            f"The probability that any test ever raises a false alarm is at most {chance}, if"
-            f" {_CONDITION}."
+        """What was found, and how often that would be a false alarm."""
+        chance = percent(round(1.0 - self.confidence_level, 12))
+        sure = f"(false alarms, ever: at most {chance}, if {self._units} are independent)"
+        if not self.alarm and not self.n_mature:
+            return f"Nothing is known about drift yet: {self._seen} {sure}."
+        if not self.alarm:
+            return f"No sign of drift: {self._seen} {sure}."
+        first = next(verdict for verdict in self.verdicts if verdict.alarm)
+        fault = self._missing_labels(first)
+        return f"{fault or first.finding_in_short} {sure}."
+
+    @property
+    def _units(self) -> str:
+        """What the tests take for independent: rows or days."""
+        assumed = [text for verdict in self.verdicts for text in verdict.assumptions]
+        return "days" if any(text.startswith("days") for text in assumed) else "rows"
+
+    @property
+    def numbers(self) -> tuple[Quantity, ...]:
+        """What was counted, and by how much calibrated values can be off."""
+        most = self.epsilon if self.path else None
+        return (
+            Quantity("Counted", self.n_mature, unit="prediction"),
+            Quantity("With a label", self.n_labels),
+            Quantity("Pending", self.n_pending),
+            Quantity("Off by at most, without drift", most, high=most, unit="points"),
         )
+
+    @property
+    def next_steps(self) -> tuple[NextStep, ...]:
+        """What to do after an alarm; otherwise, keep watching."""
         if self.alarm:
             first = next(verdict for verdict in self.verdicts if verdict.alarm)
-            missing = self._missing_labels(first)
-            return f"Alarm. {first.finding_in_short}. {missing}{first.advice} {sure}"
-        if not self.n_mature:
-            return f"Nothing is known about drift yet: {self._seen}. {self._counted_when} {sure}"
-        return f"No sign of drift: {self._seen}. {self._held}{sure}"
+            fit = "Calibrator().fit(new_scores, new_y)"
+            advice = NextStep(
+                "Recalibrate on rows from after the change", fit, "fit new.csv -o model.json"
+            )
+            check = NextStep("Check that labels still come in, and the maturity")
+            return (check, advice) if self._missing_labels(first) else (advice,)
+        command = "watch {lines} --model {model} --store {store} --once"
+        watching = "Keep watching: you can look as often as you like"
+        return (NextStep(watching, "monitor.snapshot()", command),)
+
+    def pictures(self) -> tuple[Picture, ...]:
+        """The rate minus the prediction by date, with the alarm, and the evidence under it; rates
+        and predictions by region; and epsilon after each day.
+        """
+        if not self.path:
+            return ()
+        days = [_date(step.day) for step in self.path]
+        rules = tuple(
+            ReferenceLine(f"alarm ({one.question})", _date(one.alarmed.at), is_upright=True)
+            for one in self.verdicts
+            if one.alarmed is not None and one.alarmed.at is not None
+        )
+        epsilon = Picture(
+            "Is it still good enough?",
+            "How far a calibrated value can be from the true rate, from all rows so far.",
+            "date",
+            "off by at most, points",
+            (Drawn("bound", days, [step.epsilon for step in self.path], kind="line"),),
+            rules,
+            is_time=True,
+            y_unit="points",
+        )
+        evidence = self._evidence(rules)
+        if self.values is None:
+            return (evidence, epsilon)
+        return (self._drift(rules), evidence, self._reliability(), epsilon)
+
+    def _reliability(self) -> Picture:
+        """The rate of each region against its calibrated value, and what calibration guaranteed."""
+        values = np.asarray(self.values)
+        seen = np.flatnonzero(self.counts > 0)
+        seen = seen[np.argsort(values[seen], kind="stable")]
+        rates = Drawn(
+            "rate in production, with limits that hold at every moment",
+            values[seen].tolist(),
+            (self.positives[seen] / self.counts[seen]).tolist(),
+            self.lower[seen].tolist(),
+            self.upper[seen].tolist(),
+            titles=[in_words(self.regions[region]) for region in seen.tolist()],
+        )
+        order = np.argsort(values, kind="stable")
+        bands: tuple[Drawn, ...] = ()
+        if self.guaranteed is not None:
+            low, high = (limit[order].tolist() for limit in self.guaranteed)
+            at = values[order].tolist()
+            bands = (Drawn("guaranteed by calibration", at, at, low, high, kind="band"),)
+        text = (
+            "The observed rate of each region since the store was made. The limits tighten as labels"
+            " mature; they hold if rates do not change."
+        )
+        return Picture(
+            "Rates and predictions",
+            text,
+            "calibrated probability",
+            "rate",
+            (*bands, rates),
+            is_square=True,
+        )
+
+    def _evidence(self, rules: tuple[ReferenceLine, ...]) -> Picture:
+        """How far each test was on its way to an alarm, after each counted day."""
+        drawn = []
+        for place, name in enumerate(("rates", "guarantee", "scores")):
+            path = [(_date(day), reached[place]) for day, reached in self.evidence]
+            known = [(day, min(one, _BEYOND)) for day, one in path if one is not None]
+            if known:
+                reached_at, reached_by = zip(*known, strict=True)
+                drawn.append(Drawn(name, reached_at, reached_by, kind="line"))
+        text = (
+            "The largest evidence so far, as a share of the evidence that raises an alarm, drawn up"
+            f" to {_BEYOND:g}. If nothing changes, and the guarantee held in calibration, all tests"
+            " together ever reach the line with a probability of at most"
+            f" {percent(round(1.0 - self.confidence_level, 12))}."
+        )
+        alarm = ReferenceLine("alarm", 1.0)
+        return Picture(
+            "Evidence of a change",
+            text,
+            "date",
+            "evidence, 1 = alarm",
+            tuple(drawn),
+            (alarm, *rules),
+            is_time=True,
+        )
+
+    def _drift(self, rules: tuple[ReferenceLine, ...]) -> Picture:
+        """The rate minus the prediction, over spans of days, with limits for each span."""
+        ends = np.unique(np.linspace(0, len(self.path), _MOST_SPANS + 1).astype(int))
+        sums = np.array([[step.counts, step.positives] for step in self.path])
+        sums = np.concatenate([np.zeros((1, *sums.shape[1:])), sums])[ends]
+        rows, hits = np.moveaxis(np.diff(sums, axis=0), 1, 0)
+        total = rows.sum(axis=1)
+        seen = np.flatnonzero(total > 0)
+        expected = (rows @ np.asarray(self.values))[seen] / total[seen]
+        positives = hits.sum(axis=1)[seen]
+        tail = _SPAN_ALPHA / 2.0
+        low = lower_limit(positives.astype(np.int64), total[seen].astype(np.int64), tail)
+        high = upper_limit(positives.astype(np.int64), total[seen].astype(np.int64), tail)
+        drawn = Drawn(
+            "observed rate minus average prediction, with 95% limits for each point",
+            [_date(self.path[end - 1].day) for end in ends[1:][seen].tolist()],
+            (positives / total[seen] - expected).tolist(),
+            (low - expected).tolist(),
+            (high - expected).tolist(),
+        )
+        text = (
+            "The observed rate minus the average prediction. Each point has a 95% confidence"
+            " interval of its own; the alarm comes from a test of all days."
+        )
+        no_drift = ReferenceLine("as predicted", 0.0)
+        return Picture(
+            "Rate minus prediction",
+            text,
+            "date",
+            "rate minus prediction, points",
+            (drawn,),
+            (no_drift, *rules),
+            is_time=True,
+            y_unit="points",
+        )
 
     @property
     def share_expired(self) -> float:
@@ -188,38 +360,6 @@ class MonitorSnapshot(Result):
         return "1 day" if self.maturity == 1.0 else f"{self.maturity:g} days"
 
     @property
-    def _counted_when(self) -> str:
-        """When a prediction is counted."""
-        if self.maturity == 0.0:
-            return "A prediction is counted when its day (in UTC) is over."
-        return f"A prediction is counted when its day (in UTC) is over and it is {self._age} old."
-
-    @property
-    def explanation(self) -> str:
-        """After an alarm: the regions in which it is clearest, the other tests, and the counts."""
-        if not self.alarm:
-            return ""
-        found = [verdict for verdict in self.verdicts if verdict.alarm]
-        told = []
-        if found[0].clearest:
-            told.append(f"It is clearest in {found[0].clearest}")
-        told.extend(verdict.finding_in_short for verdict in found[1:])
-        told.extend(verdict.calm for verdict in self.verdicts if not verdict.alarm)
-        told.append(f"So far {self._seen}")
-        return ". ".join(told) + "."
-
-    @property
-    def _held(self) -> str:
-        """What the counted rows alone prove about the calibrated values."""
-        if not self.n_mature:
-            return ""
-        return (
-            f"From these rows alone, calibrated values are now within {upper(self.epsilon)} of the"
-            f" rates. With {percent(self.confidence_level)} confidence, this holds at every moment"
-            " with that moment's bound, if rates do not change; at first the bound is wide. "
-        )
-
-    @property
     def _seen(self) -> str:
         known = f"{counted(self.n_mature, 'prediction')} counted, {self.n_labels:,} with a label"
         return f"{known}, {self.n_pending:,} pending"
@@ -228,8 +368,8 @@ class MonitorSnapshot(Result):
         """Whether labels are missing: a fault in their pipeline looks like a change."""
         if self.has_late_labels:
             return (
-                f"But {self.share_expired:.0%} of the labels came after the age of maturity and"
-                " count as negative, so check the maturity first. "
+                f"{self.share_expired:.0%} of the labels came too late to count, which alone can"
+                " cause an alarm"
             )
         start = "" if verdict.since is None or verdict.since.at is None else verdict.since.at
         earlier = _unknown_share([step for step in self.path if step.day <= start])
@@ -237,8 +377,8 @@ class MonitorSnapshot(Result):
         if later - earlier <= _FAULT:
             return ""
         return (
-            f"Labels are missing for {later:.0%} of the rows since then and for {earlier:.0%} before;"
-            " they count as negative, so check first that labels still come in. "
+            f"Labels are missing for {later:.0%} of the rows since {start or 'the start'}"
+            f" ({earlier:.0%} before) and count as negative, which alone can cause an alarm"
         )
 
     @property
@@ -266,8 +406,25 @@ class MonitorSnapshot(Result):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Days in quarantine; scores of another scale; what did not count, and why."""
-        found = []
+        """What each test found; days in quarantine; scores of another scale; what did not count."""
+        found = [
+            one.advice
+            if one.finding_in_short in self.sentence
+            else f"{one.finding_in_short}. {one.advice}"
+            for one in self.verdicts
+            if one.alarm
+        ]
+        found += [f"{one.calm}." for one in self.verdicts if not one.alarm and self.n_mature]
+        if not self.n_mature:
+            age = f" and it is {self._age} old" if self.maturity else ""
+            found.append(f"A prediction is counted when its day (in UTC) is over{age}.")
+        if self.path:
+            found.append(
+                "From these rows alone, calibrated values are now within"
+                f" {points(upper(self.epsilon))} of the rates. With"
+                f" {percent(self.confidence_level)} confidence, this holds at every moment with"
+                " that moment's bound, if rates do not change; at first the bound is wide."
+            )
         if self.quarantine:
             days = counted(len(self.quarantine), "day")
             first = self.quarantine[0]
@@ -313,55 +470,41 @@ class MonitorSnapshot(Result):
             "lower": self.lower.tolist(),
             "upper": self.upper.tolist(),
         }
-        tests: dict[str, Any] = {
-            "test": [verdict.question for verdict in self.verdicts],
-            "alarm": [verdict.alarm for verdict in self.verdicts],
-            "log_evidence": [verdict.log_evidence for verdict in self.verdicts],
-            "log_threshold": [verdict.log_threshold for verdict in self.verdicts],
-            "alarmed": [
-                str(verdict.alarmed) if verdict.alarm else None for verdict in self.verdicts
-            ],
-            "since": [
-                None if verdict.since is None else str(verdict.since) for verdict in self.verdicts
-            ],
+        tests = {
+            "test": [one.question for one in self.verdicts],
+            **_columns(self.verdicts, "alarm", "log_evidence", "log_threshold"),
+            "alarmed": [one.alarmed and str(one.alarmed) for one in self.verdicts],
+            "since": [one.since and str(one.since) for one in self.verdicts],
         }
-        days: dict[str, Any] = {
-            "day": [step.day for step in self.path],
-            "n_rows": [step.n_rows for step in self.path],
-            "n_positives": [step.n_positives for step in self.path],
-            "n_unknown": [step.n_unknown for step in self.path],
-            "epsilon": [step.epsilon for step in self.path],
-        }
-        held: dict[str, Any] = {
-            "day": [one.day for one in self.quarantine],
-            "n_rows": [one.n_rows for one in self.quarantine],
-            "problem": [one.problem for one in self.quarantine],
-        }
+        days = _columns(self.path, "day", "n_rows", "n_positives", "n_unknown", "epsilon")
+        held = _columns(self.quarantine, "day", "n_rows", "problem")
         return (
-            ResultTable("regions", regions),
-            ResultTable("tests", tests),
-            ResultTable("changes", self._changes(), heads=CHANGE_HEADS, about=ON_CHANGES),
+            changes_table(self.verdicts, {"test": "question"}),
+            ResultTable("tests", tests, ("test", "alarm", "alarmed", "since")),
+            ResultTable("regions", regions, heads=_HEADS, units={"lower": "share"}),
             ResultTable("days", days, shown=()),
             ResultTable("quarantine", held, shown=()),
         )
-
-    def _changes(self) -> dict[str, Any]:
-        """The findings of each test that raised an alarm, over all regions and by region."""
-        found = [(verdict, change) for verdict in self.verdicts for change in verdict.changes]
-        columns: dict[str, Any] = {
-            "region": [change.name for _, change in found],
-            "test": [verdict.question for verdict, _ in found],
-            "n_rows": [change.rows for _, change in found],
-        }
-        for name in ("rate_before", "rate_since", "lower", "upper"):
-            columns[name] = [getattr(change, name) for _, change in found]
-        return columns
 
     def to_dict(self) -> dict[str, Any]:
         """The snapshot as plain JSON values."""
         found = Result.to_dict(self)
         found["verdicts"] = [verdict.to_dict() for verdict in self.verdicts]
         return found
+
+
+def _columns(found: Sequence[object], *names: str) -> dict[str, list[Any]]:
+    """Attributes of several objects, by name."""
+    return {name: [getattr(one, name) for one in found] for name in names}
+
+
+def _date(day: str) -> float:
+    """Days since 1970-01-01.
+
+    >>> _date("1970-01-02T12:00:00")
+    1.5
+    """
+    return float(np.datetime64(day, "s").astype(np.int64)) / 86_400.0
 
 
 def _unknown_share(days: Sequence[EpsilonPath]) -> float:

@@ -1,11 +1,9 @@
 """A store in a database: durable transactions, and errors that say what to do."""
 
 import os
-import time
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +11,14 @@ import sqlalchemy as sa
 
 from calibrant.errors import CalibrantError, StoreError
 from calibrant.monitor.fork_gate import FORKS
-from calibrant.monitor.tables import METADATA, MODELS, STATE, STORE, VERSION
+from calibrant.monitor.model_rows import ModelRows
+from calibrant.monitor.tables import METADATA, MODELS, STORE, VERSION
 
 _DATABASES = ("sqlite", "postgresql")
-_MOST_NAMES = 10_000  # per query
 _LARGEST_LOG = 2**24  # bytes to which SQLite truncates its log after a checkpoint
 _OPENING = 0x63616C69  # the lock of PostgreSQL that whoever creates tables or models holds
+
+_BY_INDEX = "SET LOCAL enable_seqscan = off; SET LOCAL plan_cache_mode = force_custom_plan"
 
 _NAME_ONE = "name a file, or a URL such as postgresql+psycopg://user@host/database"
 _RESTORE = "restore the store from a backup, or start a new one"
@@ -43,70 +43,6 @@ _IN_MEMORY = "what is in memory is lost when the process ends: name a file"
 
 _INHERITED: list[Any] = []
 """Connections of a parent process. They are kept, because closing them here would disturb it."""
-
-
-@dataclass(frozen=True, slots=True)
-class ModelRows:
-    """The rows of one model, within a transaction."""
-
-    connection: Any
-    model: int
-
-    def of(self, table: Any) -> Any:
-        """The condition that a row of a table belongs to the model."""
-        return table.c.model == self.model
-
-    def read_text(self, key: str) -> str | None:
-        """Read a text from the state; None if there is none."""
-        found: str | None = self.connection.execute(
-            sa.select(STATE.c.value).where(self.of(STATE) & (STATE.c.key == key))
-        ).scalar()
-        return found
-
-    def write_text(self, key: str, value: str) -> None:
-        """Set a text in the state."""
-        change = STATE.update().where(self.of(STATE) & (STATE.c.key == key)).values(value=value)
-        if self.connection.execute(change).rowcount == 0:
-            new = STATE.insert().values(model=self.model, key=key, value=value)
-            self.connection.execute(new)
-
-    def by_id(self, table: Any, ids: Sequence[str], columns: Sequence[Any]) -> dict[str, Any]:
-        """The rows of a table with one of these ids, by id."""
-        found: dict[str, Any] = {}
-        query = sa.select(table.c.id, *columns).where(
-            self.of(table) & table.c.id.in_(sa.bindparam("ids", expanding=True))
-        )
-        for start in range(0, len(ids), _MOST_NAMES):
-            part = {"ids": ids[start : start + _MOST_NAMES]}
-            rows = self.connection.execute(query, part).fetchall()
-            found.update({row[0]: row for row in rows})
-        return found
-
-    def execute(self, statement: Any, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Run a statement for each row of parameters, bypassing SQLAlchemy's per-row work: a third
-        of the time.
-        """
-        if not rows:
-            return
-        compiled = statement.compile(dialect=self.connection.dialect)
-        given: Any = rows
-        if compiled.positional:
-            names = list(compiled.positiontup)
-            given = [tuple([row[name] for name in names]) for row in rows]
-        self.connection.exec_driver_sql(compiled.string, given)
-
-    def locked_live(self) -> tuple[str | None, float]:
-        """Wait until no other writer of this model is active; SQLite has already done so.
-
-        Return its clock and counts as text, and the time by the clock of the store: that of the
-        server, or of this machine if the store is a file.
-        """
-        query = sa.select(STATE.c.value).where(self.of(STATE) & (STATE.c.key == "live"))
-        if self.connection.dialect.name == "sqlite":
-            return self.connection.execute(query).scalar(), time.time()
-        text = self.connection.execute(query.with_for_update()).scalar()
-        now = sa.extract("epoch", sa.func.clock_timestamp())
-        return text, float(self.connection.execute(sa.select(now)).scalar())
 
 
 class Store:
@@ -138,6 +74,7 @@ class Store:
     def _use(self, engine: Any) -> None:
         """Use an engine of this process, whose connections are closed when the store is dropped."""
         self._engine = engine
+        self._database_errors = (sa.exc.SQLAlchemyError, engine.dialect.loaded_dbapi.Error)
         self._process = os.getpid()
         weakref.finalize(self, _close, engine, self._process)
 
@@ -176,15 +113,34 @@ class Store:
         with self._transaction("written", calibrant_writes=True) as connection:
             if connection.dialect.name == "postgresql":  # stop waiting for others, as SQLite does
                 milliseconds = max(1, round(1000.0 * self.timeout))
-                connection.exec_driver_sql(f"SET LOCAL lock_timeout = {milliseconds}")
+                connection.exec_driver_sql(f"SET LOCAL lock_timeout = {milliseconds};{_BY_INDEX}")
             yield connection
 
     @contextmanager
     def reading(self) -> Iterator[Any]:
         """A transaction that sees one state of the store, whatever others write meanwhile."""
         level = {} if self.is_sqlite else {"isolation_level": "REPEATABLE READ"}
-        with self._transaction("read", **level) as connection:
+        with self._transaction("read", **level) as connection, self.sound():
             yield connection
+
+    @contextmanager
+    def rows_of(self, model: int, *, writes: bool = False) -> Iterator[ModelRows]:
+        """The rows of a model, within a transaction that reads or writes."""
+        with self.writing() if writes else self.reading() as connection:
+            yield ModelRows(connection, model)
+
+    @staticmethod
+    def find(connection: Any, name: str) -> tuple[ModelRows, str] | None:
+        """The rows and the checksum of the model with this name; None if there is none."""
+        query = sa.select(MODELS.c.model, MODELS.c.checksum).where(MODELS.c.name == name)
+        found = connection.execute(query).first()
+        return None if found is None else (ModelRows(connection, found[0]), found[1])
+
+    @staticmethod
+    def add(connection: Any, name: str, checksum: str) -> ModelRows:
+        """The rows of a new model, of which there are none."""
+        new = MODELS.insert().values(name=name, checksum=checksum)
+        return ModelRows(connection, int(connection.execute(new).inserted_primary_key[0]))
 
     @contextmanager
     def _transaction(self, what: str, **options: Any) -> Iterator[Any]:
@@ -221,10 +177,8 @@ class Store:
             yield
         except CalibrantError:
             raise
-        except sa.exc.SQLAlchemyError as error:
-            raise self._error(f"be {what}", error, advice) from error
         except Exception as error:
-            if not every:
+            if not every and not isinstance(error, self._database_errors):
                 raise
             raise self._error(f"be {what}", error, advice) from error
 
@@ -235,7 +189,7 @@ class Store:
         """
         try:
             yield
-        except (CalibrantError, MemoryError, sa.exc.SQLAlchemyError):
+        except (CalibrantError, MemoryError, *self._database_errors):
             raise
         except Exception as error:
             raise self._error("contain what calibrant wrote", error, _RESTORE) from error
@@ -260,7 +214,7 @@ class Store:
 
     def _open(self) -> None:
         """Create the tables of a new store; check those of an old one."""
-        with self.reading() as connection, self.sound():
+        with self.reading() as connection:
             self._identify(connection)
             is_new = not sa.inspect(connection).has_table(STORE.name)
             if not is_new:
@@ -332,19 +286,6 @@ class Store:
         """Close all connections."""
         if os.getpid() == self._process:
             self._engine.dispose()
-
-
-def find_model(connection: Any, name: str) -> tuple[int, str] | None:
-    """The number and the checksum of the model with this name; None if there is none."""
-    query = sa.select(MODELS.c.model, MODELS.c.checksum).where(MODELS.c.name == name)
-    found = connection.execute(query).first()
-    return None if found is None else (found[0], found[1])
-
-
-def new_model(connection: Any, name: str, checksum: str) -> int:
-    """The number of a new model."""
-    new = MODELS.insert().values(name=name, checksum=checksum)
-    return int(connection.execute(new).inserted_primary_key[0])
 
 
 def _close(engine: Any, process: int) -> None:

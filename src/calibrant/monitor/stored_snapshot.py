@@ -2,19 +2,18 @@
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import sqlalchemy as sa
 
-from calibrant.limits.sequences.centred import CentredBetaBinomial
-from calibrant.monitor.ledger import SECONDS_A_DAY, Live
+from calibrant.monitor.headline import known_rates
+from calibrant.monitor.ledger import Live
 from calibrant.monitor.mature_days import Tests
+from calibrant.monitor.model_rows import ModelRows
 from calibrant.monitor.sealed_counts import SealedCounts, number_pending
 from calibrant.monitor.snapshot import EpsilonPath, HeldDay, MonitorSnapshot
-from calibrant.monitor.store import ModelRows
 from calibrant.monitor.tables import WAITING
-from calibrant.monitor.units import unit_name
+from calibrant.monitor.times import SECONDS_A_DAY, unit_name
 
 if TYPE_CHECKING:
     from calibrant.monitor.durable import Monitor
@@ -24,21 +23,11 @@ def read_snapshot(rows: ModelRows, monitor: "Monitor") -> MonitorSnapshot:
     """What a store contains about a model as of the beginning of the transaction."""
     live = Live.of(rows.read_text("live"))
     sealed = SealedCounts.read(rows, live, monitor)
-    tests = Tests.of_text(sealed.tests, 1.0 - monitor.confidence_level)
-    size = monitor.watched.n_regions
-    values = None
-    regions = monitor.calibrator.as_regions
-    if regions is not None:
-        values = regions.guarantee_.value
-    path = _path(sealed.days, size, 1.0 - monitor.confidence_level, values)
-    count = sa.select(sa.func.count()).select_from(WAITING).where(rows.of(WAITING))
-    waiting = rows.connection.execute(count).scalar()
-    verdicts = [tests.rates.summary()]
-    if tests.guarantee is not None:
-        verdicts.append(tests.guarantee.summary())
-    if tests.scores is not None:
-        verdicts.append(tests.scores.summary())
-    last = path[-1] if path else EpsilonPath.empty(size)
+    tests = Tests.of_text(sealed.tests, monitor)
+    path = _path(sealed.days, monitor)
+    running = [test for test in tests.by_question().values() if test is not None]
+    verdicts = [test.summary() for test in running]
+    last = path[-1] if path else EpsilonPath.empty(monitor.watched.n_regions)
     return MonitorSnapshot(
         now=str(np.datetime64(int(live.latest), "s")) if live.latest else None,
         confidence_level=monitor.confidence_level,
@@ -49,7 +38,7 @@ def read_snapshot(rows: ModelRows, monitor: "Monitor") -> MonitorSnapshot:
         n_pending=number_pending(rows, live),
         n_mature=live.mature,
         n_labels=live.labelled,
-        n_waiting=int(waiting),
+        n_waiting=rows.count(WAITING),
         n_expired=live.expired,
         n_late=live.late,
         n_duplicate=live.duplicate,
@@ -58,6 +47,7 @@ def read_snapshot(rows: ModelRows, monitor: "Monitor") -> MonitorSnapshot:
         n_unfamiliar=live.unfamiliar,
         n_quarantined=live.quarantined,
         n_unreadable=live.unreadable,
+        values=monitor.values,
         score_range=monitor.calibrator.score_range_seen_,
         n_until_scores=tests.n_until_scores,
         regions=monitor.watched.partition.describe(),
@@ -67,6 +57,8 @@ def read_snapshot(rows: ModelRows, monitor: "Monitor") -> MonitorSnapshot:
         upper=last.upper,
         verdicts=tuple(verdicts),
         path=tuple(path),
+        evidence=tuple((unit_name(day, "day"), tuple(reached)) for day, *reached in tests.path),
+        guaranteed=monitor.guaranteed,
         quarantine=tuple(
             HeldDay(unit_name(day, "day"), n_rows, problem)
             for day, n_rows, problem in sealed.quarantine
@@ -78,20 +70,13 @@ def read_snapshot(rows: ModelRows, monitor: "Monitor") -> MonitorSnapshot:
     )
 
 
-def _path(
-    found: Sequence[tuple[int, str]], size: int, alpha: float, values: Any
-) -> list[EpsilonPath]:
+def _path(found: Sequence[tuple[int, str]], monitor: "Monitor") -> list[EpsilonPath]:
     """After each counted day: counts so far, limits that hold at every moment, and epsilon."""
     of_days = np.array([json.loads(text) for _, text in found], dtype=np.int64)
-    of_days = of_days.reshape(len(found), 3, size)
+    of_days = of_days.reshape(len(found), 3, monitor.watched.n_regions)
     counts = np.cumsum(of_days[:, 0], axis=0)
     hits = np.cumsum(of_days[:, 1], axis=0)
-    log_share = float(np.log(size / alpha))
-    limits = CentredBetaBinomial.limits_of(counts.ravel(), hits.ravel(), log_share)
-    lower = limits.lower.reshape(counts.shape)
-    upper = limits.upper.reshape(counts.shape)
-    centre = (lower + upper) / 2.0 if values is None else values
-    epsilon = np.maximum(upper - centre, centre - lower).max(axis=1, initial=0.0)
+    lower, upper, epsilon = known_rates(counts, hits, monitor)
     totals = of_days.sum(axis=2)
     return [
         EpsilonPath(

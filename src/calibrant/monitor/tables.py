@@ -1,5 +1,7 @@
 """The tables of a store: many models in one database, each with its own rows and its own state."""
 
+from typing import Any
+
 import sqlalchemy as sa
 
 VERSION = 1
@@ -9,6 +11,13 @@ MOST_NAME = 200
 
 METADATA = sa.MetaData()
 
+
+def _of_models(name: str, *columns: Any, **options: Any) -> sa.Table:
+    """A table whose rows belong to models, which have numbers."""
+    model = sa.Column("model", sa.Integer, primary_key=True)
+    return sa.Table(name, METADATA, model, *columns, **options)
+
+
 STORE = sa.Table(
     "calibrant_store",
     METADATA,
@@ -17,19 +26,15 @@ STORE = sa.Table(
 )
 """What concerns all models: the version of the schema."""
 
-MODELS = sa.Table(
+MODELS = _of_models(
     "calibrant_models",
-    METADATA,
-    sa.Column("model", sa.Integer, primary_key=True),
     sa.Column("name", sa.String(MOST_NAME), nullable=False, unique=True),
     sa.Column("checksum", sa.String(80), nullable=False),
 )
 """The models by name. A model is the one that it was made for if the checksum is the same."""
 
-STATE = sa.Table(
+STATE = _of_models(
     "calibrant_state",
-    METADATA,
-    sa.Column("model", sa.Integer, primary_key=True),
     sa.Column("key", sa.String(40), primary_key=True),
     sa.Column("value", sa.Text, nullable=False),
 )
@@ -37,10 +42,8 @@ STATE = sa.Table(
 and notes.
 """
 
-PREDICTIONS = sa.Table(
+PREDICTIONS = _of_models(
     "calibrant_predictions",
-    METADATA,
-    sa.Column("model", sa.Integer, primary_key=True),
     sa.Column("id", sa.String(MOST_NAME), primary_key=True),
     sa.Column("score", sa.Double, nullable=False),
     sa.Column("at", sa.Double, nullable=False),
@@ -54,10 +57,8 @@ PREDICTIONS = sa.Table(
 while unknown.
 """
 
-WAITING = sa.Table(
+WAITING = _of_models(
     "calibrant_waiting",
-    METADATA,
-    sa.Column("model", sa.Integer, primary_key=True),
     sa.Column("id", sa.String(MOST_NAME), primary_key=True),
     sa.Column("label", sa.SmallInteger, nullable=False),
     sa.Column("at", sa.Double, nullable=False),
@@ -66,19 +67,15 @@ WAITING = sa.Table(
 )
 """Labels whose prediction is not known yet."""
 
-DAYS = sa.Table(
+DAYS = _of_models(
     "calibrant_days",
-    METADATA,
-    sa.Column("model", sa.Integer, primary_key=True),
     sa.Column("day", sa.Integer, primary_key=True),
     sa.Column("counts", sa.Text, nullable=False),
 )
 """The counts of each day: rows, positive rows and unknown labels of each region, as JSON."""
 
-QUARANTINE = sa.Table(
+QUARANTINE = _of_models(
     "calibrant_quarantine",
-    METADATA,
-    sa.Column("model", sa.Integer, primary_key=True),
     sa.Column("day", sa.Integer, primary_key=True),
     sa.Column("n_rows", sa.Integer, nullable=False),
     sa.Column("problem", sa.Text, nullable=False),

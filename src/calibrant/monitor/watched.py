@@ -9,11 +9,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.answers.model_file import Model
+from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.cells.partition import Partition, is_partition
 from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.guarantee.absorbed import rows_between
+from calibrant.guarantee.guarantee import is_guarantee
+from calibrant.limits.region_limits import rows_between
 from calibrant.params.declared_state import LabelEntries, Saved
 from calibrant.params.kind import Entry, EntryTable, Known
 from calibrant.params.labels import CODED, Classes
@@ -76,7 +78,7 @@ class Watched(Saved):
         if found is None:
             return cls._without_counts(_own_bins(given), classes)
         tally = found.tally_
-        check_plain(tally, "rows that are independent and count the same")
+        check_plain(tally)
         between = rows_between(found.partition_, tally)
         mapped = None if found.bins_of_score else found.base_
         return cls(
@@ -167,7 +169,21 @@ def fitted_calibrator(calibrator: Fitted) -> ScoreCalibrator:
     return known
 
 
-def check_plain(tally: Tally, rule: str) -> None:
+def guaranteed_regions(calibrator: Fitted, otherwise: str = "") -> RegionCalibrator:
+    """A fitted calibrator with a guarantee for each region, from rows that count the same."""
+    given = fitted_calibrator(calibrator)
+    found = given.as_regions
+    if found is None or not is_guarantee(found.guarantee_):
+        advice = f"use BinningCalibrator or Calibrator{otherwise}"
+        got = type(given).__name__
+        raise InvalidValueError(
+            "calibrator", "have a guarantee for each region", got=got, advice=advice
+        )
+    check_plain(found.tally_)
+    return found
+
+
+def check_plain(tally: Tally) -> None:
     """Raise an error for a calibrator that was fitted with groups or with importance weights."""
     got = None
     if tally.groups is not None:
@@ -179,7 +195,8 @@ def check_plain(tally: Tally, rule: str) -> None:
             "fit it without them, or watch days as units: DriftMonitor(calibrator.partition_,"
             ' unit="day")'
         )
-        raise InvalidValueError("calibrator", f"be fitted to {rule}", got=got, advice=advice)
+        rule = "be fitted to rows that are independent and count the same"
+        raise InvalidValueError("calibrator", rule, got=got, advice=advice)
 
 
 def _own_bins(calibrator: ScoreCalibrator) -> Partition:

@@ -9,13 +9,17 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, FloatArray, IndexArray
-from calibrant.calibrators.anchored.estimator import AnchoredCalibrator
 from calibrant.calibrators.binning import BinningCalibrator
-from calibrant.calibrators.regions.parameters import INTERVAL, N_BINS, NOTHING_STATED, VALUE, Stated
+from calibrant.calibrators.curve.estimator import Calibrator
+from calibrant.calibrators.regions.parameters import (
+    INTERVAL,
+    N_BINS,
+    NO_ASSUMPTIONS,
+    VALUE,
+    DataAssumptions,
+)
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import (
     FIX_ROWS,
@@ -25,40 +29,41 @@ from calibrant.params.arrays import (
     check_rows,
     check_same_length,
 )
+from calibrant.params.estimator import Estimator, check_is_fitted
 from calibrant.params.frames import FrameOutput
-from calibrant.params.labels import of_one_kind
+from calibrant.params.labels import CODED, of_one_kind
 from calibrant.params.rules import CheckedParameters, Choice, RuleTable
 from calibrant.params.saved_state import check_schema, check_state, read_labels
 from calibrant.sample.reader import is_scored
 from calibrant.text.sentences import Setting, shown
 
-OneClass: TypeAlias = AnchoredCalibrator | BinningCalibrator
+OneClass: TypeAlias = Calibrator | BinningCalibrator
 """The calibrator of one class against the rest."""
 
 _SCHEMA = "calibrant.multiclass/1"
 
 
 @dataclass(eq=False, repr=False)
-class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: ignore[misc]
+class ColumnsCalibrator(FrameOutput, CheckedParameters, Estimator):
     """A calibrator of scores with one column per class."""
 
     _key: ClassVar[str]  # of the learned attributes, in a saved state
 
     _rules: ClassVar[RuleTable] = {
         "n_bins": N_BINS,
-        "method": Choice(("anchored", "binning")),
+        "method": Choice(("curve", "binning")),
         "interval": INTERVAL,
         "value": VALUE,
     }
 
     n_bins: int | str = "auto"
     _: KW_ONLY
-    method: str = "anchored"
+    method: str = "curve"
     confidence_level: float = 0.9
     interval: str = "auto"
     value: str = "jeffreys"
 
-    stated_ = NOTHING_STATED
+    assumptions_ = NO_ASSUMPTIONS
 
     def fit(
         self,
@@ -82,26 +87,26 @@ class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type:
         y : array-like of shape (n,)
             Their labels.
         importance_weight : array-like of shape (n,), optional
-            How much each row counts, as in `AnchoredCalibrator.fit`; give `weight_bound` too.
+            How much each row counts, as in `Calibrator.fit`; give `weight_bound` too.
         groups : array-like of shape (n,), optional
-            The group of each row, as in `AnchoredCalibrator.fit`.
+            The group of each row, as in `Calibrator.fit`.
         classes : array-like of shape (L,), optional
             The label of each column of scores; by default the sorted labels of y.
         weight_bound, max_group_size, group_target
-            For `importance_weight` and `groups`, as in `AnchoredCalibrator.fit`.
+            For `importance_weight` and `groups`, as in `Calibrator.fit`.
 
         Returns
         -------
         self
         """
         self._check_parameters()
-        stated = Stated(
+        assumptions = DataAssumptions(
             weight_bound=weight_bound,
             max_group_size=max_group_size,
             group_target=group_target,
         )
         checked = self._checked(scores, y, classes)
-        self._fit(*checked, stated, importance_weight=importance_weight, groups=groups)
+        self._fit(*checked, assumptions, importance_weight=importance_weight, groups=groups)
         return self
 
     @abstractmethod
@@ -110,7 +115,7 @@ class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type:
         columns: FloatArray,
         label: IndexArray,
         classes: NDArray[Any],
-        stated: Stated,
+        assumptions: DataAssumptions,
         **beside: ArrayLike | None,
     ) -> None:
         """Calibrate checked scores, given the column index of each row's class."""
@@ -118,9 +123,17 @@ class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type:
     def _calibrator(self, confidence_level: float) -> OneClass:
         """The calibrator of one class, with labels 0 and 1."""
         given: dict[str, Any] = {"n_bins": self.n_bins, "interval": self.interval}
-        if self.method == "anchored":
-            return AnchoredCalibrator(confidence_level=confidence_level, **given)
+        if self.method == "curve":
+            return Calibrator(confidence_level=confidence_level, **given)
         return BinningCalibrator(confidence_level=confidence_level, value=self.value, **given)
+
+    def _restored(self, confidence_level: float, state: Any) -> OneClass:
+        """The calibrator of one class that had this state."""
+        found = self._calibrator(confidence_level)
+        found.assumptions_ = self.assumptions_
+        found._restore(state, CODED)
+        found.mark_as_read()
+        return found
 
     def _checked(
         self, scores: ArrayLike, y: ArrayLike | None, classes: ArrayLike | None
@@ -174,7 +187,7 @@ class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type:
             "type": type(self).__name__,
             "parameters": {name: getattr(self, name) for name in self._parameter_rules()},
             "classes": self.classes_.tolist(),
-            **({"stated": told} if (told := self.stated_.to_dict()) else {}),
+            **({"stated": told} if (told := self.assumptions_.to_dict()) else {}),
             self._key: self._state(),
         }
 
@@ -184,15 +197,19 @@ class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type:
 
         Called on `ColumnsCalibrator` itself, it reads a calibrator of either type.
         """
+        check_schema(state, _SCHEMA, ("type",))
         if cls is ColumnsCalibrator:
-            found: Self = _kind_of(state).from_dict(state)
+            kinds: dict[str, Any] = {kind.__name__: kind for kind in cls.__subclasses__()}
+            if state["type"] not in kinds:
+                rule = f"be one of {sorted(kinds)}"
+                raise InvalidValueError("type of the state", rule, got=shown(state["type"]))
+            found: Self = kinds[state["type"]].from_dict(state)
             return found
-        check_schema(state, _SCHEMA, ("type", "parameters", "classes", cls._key))
+        check_state(state, ("parameters", "classes", cls._key))
         if state["type"] != cls.__name__:
             raise InvalidValueError(
                 "type of the state", f"be {cls.__name__!r}", got=shown(state["type"])
             )
-        check_state(state["parameters"])
         parameters = state["parameters"]
         known = cls._parameter_rules()
         check_state(parameters, known)
@@ -204,23 +221,13 @@ class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type:
         if len(classes) < 2:
             raise InvalidValueError("classes", "be at least two labels", got=shown(classes))
         calibrator._set_classes(np.array(classes))
-        calibrator.stated_ = Stated.from_dict(state.get("stated", {}))
+        calibrator.assumptions_ = DataAssumptions.from_dict(state.get("stated", {}))
         calibrator._restore(state[cls._key])
         return calibrator
 
     def _set_classes(self, classes: NDArray[Any]) -> None:
         self.classes_ = classes
         self.n_features_in_ = int(classes.size)
-
-
-def _kind_of(state: Mapping[str, Any]) -> Any:
-    """The type of a state."""
-    check_schema(state, _SCHEMA, ("type",))
-    known = {kind.__name__: kind for kind in ColumnsCalibrator.__subclasses__()}
-    if state["type"] not in known:
-        rule = f"be one of {sorted(known)}"
-        raise InvalidValueError("type of the state", rule, got=shown(state["type"]))
-    return known[state["type"]]
 
 
 def _as_labels(y: ArrayLike | None) -> NDArray[Any]:

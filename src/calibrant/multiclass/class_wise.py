@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._typing import ArrayLike, FloatArray, IndexArray
-from calibrant.calibrators.regions.parameters import Stated
+from calibrant.calibrators.regions.parameters import DataAssumptions
 from calibrant.calibrators.regions.weakness import (
     reported_by_caller,
     warn_if_weak,
@@ -19,7 +19,6 @@ from calibrant.errors import InvalidValueError
 from calibrant.guarantee.class_wise import ClassWiseGuarantee
 from calibrant.multiclass.class_columns import ColumnsCalibrator, OneClass
 from calibrant.params.frames import predicts
-from calibrant.params.labels import CODED
 from calibrant.params.rules import error_budget
 from calibrant.params.saved_state import check_state
 from calibrant.text.sentences import shown
@@ -28,18 +27,19 @@ from calibrant.text.sentences import shown
 class ClassWiseCalibrator(ColumnsCalibrator):
     """Calibrate every class against the rest, all within one error budget.
 
-    Claimed, for every distribution: with probability at least `confidence_level` over the
+    Guarantee, for every distribution: with probability at least `confidence_level` over the
     calibration data, for every class and every region of its score simultaneously, the average
     predicted probability is within the region's epsilon of the true rate of the class; with
-    `method="binning"` the rate lies in the bin's interval. Assumed: calibration and future rows are
-    independent draws from one distribution, and the model was not trained on the calibration rows.
+    `method="binning"` the rate lies in the bin's interval. Assumptions: calibration and future rows
+    are independent draws from one distribution, and the model was not trained on the calibration
+    rows.
 
     Parameters
     ----------
     n_bins : int or "auto", default="auto"
         Number of regions for each class. "auto" is as in the calibrator that `method` names.
-    method : {"anchored", "binning"}, default="anchored"
-        A curve, see `AnchoredCalibrator`, or one value per bin.
+    method : {"curve", "binning"}, default="curve"
+        A curve, see `Calibrator`, or one value per bin.
     confidence_level, interval, value
         As in `BinningCalibrator`; `value` is for bins.
 
@@ -47,7 +47,7 @@ class ClassWiseCalibrator(ColumnsCalibrator):
     ----------
     guarantee_ : ClassWiseGuarantee
         The guarantee, over all classes simultaneously.
-    calibrators_ : tuple of AnchoredCalibrator or BinningCalibrator
+    calibrators_ : tuple of Calibrator or BinningCalibrator
         One per class, in the order of `classes_`.
     classes_ : array of shape (L,)
         The labels, in the order of the columns.
@@ -86,12 +86,12 @@ class ClassWiseCalibrator(ColumnsCalibrator):
         columns: FloatArray,
         label: IndexArray,
         classes: NDArray[Any],
-        stated: Stated,
+        assumptions: DataAssumptions,
         **beside: ArrayLike | None,
     ) -> None:
         """Calibrate each column of scores against whether the label is that column's class."""
         level = self._level(classes.size)
-        told: dict[str, Any] = {"classes": (0, 1), **stated.arguments(), **beside}
+        told: dict[str, Any] = {"classes": (0, 1), **assumptions.to_dict(), **beside}
         with reported_by_caller():
             fitted = [
                 self._calibrator(level).fit(
@@ -101,7 +101,7 @@ class ClassWiseCalibrator(ColumnsCalibrator):
                 )
                 for k in range(classes.size)
             ]
-        self.stated_ = stated
+        self.assumptions_ = assumptions
         self._set_calibrators(tuple(fitted), classes)
         name, weakest = max(
             self.guarantee_.guarantees.items(), key=lambda one: one[1].stated.epsilon
@@ -142,33 +142,27 @@ class ClassWiseCalibrator(ColumnsCalibrator):
 
         A row need not add up to 1.
         """
-        columns = self._columns(scores)
-        return np.column_stack(
-            [one.predict(columns[:, column]) for column, one in enumerate(self.calibrators_)]
-        )
+        return self._of_classes(scores, "predict")
 
     @predicts
     def predict_interval(self, scores: ArrayLike) -> FloatArray:
         """Return confidence limits on the probability of every class, shape (n, L, 2), valid for
         all classes and bins simultaneously.
         """
-        columns = self._columns(scores)
-        limits = [
-            one.predict_interval(columns[:, column]) for column, one in enumerate(self.calibrators_)
-        ]
-        return np.stack(limits, axis=1)
+        return self._of_classes(scores, "predict_interval")
 
     @predicts
     def predict_rate_interval(self, scores: ArrayLike) -> FloatArray:
         """Return confidence limits for the true rate of every class in the region of its score,
         shape (n, L, 2), valid for all classes and regions simultaneously.
         """
-        columns = self._columns(scores)
-        limits = [
-            one.predict_rate_interval(columns[:, column])
-            for column, one in enumerate(self.calibrators_)
-        ]
-        return np.stack(limits, axis=1)
+        return self._of_classes(scores, "predict_rate_interval")
+
+    def _of_classes(self, scores: ArrayLike, method: str) -> FloatArray:
+        """The answers of the calibrators of all classes, each for its column of scores."""
+        columns = self._columns(scores)  # which refuses an estimator that is not fitted
+        pairs = zip(self.calibrators_, columns.T, strict=True)
+        return np.stack([getattr(one, method)(column) for one, column in pairs], axis=1)
 
     def _state(self) -> list[dict[str, Any]]:
         return [calibrator._state() for calibrator in self.calibrators_]
@@ -181,12 +175,11 @@ class ClassWiseCalibrator(ColumnsCalibrator):
                 f"be a list with one entry per class, {size}",
                 got=shown(saved),
             )
-        restored = [self._calibrator(self._level(size)) for _ in saved]
-        for binned, state in zip(restored, saved, strict=True):
+        restored = []
+        for state in saved:
             check_state(state)
-            binned.stated_ = self.stated_
-            binned._restore(state, CODED)
-            binned.mark_as_read()
+            binned = self._restored(self._level(size), state)
+            restored.append(binned)
             if list(binned.partition_.bins_by_segment) != [None]:
                 raise InvalidValueError(
                     "partition",

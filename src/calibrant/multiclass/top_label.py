@@ -7,13 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, FloatArray, IndexArray
-from calibrant.calibrators.anchored.estimator import automatic_regions
+from calibrant.calibrators.curve.estimator import automatic_regions
 from calibrant.calibrators.regions.binned_rows import Binned
-from calibrant.calibrators.regions.parameters import CutParameters, Stated, automatic_bins
-from calibrant.calibrators.regions.region_calibrator import cut_rows
+from calibrant.calibrators.regions.grouped_rows import cut_units
+from calibrant.calibrators.regions.parameters import CutParameters, DataAssumptions, automatic_bins
 from calibrant.calibrators.regions.weakness import warn_if_weak, warn_of_cap
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
@@ -22,8 +21,8 @@ from calibrant.errors import InvalidValueError
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.statement import Event
 from calibrant.multiclass.class_columns import ColumnsCalibrator, OneClass
+from calibrant.params.estimator import check_is_fitted
 from calibrant.params.frames import predicts
-from calibrant.params.labels import CODED
 from calibrant.params.saved_state import check_state
 from calibrant.sample.reader import read_rows
 from calibrant.text.sentences import shown
@@ -34,7 +33,7 @@ class _ClassBins(CutParameters):
 
     def __init__(self, settings: ColumnsCalibrator) -> None:
         super().__init__(segment_rule=None, interval=settings.interval)
-        self._automatic = automatic_regions if settings.method == "anchored" else automatic_bins
+        self._automatic = automatic_regions if settings.method == "curve" else automatic_bins
         self._wanted = settings.n_bins
 
     def _automatic_bins(self, n_rows: int) -> int:
@@ -49,11 +48,11 @@ class TopLabelCalibrator(ColumnsCalibrator):
     """Calibrate the confidence in the predicted class, separately for every predicted class, within
     one error budget.
 
-    Claimed, for every distribution: with probability at least `confidence_level` over the
+    Guarantee, for every distribution: with probability at least `confidence_level` over the
     calibration data, for every class and every region of its confidence simultaneously, the true
     rate of correct predictions, among rows with that prediction in that region, is within the
     region's epsilon of the average predicted confidence; with `method="binning"` it lies in the
-    bin's interval. Assumed: calibration and future rows are independent draws from one
+    bin's interval. Assumptions: calibration and future rows are independent draws from one
     distribution, and the model was not trained on the calibration rows.
 
     Calibrating the confidence regardless of the predicted class ("confidence calibration") may be
@@ -65,8 +64,8 @@ class TopLabelCalibrator(ColumnsCalibrator):
     n_bins : int or "auto", default="auto"
         Number of bins for each predicted class, at most the number of its rows. "auto" is as in the
         calibrator that `method` names, applied to the rows of the class.
-    method : {"anchored", "binning"}, default="anchored"
-        A curve for each predicted class, see `AnchoredCalibrator`, or one value per bin.
+    method : {"curve", "binning"}, default="curve"
+        A curve for each predicted class, see `Calibrator`, or one value per bin.
     confidence_level, interval, value
         As in `BinningCalibrator`; `value` is for bins.
 
@@ -74,7 +73,7 @@ class TopLabelCalibrator(ColumnsCalibrator):
     ----------
     guarantee_ : Guarantee
         The guarantee over all classes and bins simultaneously; its regions are named "class: bin".
-    calibrator_ : AnchoredCalibrator or BinningCalibrator
+    calibrator_ : Calibrator or BinningCalibrator
         The calibrator, with the predicted class as segment.
     classes_ : array of shape (L,)
         The labels, in the order of the columns.
@@ -113,7 +112,7 @@ class TopLabelCalibrator(ColumnsCalibrator):
     @property
     def guarantee_(self) -> Guarantee:
         """The guarantee over all classes and bins simultaneously."""
-        check_is_fitted(self, "calibrator_")
+        check_is_fitted(self)
         return self.calibrator_.guarantee_
 
     def _fit(
@@ -121,7 +120,7 @@ class TopLabelCalibrator(ColumnsCalibrator):
         columns: FloatArray,
         label: IndexArray,
         classes: NDArray[Any],
-        stated: Stated,
+        assumptions: DataAssumptions,
         **beside: ArrayLike | None,
     ) -> None:
         """Cut bins of the largest score for each predicted class, and count how often that class is
@@ -134,8 +133,10 @@ class TopLabelCalibrator(ColumnsCalibrator):
         seen = np.bincount(top, minlength=len(names)) > 0
         predicted = np.flatnonzero(seen)
         number = np.cumsum(seen) - 1
-        cut = cut_rows(
-            rows.in_segments([names[k] for k in predicted], number[top]), _ClassBins(self), stated
+        cut = cut_units(
+            rows.in_segments([names[k] for k in predicted], number[top]),
+            _ClassBins(self),
+            assumptions,
         )
         design = cut.design
         if design is None:
@@ -160,9 +161,20 @@ class TopLabelCalibrator(ColumnsCalibrator):
         every = rows.in_segments(names, top) if len(counted) < len(rows) else counted
         fitted = self._calibrator(self.confidence_level)
         fitted.fit_binned(
-            Binned(whole, tally, known, reach, counted, cut.facts, every, cut.drawn, design, stated)
+            Binned(
+                whole,
+                tally,
+                known,
+                reach,
+                counted,
+                cut.facts,
+                every,
+                cut.drawn,
+                design,
+                assumptions,
+            )
         )
-        self.stated_ = stated
+        self.assumptions_ = assumptions
         self._set_calibrator(fitted)
         self._set_classes(classes)
         warn_if_weak(self.guarantee_)
@@ -208,8 +220,4 @@ class TopLabelCalibrator(ColumnsCalibrator):
             raise InvalidValueError(
                 "partition", "have bins for each of the classes", got=shown(partition)
             )
-        fitted = self._calibrator(self.confidence_level)
-        fitted.stated_ = self.stated_
-        fitted._restore(saved, CODED)
-        fitted.mark_as_read()
-        self._set_calibrator(fitted)
+        self._set_calibrator(self._restored(self.confidence_level, saved))

@@ -4,7 +4,7 @@ Nothing is dropped, clipped or guessed.
 """
 
 import sys
-from collections.abc import Sized
+from collections.abc import Hashable, Sized
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any, Literal
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import kernels
-from calibrant._typing import ArrayLike, BoolArray, FeatureRows, FloatArray, IntArray
+from calibrant._typing import ArrayLike, BoolArray, FeatureRows, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.tensors import to_host
 from calibrant.text.sentences import Setting, Text, shown, words
@@ -179,17 +179,16 @@ def as_numbers(values: ArrayLike, name: str) -> FloatArray:
     return array.astype(np.float64)
 
 
-def as_whole(values: ArrayLike, name: str, rule: str) -> IntArray:
-    """Return `values` as a one-dimensional array of integers from 0 to 2**53; `rule` is the wording
-    of the requirement.
+def as_whole(values: ArrayLike, name: str, rule: str, most: int = EXACT_INTEGERS) -> IntArray:
+    """Return `values` as a one-dimensional array of integers from 0 to `most`; `rule` is the
+    wording of the requirement.
     """
     array = as_array(values, name)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise InvalidTypeError(name, rule, got=f"{array.dtype}, {array.shape}")
-    if array.size and (int(array.min()) < 0 or int(array.max()) > EXACT_INTEGERS):
-        raise InvalidValueError(
-            name, "lie between 0 and 2**53", got=f"{array.min()} to {array.max()}"
-        )
+    if array.size and (int(array.min()) < 0 or int(array.max()) > most):
+        rule = f"lie between 0 and {most:,}"
+        raise InvalidValueError(name, rule, got=f"{array.min()} to {array.max()}")
     return np.array(array, dtype=np.int64)
 
 
@@ -312,14 +311,16 @@ def check_in_range(
 
 def as_frequencies(weights: ArrayLike, n_rows: int, name: str = "sample_weight") -> IntArray:
     """Return frequency weights: the whole number of identical rows that each row stands for."""
-    found = _one_per_score(weights, name, n_rows)
+    frequencies = _one_per_score(weights, name, n_rows)
     rule = "be whole numbers >= 0, the number of identical rows that each row stands for"
-    whole = np.isfinite(found) & (found >= 0) & (found == np.floor(found))
-    check_rows(~whole, found, name, rule, "pass weights that are not counts as importance_weight")
-    total = found.sum(dtype=np.float64)
+    whole = np.isfinite(frequencies) & (frequencies >= 0) & (frequencies == np.floor(frequencies))
+    check_rows(
+        ~whole, frequencies, name, rule, "pass weights that are not counts as importance_weight"
+    )
+    total = frequencies.sum(dtype=np.float64)
     if not 0 < total <= EXACT_INTEGERS:
         raise InvalidValueError(name, "add up to between 1 and 2**53 rows", got=f"{total:g}")
-    return found.astype(np.int64)
+    return frequencies.astype(np.int64)
 
 
 def as_weights(importance_weight: ArrayLike | None, n_rows: int) -> FloatArray:
@@ -400,6 +401,28 @@ def missing_entry(name: str, row: int, count: int, kind: str) -> MissingValuesEr
     )
 
 
+def check_present(missing: BoolArray, values: NDArray[Any], name: str) -> None:
+    """Raise an error for the first missing entry, with the number of missing ones."""
+    rows = np.flatnonzero(missing)
+    if rows.size:
+        entry = values[rows[0]]
+        text = repr(entry) if values.dtype.kind == "O" else str(entry)
+        raise missing_entry(name, int(rows[0]), rows.size, text)
+
+
+def distinct_entries(entries: list[Any]) -> tuple[list[Any], IndexArray]:
+    """The distinct entries in the order of their first occurrence, and the index of each entry
+    among them: for text and other objects, which a dict distinguishes better than a sort of numpy.
+
+    >>> distinct_entries(["b", "a", "b"])
+    (['b', 'a'], array([0, 1, 0]))
+    """
+    met: dict[Hashable, int] = {}
+    codes = (met.setdefault(entry, len(met)) for entry in entries)
+    place = np.fromiter(codes, np.intp, len(entries))
+    return list(met), place
+
+
 def at_row(what: str, row: int, count: int | None = None) -> str:
     """What was found, the first row where it was found, and in how many rows if those were counted."""
     others = "" if count is None else f", and {in_all(count)}"
@@ -411,7 +434,21 @@ def in_all(count: int) -> str:
     return "in no other row" if count == 1 else f"{count} such rows in all"
 
 
+def entries_at(column: Any, index: Any) -> Any:
+    """Some entries of a column; None without a column."""
+    return None if column is None else column[index]
+
+
 def repeated(keys: NDArray[Any]) -> NDArray[Any]:
     """Return the keys that occur more than once, without their first occurrence."""
     ordered = np.sort(keys)
     return np.asarray(ordered[1:][ordered[1:] == ordered[:-1]])
+
+
+def select_rows(values: Any, rows: IndexArray) -> Any:
+    """Select rows by position from an array, a sparse matrix, a frame, a table or a list."""
+    if hasattr(values, "iloc"):
+        return values.iloc[rows]
+    if hasattr(values, "take") and not isinstance(values, np.ndarray):  # pyarrow
+        return values.take(rows)
+    return values[rows] if hasattr(values, "shape") else [values[row] for row in rows.tolist()]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from calibrant._optional import pa
 from calibrant._typing import BoolArray, FloatArray, IndexArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.params.arrays import is_missing
+from calibrant.params.arrays import distinct_entries, is_missing
 from calibrant.text.sentences import shown
 
 _FRAME = 'be a frame, or a mapping from names to columns, such as {"sex": sex, "age": age}'
@@ -93,12 +93,12 @@ def read_attributes(
         if name not in columns:
             got = ", ".join(map(repr, list(columns)[:20])) or "no column"
             raise InvalidValueError("attributes", f"have the column {name!r}", got=got)
-    found = [_read_column(name, columns[name]) for name in wanted]
-    for column in found:
+    read = [_read_column(name, columns[name]) for name in wanted]
+    for column in read:
         if n_rows is not None and len(column) != n_rows:
             rule = f"have one entry per score, {n_rows:,}, in every column"
             raise InvalidValueError("attributes", rule, got=f"{len(column):,} in {column.name!r}")
-    return found
+    return read
 
 
 def _columns(attributes: Any) -> dict[str, Any]:
@@ -122,10 +122,10 @@ def _columns(attributes: Any) -> dict[str, Any]:
 
 def _by_name(names: Sequence[Any], columns: Sequence[Any]) -> dict[str, Any]:
     """Columns by name, with names as text."""
-    found = {str(name): column for name, column in zip(names, columns, strict=True)}
-    if len(found) < len(names):
+    by_name = {str(name): column for name, column in zip(names, columns, strict=True)}
+    if len(by_name) < len(names):
         raise _not_unique(names)
-    return found
+    return by_name
 
 
 def _not_unique(names: Sequence[Any]) -> InvalidValueError:
@@ -175,29 +175,28 @@ def _of_arrow(name: str, column: Any) -> AttributeColumn:
         return AttributeColumn(name, None, (), np.full(len(array), -1, dtype=np.intp))
     known = types.is_boolean(kind) or types.is_string(kind) or types.is_large_string(kind)
     if not known and not types.is_dictionary(kind):
-        return (
-            _read_objects(name, array.to_pylist())
-            if types.is_string_view(kind)
-            else _refused(name, str(kind))
-        )
+        if types.is_string_view(kind):
+            return _read_objects(name, array.to_pylist())
+        raise _wrong_kind(name, str(kind))
     encoded = array if types.is_dictionary(kind) else array.dictionary_encode()
     signed = encoded.indices.cast(pa.int64())  # Polars writes unsigned indices
     place = signed.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
-    values = encoded.dictionary.to_pylist()
-    by_value = _by_value(name, values)  # a dictionary may have duplicate and missing entries
-    number = np.append(np.empty(0, dtype=np.intp) if by_value.place is None else by_value.place, -1)
+    # a dictionary may have duplicate and missing entries
+    by_value = _by_value(name, encoded.dictionary.to_pylist())
+    number = np.append(by_value._places, -1)
     return AttributeColumn(name, None, by_value.values, number[place])
-
-
-def _refused(name: str, kind: str) -> AttributeColumn:
-    raise _wrong_kind(name, kind)
 
 
 def _numbers_of(series: Any) -> FloatArray:
     array = np.asarray(series.to_numpy())
     if array.dtype.kind in "iuf":  # missing values are NaN in an array of floats
         return array.astype(np.float64)
-    return np.array([np.nan if is_missing(value) else float(value) for value in series.to_list()])
+    return _with_nan(series.to_list())
+
+
+def _with_nan(values: list[Any]) -> FloatArray:
+    """Numbers given as Python objects, with NaN for missing values."""
+    return np.array([np.nan if is_missing(value) else float(value) for value in values])
 
 
 def _read_objects(name: str, values: list[Any]) -> AttributeColumn:
@@ -206,28 +205,20 @@ def _read_objects(name: str, values: list[Any]) -> AttributeColumn:
     if present and all(
         isinstance(value, Real | Decimal) and not isinstance(value, bool) for value in present
     ):
-        numbers = np.array([np.nan if is_missing(value) else float(value) for value in values])
-        return AttributeColumn(name, _finite(name, numbers))
+        return AttributeColumn(name, _finite(name, _with_nan(values)))
     return _by_value(name, values)
 
 
 def _by_value(name: str, values: list[Any]) -> AttributeColumn:
-    met: dict[Hashable, int] = {}
     try:
-        place = np.fromiter(
-            (met.setdefault(value, len(met)) for value in values), np.intp, len(values)
-        )
+        distinct, place = distinct_entries(values)
     except TypeError:
         strange = next(value for value in values if getattr(value, "__hash__", None) is None)
         raise _wrong_kind(name, type(strange).__name__) from None
-    distinct = list(met)
-    absent = [is_missing(value) for value in distinct]
-    kept = [_plain(name, value) for value, gone in zip(distinct, absent, strict=True) if not gone]
-    new_place = np.cumsum(~np.array(absent, dtype=bool)) - 1
-    new_place[np.array(absent, dtype=bool)] = -1
-    if not distinct:
-        return AttributeColumn(name, None, (), place)
-    return AttributeColumn(name, None, tuple(kept), new_place[place].astype(np.intp))
+    absent = np.array([is_missing(value) for value in distinct], dtype=bool)
+    kept = tuple(_plain(name, value) for value in distinct if not is_missing(value))
+    number = np.where(absent, -1, np.cumsum(~absent) - 1)
+    return AttributeColumn(name, None, kept, number[place].astype(np.intp))
 
 
 def _plain(name: str, value: Any) -> Hashable:

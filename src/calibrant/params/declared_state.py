@@ -62,8 +62,8 @@ class Inline(Kind):
 
     def read(self, value: Any, name: str, known: Known) -> Any:
         """Return the object that the other class reads from the whole state."""
-        told = {name: found_at(path, known) for name, path in self.where.items()}
-        return self.of.from_dict(value, {**known, **told})
+        sizes = {name: found_at(path, known) for name, path in self.where.items()}
+        return self.of.from_dict(value, {**known, **sizes})
 
 
 @dataclass(frozen=True)
@@ -147,10 +147,10 @@ class ResumesEach(Kind):
 
 def declared_entries(kind: type, table: str = "_entries") -> dict[str, Entry]:
     """The entries of a class, after those of its bases; a class may override one."""
-    found: dict[str, Entry] = {}
+    entries: dict[str, Entry] = {}
     for base in reversed(kind.__mro__):
-        found.update(declared(vars(base).get(table, {})))
-    return found
+        entries.update(declared(vars(base).get(table, {})))
+    return entries
 
 
 def declared(table: EntryTable) -> dict[str, Entry]:
@@ -196,11 +196,8 @@ def read_declared(entries: Mapping[str, Entry], state: Any, known: Known) -> dic
     return {entries[name].of or name: value for name, value in values.items()}
 
 
-class Saved:
-    """An object whose saved state is declared in a table of entries.
-
-    A class that is not constructed from its attributes by name overrides `_made`.
-    """
+class DeclaredState:
+    """An object whose state is declared in a table of entries, and written by it."""
 
     __slots__ = ()
 
@@ -212,6 +209,15 @@ class Saved:
         """Return it as plain JSON values; `from_dict` reads it back."""
         own = {"schema": self._schema} if self._schema else {}
         return own | written(declared_entries(type(self)), self)
+
+
+class Saved(DeclaredState):
+    """An object that is read back from its saved state.
+
+    A class that is not constructed from its attributes by name overrides `_made`.
+    """
+
+    __slots__ = ()
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any], known: Known = NOTHING_KNOWN) -> Self:
@@ -243,24 +249,15 @@ def restored(kind: type[S], state: Any, known: Known = NOTHING_KNOWN) -> S:
     """Restore an object from a state, by the entries that its class declares."""
     if kind._schema:
         check_schema(state, kind._schema, ())
-    found = kind._made(read_declared(declared_entries(kind), state, known), known)
-    found._check_state(known)
-    return found
+    thing = kind._made(read_declared(declared_entries(kind), state, known), known)
+    thing._check_state(known)
+    return thing
 
 
-class Resumed:
+class Resumed(DeclaredState):
     """A running object: it is constructed from its settings and then resumes from its saved state."""
 
     __slots__ = ()
-
-    _entries: ClassVar[EntryTable] = {}
-    _schema: ClassVar[str] = ""
-    """The schema of a state that stands alone: its kind and version."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what is remembered as plain JSON values; `from_dict` reads it back."""
-        own = {"schema": self._schema} if self._schema else {}
-        return own | written(declared_entries(type(self)), self)
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any], known: Known = NOTHING_KNOWN) -> Self:

@@ -68,17 +68,17 @@ def framed(method: Method) -> Method:
             return method(self, rows, *args, **named)
         token = _inside.set(True)  # methods called from inside return arrays
         try:
-            found = method(self, rows, *args, **named)
+            prediction = method(self, rows, *args, **named)
         finally:
             _inside.reset(token)
-        return _frame(rows, found, method.__name__, self.classes_, self._frames_out)
+        return _frame(rows, prediction, method.__name__, self.classes_, self._frames_out)
 
     return cast(Method, wrapped)
 
 
 def _frame(rows: Any, values: Any, method: str, classes: Any, wanted: str) -> Any:
-    given = type(rows).__module__.partition(".")[0]
-    name = given if wanted == "input" else wanted
+    library_of_rows = type(rows).__module__.partition(".")[0]
+    name = library_of_rows if wanted == "input" else wanted
     if name not in ("pandas", "polars") or values.ndim > 2:
         return values
     library = import_module(name)
@@ -87,7 +87,9 @@ def _frame(rows: Any, values: Any, method: str, classes: Any, wanted: str) -> An
         if values.ndim == 1:
             return library.Series(method, values)
         return library.DataFrame(values, schema=[str(column) for column in columns], orient="row")
-    index = getattr(rows, "index", None) if given == "pandas" else None  # a pandas Index has none
+    index = (
+        getattr(rows, "index", None) if library_of_rows == "pandas" else None
+    )  # a pandas Index has none
     if values.ndim == 1:
         return library.Series(values, index=index, name=method)
     return library.DataFrame(values, index=index, columns=list(columns))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from calibrant._typing import ArrayLike, CodeArray
 from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
-from calibrant.params.arrays import as_array, as_column, is_missing, missing_entry
+from calibrant.params.arrays import as_array, as_column, check_present, is_missing
 from calibrant.text.numbers import counted
 from calibrant.text.sentences import Setting, Text, shown, words
 
@@ -28,7 +28,7 @@ _UNAMBIGUOUS = ({0, 1}, {-1, 1})  # True == 1 and False == 0, so this includes b
 
 
 _USUAL = {"yes": "no", "y": "n", "true": "false", "pass": "fail", "good": "bad"}
-"""Words that are the positive class by usage, and their opposites."""
+"""Words that usually name the positive class, and their opposites."""
 _SOFT: Text = (
     "labels between 0 and 1 are not outcomes; were ",
     Setting("scores"),
@@ -145,16 +145,12 @@ def _kinds(labels: NDArray[Any], several: Text) -> tuple[NDArray[Any], dict[Hash
 def of_one_kind(labels: NDArray[Any], name: str) -> NDArray[Any]:
     """Return labels that can be compared with each other; raise if any is missing."""
     if labels.dtype.kind == "f":
-        missing = np.flatnonzero(np.isnan(labels))
-        if missing.size:
-            raise missing_entry(name, int(missing[0]), missing.size, "NaN")
+        check_present(np.isnan(labels), labels, name)
     if labels.dtype.kind not in "biufOUST":
         raise InvalidTypeError(name, "contain numbers, bools or text", f"dtype {labels.dtype}")
     if labels.dtype.kind not in "OT":
         return labels
-    missing = np.flatnonzero([is_missing(entry) for entry in labels])
-    if missing.size:
-        raise missing_entry(name, int(missing[0]), missing.size, repr(labels[missing[0]]))
+    check_present(np.array([is_missing(entry) for entry in labels]), labels, name)
     if all(isinstance(entry, str) for entry in labels) or all(
         isinstance(entry, bytes) for entry in labels
     ):
@@ -164,18 +160,18 @@ def of_one_kind(labels: NDArray[Any], name: str) -> NDArray[Any]:
     ):
         numbers = np.array([plain_number(entry) for entry in labels.tolist()])
         if numbers.dtype.kind == "O":
-            got = shown(next(entry for entry in labels.tolist() if not _fits(entry)))
+            beyond = (
+                entry
+                for entry in labels.tolist()
+                if np.array(plain_number(entry)).dtype.kind == "O"  # no native type of numpy
+            )
+            got = shown(next(beyond))
             raise InvalidValueError(name, "contain numbers that fit 64 bits", got=got)
         return of_one_kind(numbers, name)
     names = sorted({type(entry).__name__ for entry in labels})
     raise InvalidTypeError(
         name, "contain one kind of entry: numbers, bools or text", ", ".join(names)
     )
-
-
-def _fits(entry: Any) -> bool:
-    """Whether numpy has a native type for a number."""
-    return np.array(plain_number(entry)).dtype.kind != "O"
 
 
 def plain_number(entry: Any) -> Any:

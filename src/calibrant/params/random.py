@@ -90,7 +90,7 @@ class RandomSource:
 
     def uniforms(self, keys: Keys) -> FloatArray:
         """A random number in [0, 1) with 53 bits, for each row key."""
-        return np.asarray((self.hashes(keys) >> np.uint64(11)).astype(np.float64) * 2.0**-53)
+        return uniforms(self.hashes(keys))
 
     def order(self, n_rows: int) -> IndexArray:
         """A random order of rows, as positions.
@@ -111,6 +111,13 @@ class RandomSource:
     def generator(self) -> np.random.Generator:
         """A numpy generator, for draws that are not made row by row."""
         return np.random.default_rng(self.key)
+
+
+def uniforms(bits: Keys) -> FloatArray:
+    """Numbers in [0, 1) from the first 53 bits."""
+    found = (bits >> np.uint64(11)).view(np.int64).astype(np.float64)  # faster than from uint64
+    found *= 2.0**-53
+    return found
 
 
 def as_generator(random_state: Seed) -> np.random.Generator:
@@ -308,8 +315,9 @@ class SmallestHashes:
 
     def __add__(self, other: "SmallestHashes") -> "SmallestHashes":
         # with counts numpy sorts, which is faster here than its hash table
-        found, _ = np.unique(np.concatenate([self.found, other.found]), return_counts=True)
-        return SmallestHashes(self.most, found[: self.most])
+        hashes, _ = np.unique(np.concatenate([self.found, other.found]), return_counts=True)
+        most = max(self.most, other.most)
+        return SmallestHashes(most, hashes[:most])
 
     @property
     def limit(self) -> int:
@@ -384,16 +392,16 @@ def _cells_of(
     state: Keys, names: Sequence[Hashable], label: Any
 ) -> dict[tuple[Hashable, int], int] | None:
     """The number of rows of each label and row hash; None if there are many different ones."""
-    found: dict[tuple[Hashable, int], int] = {}
+    cells: dict[tuple[Hashable, int], int] = {}
     for kind, name in enumerate(names):
         rest = state if label is None else state[np.asarray(label == kind)]
         while rest.size:
-            if len(found) == _MOST_CELLS:
+            if len(cells) == _MOST_CELLS:
                 return None
             same = rest == rest[0]
-            found[name, int(rest[0])] = int(np.count_nonzero(same))
+            cells[name, int(rest[0])] = int(np.count_nonzero(same))
             rest = rest[~same]
-    return found
+    return cells
 
 
 def _added(
@@ -474,7 +482,7 @@ def small_hashes(n: int, plus: int, limit: int) -> IndexArray:
     """
     first = plus + GOLDEN
     factor = ROUNDS[0][1]
-    found = [np.empty(0, dtype=np.intp)]
+    parts = [np.empty(0, dtype=np.intp)]
     near = np.uint64(
         limit | 2 ** (64 - ROUNDS[2][0]) - 1
     )  # the last round keeps as many leading bits as it shifts by
@@ -484,7 +492,7 @@ def small_hashes(n: int, plus: int, limit: int) -> IndexArray:
         high = start % 2**64 ^ (start % 2**64 >> ROUNDS[0][0])
         np.add(products, np.uint64((high - high % _HASH_BLOCK) * factor % 2**64), out=z)
         hits = np.flatnonzero(_scrambled(z, shifted, ROUNDS[1:2]) <= near)
-        found.append((hits ^ high % _HASH_BLOCK) + (start - first))
-    numbers = np.sort(np.concatenate(found))
+        parts.append((hits ^ high % _HASH_BLOCK) + (start - first))
+    numbers = np.sort(np.concatenate(parts))
     numbers = numbers[(numbers >= 0) & (numbers < n)]
     return np.asarray(numbers[mixed(numbers.astype(np.uint64), plus) < np.uint64(limit)])

@@ -391,17 +391,17 @@ def replaces(**advice: str) -> Callable[[Estimator], Estimator]:
     """
 
     def decorate(estimator: Estimator) -> Estimator:
-        made: Callable[..., None] = vars(estimator)["__init__"]
+        constructor: Callable[..., None] = vars(estimator)["__init__"]
 
-        @wraps(made)
-        def told(self: Any, *args: Any, **parameters: Any) -> None:
+        @wraps(constructor)
+        def checked(self: Any, *args: Any, **parameters: Any) -> None:
             for name, instead in advice.items():
                 if name in parameters:
                     got = shown(parameters[name])
                     raise InvalidTypeError(name, "be left out", got=got, advice=instead)
-            made(self, *args, **parameters)
+            constructor(self, *args, **parameters)
 
-        estimator.__init__ = told  # type: ignore[misc]
+        estimator.__init__ = checked  # type: ignore[misc]
         return estimator
 
     return decorate
@@ -439,3 +439,9 @@ def error_budget(confidence_level: Any) -> float:
 def thread_count(n_jobs: Any) -> int:
     """Return the number of threads that `n_jobs` requests: 1 for None, every core for -1."""
     return Jobs().check("n_jobs", n_jobs)
+
+
+WEIGHT_BOUND = Number("a number > 0 that no importance weight can exceed", 0.0, open_low=True)
+GROUP_SIZE = Integer(1)
+TARGETS = ("rows", "groups")
+GROUP_TARGET = Choice(TARGETS)

@@ -8,12 +8,9 @@ import numpy as np
 
 from calibrant._typing import FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.params.arrays import as_numbers
+from calibrant.params.arrays import EXACT_INTEGERS, as_numbers
 from calibrant.params.labels import Classes, name_classes
-from calibrant.params.rules import Integer
 from calibrant.text.sentences import shown
-
-_LARGEST_COUNT = 2**53
 
 
 def check_state(state: Any, keys: Collection[str] = ()) -> None:
@@ -42,12 +39,10 @@ def check_schema(state: Any, schema: str, keys: Collection[str]) -> None:
     check_state(state, keys)
 
 
-def read_count(state: Mapping[str, Any], name: str) -> int:
-    """A whole number from 0 to the largest that a double counts exactly."""
-    count = Integer(0).check(name, state[name])
-    if count > _LARGEST_COUNT:
-        raise InvalidValueError(name, f"be at most {_LARGEST_COUNT:,}", got=shown(count))
-    return count
+def check_size(n_entries: int, size: int | None, name: str) -> None:
+    """Raise an error unless there are `size` entries; None for any number."""
+    if size is not None and n_entries != size:
+        raise InvalidValueError(name, f"have {size:,} entries", got=f"{n_entries:,}")
 
 
 def read_numbers(
@@ -62,8 +57,7 @@ def read_numbers(
     if not isinstance(values, list | tuple | np.ndarray):
         raise InvalidTypeError(name, "be a list of numbers", got=type(values).__name__)
     numbers = as_numbers(np.empty(0) if len(values) == 0 else values, name)
-    if size is not None and numbers.size != size:
-        raise InvalidValueError(name, f"have {size:,} entries", got=f"{numbers.size:,}")
+    check_size(numbers.size, size, name)
     outside = numbers[(numbers < low) | (numbers > high)]
     if outside.size:
         raise InvalidValueError(name, f"be numbers from {low:g} to {high:g}", got=f"{outside[0]:g}")
@@ -72,7 +66,7 @@ def read_numbers(
 
 def read_counts(values: Any, name: str, *, size: int | None = None) -> IntArray:
     """Whole numbers >= 0, with `size` entries if given."""
-    numbers = read_numbers(values, name, size=size, low=0.0, high=_LARGEST_COUNT)
+    numbers = read_numbers(values, name, size=size, low=0.0, high=EXACT_INTEGERS)
     if (numbers != np.floor(numbers)).any():
         raise InvalidValueError(name, "be whole numbers", got=shown(list(values)))
     return numbers.astype(np.int64)

@@ -14,11 +14,11 @@ import numpy as np
 
 from calibrant._typing import FloatArray
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
-from calibrant.params.arrays import EXACT_INTEGERS, as_array
+from calibrant.params.arrays import EXACT_INTEGERS, as_whole
 from calibrant.params.kind import Kind, Known
 from calibrant.params.rules import Integer, Number
 from calibrant.params.saved_state import (
-    read_count,
+    check_size,
     read_counts,
     read_labels,
     read_numbers,
@@ -50,14 +50,6 @@ class Constant(Kind):
         return value
 
 
-class OneCount(Kind):
-    """A whole number from 0 to the largest that a double counts exactly."""
-
-    def read(self, value: Any, name: str, known: Known) -> int:
-        """Return a plain int."""
-        return read_count({name: value}, name)
-
-
 @dataclass(frozen=True)
 class Most(Kind):
     """A whole number from 0 to a maximum."""
@@ -73,22 +65,35 @@ class Most(Kind):
         return number
 
 
+class OneCount(Most):
+    """A whole number from 0 to the largest that a double counts exactly."""
+
+    def __init__(self) -> None:
+        super().__init__(EXACT_INTEGERS, f"{EXACT_INTEGERS:,}")
+
+
 @dataclass(frozen=True)
-class Numbers(Kind):
+class _Array(Kind):
+    """An array, written as a list."""
+
+    size: Size = None
+
+    def written(self, value: Any) -> list[Any]:
+        """A list."""
+        return as_list(value)
+
+
+@dataclass(frozen=True)
+class Numbers(_Array):
     """Finite numbers from `low` to `high`, as an array; `rising` for nondecreasing, `increasing`
     for strictly increasing.
     """
 
-    size: Size = None
     low: float = -math.inf
     high: float = math.inf
     rising: bool = False
     increasing: bool = False
     dtype: ClassVar[type] = np.float64
-
-    def written(self, value: Any) -> list[Any]:
-        """A list."""
-        return as_list(value)
 
     def read(self, value: Any, name: str, known: Known) -> Any:
         """Return an array of doubles."""
@@ -104,15 +109,10 @@ class Numbers(Kind):
 
 
 @dataclass(frozen=True)
-class Counts(Kind):
+class Counts(_Array):
     """Whole numbers >= 0, as an array."""
 
-    size: Size = None
     dtype: ClassVar[type] = np.int64
-
-    def written(self, value: Any) -> list[Any]:
-        """A list."""
-        return as_list(value)
 
     def read(self, value: Any, name: str, known: Known) -> Any:
         """Return an array of 64-bit integers."""
@@ -120,29 +120,16 @@ class Counts(Kind):
 
 
 @dataclass(frozen=True)
-class Whole(Kind):
+class Whole(_Array):
     """Whole numbers >= 0, written as integers, as an array; at most 2**53 unless specified."""
 
-    size: Size = None
     most: int = EXACT_INTEGERS
-
-    def written(self, value: Any) -> list[Any]:
-        """A list."""
-        return as_list(value)
 
     def read(self, value: Any, name: str, known: Known) -> Any:
         """Return an array of 64-bit integers."""
-        array = as_array(value, name)
-        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-            got = f"{array.dtype}, {array.shape}"
-            raise InvalidTypeError(name, "be a list of whole numbers", got=got)
-        if array.size and (int(array.min()) < 0 or int(array.max()) > self.most):
-            rule = f"lie between 0 and {self.most:,}"
-            raise InvalidValueError(name, rule, got=f"{array.min()} to {array.max()}")
-        size = size_of(self.size, known)
-        if size is not None and array.size != size:
-            raise InvalidValueError(name, f"have {size:,} entries", got=f"{array.size:,}")
-        return array.astype(np.int64)
+        array = as_whole(value, name, "be a list of whole numbers", self.most)
+        check_size(array.size, size_of(self.size, known), name)
+        return array
 
 
 @dataclass(frozen=True)
@@ -177,14 +164,12 @@ class NumbersOrNull(Kind):
         """Return an array of doubles."""
         if not isinstance(value, list | tuple):
             raise InvalidTypeError(name, "be a list of numbers or null", got=type(value).__name__)
-        size = size_of(self.size, known)
-        if size is not None and len(value) != size:
-            raise InvalidValueError(name, f"have {size:,} entries", got=f"{len(value):,}")
-        given = np.array([number is not None for number in value], dtype=bool)
-        found = np.full(len(value), self.null)
+        check_size(len(value), size_of(self.size, known), name)
+        is_given = np.array([number is not None for number in value], dtype=bool)
+        numbers = np.full(len(value), self.null)
         finite = [number for number in value if number is not None]
-        found[given] = read_numbers(finite, name, low=self.low)
-        return found
+        numbers[is_given] = read_numbers(finite, name, low=self.low)
+        return numbers
 
 
 @dataclass(frozen=True)
@@ -341,8 +326,8 @@ def size_of(size: Size, known: Known) -> int | None:
     """
     if not isinstance(size, str):
         return size
-    found = found_at(size, known)
-    return int(found) if isinstance(found, int | np.integer) else len(found)
+    value = found_at(size, known)
+    return int(value) if isinstance(value, int | np.integer) else len(value)
 
 
 def found_at(path: str, known: Known) -> Any:
@@ -350,10 +335,10 @@ def found_at(path: str, known: Known) -> Any:
     restored.
     """
     first, *rest = path.split(".")
-    found = known[first] if first in known else getattr(known["self"], first)
+    value = known[first] if first in known else getattr(known["self"], first)
     for name in rest:
-        found = getattr(found, name)
-    return found
+        value = getattr(value, name)
+    return value
 
 
 def a_list(
@@ -367,8 +352,7 @@ def a_list(
     """A list with the required number of entries."""
     if not isinstance(value, list | tuple):
         raise InvalidTypeError(name, "be a list", got=type(value).__name__)
-    if size is not None and len(value) != size:
-        raise InvalidValueError(name, f"have {size:,} entries", got=f"{len(value):,}")
+    check_size(len(value), size, name)
     if len(value) < least:
         raise InvalidValueError(name, f"have at least {least:,} entries", got=f"{len(value):,}")
     if most is not None and len(value) > most:
@@ -378,8 +362,8 @@ def a_list(
 
 def as_list(value: Any) -> list[Any]:
     """An array or a tuple as a list of plain values."""
-    found: list[Any] = value.tolist() if isinstance(value, np.ndarray) else list(value)
-    return found
+    values: list[Any] = value.tolist() if isinstance(value, np.ndarray) else list(value)
+    return values
 
 
 def within(error: CalibrantError, place: str) -> CalibrantError:

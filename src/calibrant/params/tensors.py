@@ -155,9 +155,9 @@ def in_own_library(method: Method) -> Method:
     def wrapped(self: Any, scores: Any, *args: Any, **named: Any) -> Any:
         if not is_device_array(scores):
             return method(self, scores, *args, **named)
-        found = method(self, to_host(scores), *args, **named)
+        prediction = method(self, to_host(scores), *args, **named)
         return (
-            like(found, scores) if isinstance(found, np.ndarray) else found
+            like(prediction, scores) if isinstance(prediction, np.ndarray) else prediction
         )  # a frame requested by `set_output`
 
     return cast(Method, wrapped)

@@ -115,35 +115,6 @@ class AddColumns(ABC):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AddFromCells(AddColumns):
-    """Columns that depend on the region of a row.
-
-    Attributes
-    ----------
-    columns : Columns
-        The columns of the score and of the segment, if there is one.
-    partition : Bins
-        The regions.
-    """
-
-    columns: Columns
-    partition: Bins
-
-    def usable(self, scores: NDArray[Any], segments: Coded | None) -> NDArray[np.bool_]:
-        """Whether rows are within the score range and in a known segment."""
-        return self.partition.inside(scores, segment_numbers(segments, self.partition))
-
-    def values(self, scores: NDArray[Any], segments: Coded | None) -> Sequence[Any]:
-        """The values of the columns in each row's region."""
-        prepared = self.partition.prepared(scores, segment_numbers(segments, self.partition))
-        return self.of_cells(scores, self.partition.regions_of(prepared))
-
-    @abstractmethod
-    def of_cells(self, scores: NDArray[Any], cells: IndexArray) -> Sequence[Any]:
-        """The values of the columns for rows with these scores in these regions."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class CurveColumn:
     """Values of a curve, or a limit around them.
 
@@ -177,13 +148,15 @@ class CurveColumn:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LookUp(AddFromCells):
+class LookUp(AddColumns):
     """Columns of a table with one row per region.
 
     Attributes
     ----------
-    columns, partition
-        As in `AddFromCells`.
+    columns : Columns
+        The columns of the score and of the segment, if there is one.
+    partition : Bins
+        The regions.
     table : dict
         The columns by name, each a sequence with one entry per region.
     curves : dict
@@ -192,6 +165,8 @@ class LookUp(AddFromCells):
         The regions with an answer; None for all.
     """
 
+    columns: Columns
+    partition: Bins
     table: dict[str, FloatArray | tuple[str, ...]]
     curves: Mapping[str, CurveColumn] = field(default_factory=dict)
     taken: BoolArray | None = None
@@ -223,16 +198,14 @@ class LookUp(AddFromCells):
         answered[inside] = self.taken[regions]
         return answered
 
-    def of_cells(self, scores: NDArray[Any], cells: IndexArray) -> Sequence[Any]:
-        """The entries of each row's region, and the values of curves there."""
-        return [
-            *(curve.at(scores, cells) for curve in self.curves.values()),
-            *(
-                (
-                    pa.array(column, pa.string()).take(pa.array(cells))
-                    if isinstance(column, tuple)
-                    else column[cells]
-                )
-                for column in self.table.values()
-            ),
-        ]
+    def values(self, scores: NDArray[Any], segments: Coded | None) -> Sequence[Any]:
+        """The values of curves, and the entries of the table, in each row's region."""
+        prepared = self.partition.prepared(scores, segment_numbers(segments, self.partition))
+        regions = self.partition.regions_of(prepared)
+        found = [curve.at(scores, regions) for curve in self.curves.values()]
+        for column in self.table.values():
+            if isinstance(column, tuple):
+                found.append(pa.array(column, pa.string()).take(pa.array(regions)))
+            else:
+                found.append(column[regions])
+        return found

@@ -4,10 +4,12 @@ Also the base class of work on batches.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import reduce
 from itertools import pairwise
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from operator import add
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +19,7 @@ from calibrant._optional import pa
 from calibrant._typing import CodeArray, FloatArray, IndexArray, Keys
 from calibrant.cells.bins import OTHER
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.params.arrays import LARGEST_WEIGHT
+from calibrant.params.arrays import LARGEST_WEIGHT, entries_at
 from calibrant.params.labels import encode, plain_number
 from calibrant.params.random import Draw
 from calibrant.sample.arrow_columns import absent_rows, nan_rows, null_rows, numbers, plain_column
@@ -25,6 +27,8 @@ from calibrant.sample.faults import Fault, Faults, Place
 from calibrant.sample.row_keys import id_keys, position_keys
 from calibrant.text.sentences import did_you_mean
 
+MOST_KINDS = 20
+"""The largest number of distinct labels that are counted."""
 _NO_PARTS = ("pending", "kept", "also")
 
 _Unfit = tuple[Fault, NDArray[np.bool_]]
@@ -99,11 +103,15 @@ class Columns:
         """Raise an error if the column of another role is the label column.
 
         Rows that are selected, ordered or divided by their labels are not a random sample, and
-        nothing would be proved.
+        nothing would be guaranteed.
         """
         if self.label is not None and name == self.label:
             rule = "be a different column from the label"
             raise InvalidValueError(part, rule, got="the same", column=name)
+
+
+NO_COLUMNS = Columns("")
+"""No column has a role."""
 
 
 def check_name(part: str, name: str, names: Sequence[str]) -> None:
@@ -135,8 +143,17 @@ class Coded:
     names: tuple[Any, ...]
     number: IndexArray | CodeArray
 
-    def take(self, index: Any) -> "Coded":
-        """The rows at `index`."""
+    @classmethod
+    def joined(cls, batches: Iterable["Coded | None"]) -> "Coded | None":
+        """The entries of batches that each number their own; None if no batch has any."""
+        code: dict[Any, int] = {}
+        parts = []
+        for coded in filter(None, batches):
+            places = [code.setdefault(name, len(code)) for name in coded.names]
+            parts.append(np.array(places, dtype=np.intp)[coded.number])
+        return cls(tuple(code), np.concatenate(parts)) if parts else None
+
+    def __getitem__(self, index: Any) -> "Coded":
         return Coded(self.names, self.number[index])
 
     def pooled(self, kept: frozenset[Hashable] | None) -> "Coded":
@@ -173,6 +190,18 @@ class BatchRows:
     def __len__(self) -> int:
         return len(self.scores)
 
+    @classmethod
+    def joined(cls, parts: Sequence["BatchRows"]) -> "BatchRows":
+        """The rows of several batches."""
+        weights = [part.weights for part in parts if part.weights is not None]
+        return cls(
+            np.concatenate([part.scores for part in parts] or [np.empty(0)]),
+            Coded.joined(part.labels for part in parts),
+            Coded.joined(part.segments for part in parts),
+            np.concatenate(weights) if weights else None,
+            np.concatenate([part.keys for part in parts] or [np.empty(0, dtype=np.uint64)]),
+        )
+
     def take(self, index: IndexArray | NDArray[np.bool_]) -> Self:
         """The rows at `index`, or where a mask is true."""
         place = (
@@ -181,9 +210,9 @@ class BatchRows:
         return replace(
             self,
             scores=self.scores[index],
-            labels=None if self.labels is None else self.labels.take(index),
-            segments=None if self.segments is None else self.segments.take(index),
-            weights=None if self.weights is None else self.weights[index],
+            labels=entries_at(self.labels, index),
+            segments=entries_at(self.segments, index),
+            weights=entries_at(self.weights, index),
             keys=self.keys[index] if self.keys.size else self.keys,
             origin=place if self.origin is None else self.origin[place],
         )
@@ -196,12 +225,15 @@ class BatchRows:
         whole[slice(None) if self.origin is None else self.origin] = chosen
         return whole
 
-    def first(self, chosen: NDArray[np.bool_], place: Place) -> Place | None:
-        """Return the place of the first chosen row, or None."""
-        if not chosen.any():
-            return None
-        row = int(chosen.argmax())
-        return place.after(row if self.origin is None else int(self.origin[row]))
+    def first_places(self, labels: Coded, place: Place) -> dict[Hashable, Place]:
+        """The place of the first row of each of the first labels."""
+        found: dict[Hashable, Place] = {}
+        for code, label in enumerate(labels.names[: MOST_KINDS + 1]):
+            chosen = labels.number == code
+            row = int(chosen.argmax()) if chosen.size else 0
+            if chosen.size and chosen[row]:
+                found[label] = place.after(row if self.origin is None else int(self.origin[row]))
+        return found
 
     def drawn_by(self, draw: Draw) -> NDArray[np.bool_]:
         """Return whether each row is drawn."""
@@ -213,6 +245,11 @@ class BatchRows:
             return [(None, slice(None))]
         names = self.segments.names
         return list(zip(names, grouped(self.segments.number, len(names)), strict=True))
+
+    def scores_by_segment(self) -> dict[Hashable, NDArray[Any]]:
+        """The scores of each segment, and of all rows under the name None."""
+        parts = {name: self.scores[index] for name, index in self.by_segment()}
+        return parts | {None: self.scores}
 
 
 def grouped(number: IndexArray | CodeArray, n_groups: int) -> list[IndexArray]:
@@ -233,7 +270,10 @@ def read_batch(
     weights = None
     if columns.weight is not None:
         weights = numbers(read["weight"], columns.weight, "weight").astype(np.float64)
-        unfit += _unfit_weights(weights, read["weight"], columns.weight)
+        outside = ~((weights >= 0.0) & (weights <= LARGEST_WEIGHT)) & ~null_rows(read["weight"])
+        if outside.any():
+            rule = f"be finite, >= 0 and at most {LARGEST_WEIGHT:g}"
+            unfit.append((Fault("weight", columns.weight, rule), outside))
     skipped = (
         None
         if columns.pending is None
@@ -245,7 +285,7 @@ def read_batch(
         good = np.flatnonzero(~bad)
         read = {part: column.take(good) for part, column in read.items()}
         scores = scores[good]
-        weights = None if weights is None else weights[good]
+        weights = entries_at(weights, good)
     row_keys = np.empty(0, dtype=np.uint64)
     if keys:
         row_keys = _row_keys(read, columns, place, len(batch), good)
@@ -266,8 +306,8 @@ def read_batch(
 
 
 def _missing_entries(read: dict[str, Any], columns: Columns) -> list[_Unfit]:
-    """Rows with a missing entry in some column, null or NaN; `_scores` and `_unfit_weights` handle
-    NaN among numbers.
+    """Rows with a missing entry in some column, null or NaN; NaN among scores and weights has its
+    own faults.
     """
     unfit = []
     names = columns.named
@@ -324,15 +364,6 @@ def _scores(column: Any, name: str) -> tuple[NDArray[Any], list[_Unfit]]:
     ]
 
 
-def _unfit_weights(weights: FloatArray, column: Any, name: str) -> list[_Unfit]:
-    unfit = ~((weights >= 0.0) & (weights <= LARGEST_WEIGHT)) & ~null_rows(column)
-    return (
-        [(Fault("weight", name, f"be finite, >= 0 and at most {LARGEST_WEIGHT:g}"), unfit)]
-        if unfit.any()
-        else []
-    )
-
-
 def coded_labels(column: Any, name: str) -> Coded:
     """The distinct labels in a column without nulls, and the index of each row's label."""
     kind = column.type
@@ -364,13 +395,8 @@ def _encoded(column: Any, role: str, name: str) -> Coded:
     return Coded(tuple(names), codes[number])
 
 
-class Addable(Protocol):
-    """Results of two batches that can be added to give the result of both."""
-
-    def __add__(self, other: Any) -> Any: ...
-
-
-Result = TypeVar("Result", bound=Addable)
+Result = TypeVar("Result")
+"""The result of some batches. Those of two parts of the data can be added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,13 +406,18 @@ class Work(ABC, Generic[Result]):
     data_columns: Columns
     roles: ClassVar[tuple[str, ...]] = ()
     """Roles of the columns that it reads, besides the score."""
-    is_large: ClassVar[bool] = False
-    """Whether the result of one part of the data takes megabytes."""
+    nothing: ClassVar[Any]
+    """The result for no rows, to which the results of batches are added."""
 
     @property
     def columns(self) -> Columns:
         """The columns it reads."""
         return self.data_columns.only(*self.roles)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the result of one part of the data takes megabytes."""
+        return False
 
     @property
     def needs_positions(self) -> bool:
@@ -397,6 +428,7 @@ class Work(ABC, Generic[Result]):
     def __call__(self, batch: Any, place: Place) -> Result:
         """The result of one record batch."""
 
-    @abstractmethod
-    def nothing(self) -> Result:
-        """The result for no rows."""
+    def total(self, results: Iterable[Result]) -> Result:
+        """The result of all batches."""
+        total: Result = reduce(add, results, self.nothing)
+        return total

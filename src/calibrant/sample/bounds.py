@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.params.bounds import GROUP_SIZE, GROUP_TARGET, WEIGHT_BOUND
-from calibrant.params.rules import Optional, Rule
+from calibrant.params.rules import GROUP_SIZE, GROUP_TARGET, WEIGHT_BOUND, Optional, Rule
 from calibrant.sample.batch import Columns
 
 _RULES: dict[str, Rule[Any]] = {

@@ -3,6 +3,7 @@ order.
 """
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ class TakeColumns(Work[tuple[tuple[Place, Any], ...]]):
     With a draw, take a random part of them.
     """
 
+    nothing = ()
     names: tuple[str, ...]
     draw: Draw | PlaceDraw | None = None
 
@@ -49,10 +51,6 @@ class TakeColumns(Work[tuple[tuple[Place, Any], ...]]):
         if kept is not None:
             columns = [column.filter(pa.array(kept)) for column in columns]
         return ((place, columns),)
-
-    def nothing(self) -> tuple[tuple[Place, Any], ...]:
-        """No rows."""
-        return ()
 
 
 def table_of(data: Rows, wanted: Mapping[str, str], draw: Draw | PlaceDraw | None = None) -> Any:
@@ -102,14 +100,25 @@ def first_rows_of(data: Rows, most: int) -> Any:
     if data.reads_once:
         return None
     named = [name for name in (data.columns.score, data.columns.label) if name is not None]
+    names = [
+        name
+        for name in data.names()
+        if data.schema is None or _can_be_id(data.schema.field(name).type)
+    ]
+    found = []
+    left = most
     try:
-        wanted = [*named, *(name for name in data.first_names() if name not in named)]
-        batches = data.first_batches(wanted, most)
+        with closing(data.batches(list(dict.fromkeys([*named, *names])))) as batches:
+            for batch, _ in batches:
+                found.append(batch)
+                left -= batch.num_rows
+                if left <= 0:
+                    break
     except NotImplementedError:  # rows that are elsewhere: on a cluster or a device
         return None
-    table = pa.Table.from_batches(batches).slice(0, most) if batches else None
-    if table is None:
+    if not found:
         return None
+    table = pa.Table.from_batches(found).slice(0, most)
     for name in named:
         absent = absent_rows(plain_column(table.column(name).combine_chunks()))
         table = table if absent is None else table.filter(pa.array(~absent))

@@ -2,22 +2,33 @@
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from calibrant._typing import IndexArray, IntArray
+from calibrant._typing import ArrayLike, BoolArray, IndexArray, IntArray, Keys
 from calibrant.cells.bins import Bins
-from calibrant.cells.knots import Knots, RowHashes
+from calibrant.cells.knots import Knots
+from calibrant.cells.score_counts import ScoreSums
 from calibrant.cells.tally import Tally, WeightSums
+from calibrant.params.labels import Classes, UnexpectedLabelsError, settle_classes
 from calibrant.params.random import Draw, RandomSource
-from calibrant.sample.batch import BatchRows, Coded, Columns, Work, missing_column, read_batch
+from calibrant.sample.batch import (
+    MOST_KINDS,
+    BatchRows,
+    Coded,
+    Columns,
+    Work,
+    missing_column,
+    read_batch,
+)
 from calibrant.sample.facts import Reach
 from calibrant.sample.faults import Fault, Faults, Place
-from calibrant.sample.taken_rows import Seal
+from calibrant.sample.order_statistics import MovedRowsError
+from calibrant.sample.taken_rows import Seal, Taken
 
-MOST_KINDS = 20
-"""The largest number of distinct labels that are counted."""
+_Kinds: TypeAlias = dict[Hashable, Tally]
+"""The tally of the rows with each label."""
 
 
 def of_one_label(counts: IntArray, uncounted: int = 0, weights: WeightSums | None = None) -> Tally:
@@ -48,6 +59,8 @@ class Counted:
     left_out: Seal = field(default_factory=Seal)
     faults: Faults = field(default_factory=Faults)
     reach: Reach = field(default_factory=Reach)
+    scores: ScoreSums | None = None
+    """The sums of the scores in each region, if requested."""
 
     def __add__(self, other: "Counted") -> "Counted":
         kinds = dict(self.kinds)
@@ -61,7 +74,11 @@ class Counted:
             first[kind] = min(first.get(kind, place), place)
         left_out = self.left_out + other.left_out
         faults = self.faults + other.faults
-        return Counted(kinds, first, left_out, faults, self.reach + other.reach)
+        scores = self.scores
+        if scores is not None and other.scores is not None:
+            scores = scores + other.scores
+        reach = self.reach + other.reach
+        return Counted(kinds, first, left_out, faults, reach, scores or other.scores)
 
     def where(self) -> str:
         """The number of rows and the first row of each label: rare ones first, because these are
@@ -87,13 +104,16 @@ class Count(Work[Counted]):
     With a weight column, sum weights too.
     """
 
+    nothing = Counted()
     keeps_keys: ClassVar[bool] = False
     """Whether the keys of rows are needed to count them."""
 
     partition: Bins
     draw: Draw | None = None
     weighted: bool = False
-    pass_rows: int = 0  # rows of all data, if known
+    positions: Keys | None = None
+    """The positions of the drawn rows, in increasing order, if they are known; where rows have an
+    order, they are then not hashed to find them."""
 
     @property
     def columns(self) -> Columns:
@@ -109,43 +129,46 @@ class Count(Work[Counted]):
 
     def __call__(self, batch: Any, place: Place) -> Counted:
         """Count one batch."""
-        has_keys = self.keeps_keys or self.draw is not None
-        rows, faults = read_batch(batch, self.columns, place, keys=has_keys)
-        left_out = Seal()
-        if self.draw is not None:
-            drawn = rows.drawn_by(self.draw)
-            index = np.flatnonzero(drawn)
-            left_out = Seal.of(rows.scores[index], rows.keys[index])
-            kept = rows if self.keeps_keys else replace(rows, keys=rows.keys[:0])
-            rows = kept.take(~drawn)
-        rows, outside = self._inside(rows, place)
-        faults += outside
+        positions = None if place.before is None else self.positions
+        hashes = self.draw is not None and positions is None
+        rows, faults = read_batch(batch, self.columns, place, keys=self.keeps_keys or hashes)
+        drawn = np.empty(0, dtype=np.intp)
+        keys = rows.keys[:0]
+        if positions is not None:
+            drawn, keys = _at_positions(rows, place, positions)
+        elif self.draw is not None:
+            drawn = np.flatnonzero(rows.drawn_by(self.draw))
+            keys = rows.keys[drawn]
+        left_out = Seal.of(rows.scores[drawn], keys)
+        segments = segment_numbers(rows.segments, self.partition)
+        if self.weighted or not self.partition.inside(rows.scores, segments).all():
+            rows, outside = self._inside(rows.take(_others(rows, drawn)), place)
+            faults += outside
+            drawn = drawn[:0]
+        aside = rows.take(drawn)  # counted with the others, and then subtracted
         reach = Reach.of(rows.scores)
+        if drawn.size and not Reach.of(aside.scores).is_within(reach):
+            reach = Reach.of(rows.scores[_others(rows, drawn)])
         if rows.labels is None:
             return Counted({}, {}, left_out, faults, reach)
-        kinds = self._count(rows, rows.labels)
-        found = {
-            kind: rows.first(rows.labels.number == code, place) for code, kind in enumerate(kinds)
-        }
-        first = {kind: one for kind, one in found.items() if one is not None}
-        return Counted(kinds, first, left_out, faults, reach)
-
-    def nothing(self) -> Counted:
-        """No rows."""
-        return Counted()
+        kinds, sums = self._count(rows, rows.labels)
+        if drawn.size and aside.labels is not None:
+            for kind, of_drawn in self._count(aside, aside.labels)[0].items():
+                counts = kinds[kind].counts - of_drawn.counts
+                kinds[kind] = of_one_label(counts, kinds[kind].uncounted - of_drawn.uncounted)
+        first = rows.first_places(rows.labels, place)
+        return Counted(kinds, first, left_out, faults, reach, sums)
 
     def _inside(self, rows: BatchRows, place: Place) -> tuple[BatchRows, Faults]:
         """Set aside rows that are outside the score range or in a segment unknown to the partition."""
         score = self.data_columns.score
         segment = self.data_columns.segment
         good = self.partition.inside(rows.scores, segment_numbers(rows.segments, self.partition))
-        if good.all():
-            return rows, Faults()
         faults = Faults()
+        if good.all():
+            return rows, faults
         parts = self.partition.bins_by_segment
-        for name, index in (
-            rows.by_segment() if self.partition.has_segments else [(None, slice(None))]
-        ):
+        for name, index in rows.by_segment():
             wrong = np.zeros(len(rows), dtype=bool)
             wrong[index] = ~good[index]
             if name in parts:
@@ -158,31 +181,23 @@ class Count(Work[Counted]):
             faults += Faults.of(fault, rows.in_batch(wrong), place)
         return rows.take(np.flatnonzero(good)), faults
 
-    def _count(self, rows: BatchRows, labels: Coded) -> dict[Hashable, Tally]:
-        prepared = self.partition.prepared(
-            rows.scores, segment_numbers(rows.segments, self.partition)
-        )
+    def _count(self, rows: BatchRows, labels: Coded) -> tuple[_Kinds, ScoreSums | None]:
+        """The tally of each label, and the sums of the scores, if they are added up."""
+        prepared = located(rows, self.partition)
         kinds = labels.names
-        number = labels.number
-        if len(kinds) == 2 and not self.weighted:
-            codes = number.astype(np.uint8, copy=False)
-            counts, positives, uncounted = self.partition.count(
-                prepared, codes, pass_rows=self.pass_rows
-            )
-            # rows in no region are edge values seen once; their labels need a second pass, which is
-            # rare
-            hits = (
-                int(np.count_nonzero(number[self.partition.membership(prepared) < 0]))
-                if uncounted
-                else 0
-            )
-            negative = of_one_label(counts - positives, uncounted - hits)
-            return {kinds[0]: negative, kinds[1]: of_one_label(positives, hits)}
-        regions = self.partition.membership(prepared)
-        return {
-            kind: self._tally(rows, regions, number == code)
-            for code, kind in enumerate(kinds[: MOST_KINDS + 1])
-        }
+        if len(kinds) != 2 or self.weighted:
+            regions = self.partition.membership(prepared)
+            return {
+                kind: self._tally(rows, regions, labels.number == code)
+                for code, kind in enumerate(kinds[: MOST_KINDS + 1])
+            }, None
+        codes = labels.number.astype(np.uint8, copy=False)
+        counts, positives, uncounted = self.partition.count(prepared, codes)
+        hits = 0
+        if uncounted:  # edge values seen once; their labels need a second search, which is rare
+            hits = int(codes[self.partition.membership(prepared) < 0].sum())
+        negative = of_one_label(counts - positives, uncounted - hits)
+        return {kinds[0]: negative, kinds[1]: of_one_label(positives, hits)}, None
 
     def _tally(self, rows: BatchRows, regions: Any, chosen: Any) -> Tally:
         n_regions = self.partition.n_regions
@@ -199,6 +214,21 @@ class Count(Work[Counted]):
 
 
 @dataclass(frozen=True, slots=True)
+class CountScores(Count):
+    """Count rows by region and label, and add up the scores of each region."""
+
+    def _count(self, rows: BatchRows, labels: Coded) -> tuple[_Kinds, ScoreSums | None]:
+        regions = self.partition.membership(located(rows, self.partition))
+        sums = ScoreSums.of(rows.scores, regions, self.partition.n_regions)
+        names = labels.names[: MOST_KINDS + 1]
+        number = np.minimum(labels.number, len(names) - 1)  # with more, labels raise an error
+        cells = regions * len(names) + number  # every row is in a region
+        counts = np.bincount(cells, minlength=self.partition.n_regions * len(names))
+        of_labels = counts.reshape(-1, len(names)).T
+        return dict(zip(names, map(of_one_label, of_labels), strict=True)), sums
+
+
+@dataclass(frozen=True, slots=True)
 class CountKnots(Count):
     """Count rows by place, half and label, without drawn rows; see `calibrant.cells.knots`.
 
@@ -206,6 +236,7 @@ class CountKnots(Count):
     """
 
     keeps_keys: ClassVar[bool] = True
+    needs_positions = True  # which determine the knots where rows count
     knots: Knots = field(kw_only=True)
     source: RandomSource = field(kw_only=True)
 
@@ -215,23 +246,41 @@ class CountKnots(Count):
         wanted = ("segment",) if self.partition.has_segments else ()
         return self.data_columns.only("label", "id", *wanted)
 
-    @property
-    def needs_positions(self) -> bool:
-        """Each row's position determines the knot where it counts."""
-        return True
-
-    def _count(self, rows: BatchRows, labels: Coded) -> dict[Hashable, Tally]:
+    def _count(self, rows: BatchRows, labels: Coded) -> tuple[_Kinds, ScoreSums | None]:
         """Rows of each label by place and half."""
         kinds = labels.names[: MOST_KINDS + 1]
         number = np.minimum(labels.number, len(kinds) - 1)  # with more, labels raise an error
         counts = self.knots.count(
-            self.partition.prepared(rows.scores, segment_numbers(rows.segments, self.partition)),
+            located(rows, self.partition),
             number,
-            RowHashes(self.source, rows.keys),
+            self.source,
+            rows.keys,
             n_labels=len(kinds),
-            pass_rows=self.pass_rows,
         )
-        return {kind: of_one_label(counts[..., code].ravel()) for code, kind in enumerate(kinds)}
+        of_labels = np.moveaxis(counts, -1, 0).reshape(len(kinds), -1)
+        return dict(zip(kinds, map(of_one_label, of_labels), strict=True)), None
+
+
+def _others(rows: BatchRows, drawn: IndexArray) -> BoolArray:
+    """Which rows of a batch are not drawn."""
+    others = np.ones(len(rows), dtype=bool)
+    others[drawn] = False
+    return others
+
+
+def _at_positions(rows: BatchRows, place: Place, positions: Keys) -> tuple[IndexArray, Keys]:
+    """The drawn rows among those of a batch, and their keys."""
+    n_rows = len(rows) if rows.origin is None else int(rows.origin.max(initial=-1)) + 1
+    ends = np.array([place.key, place.key + n_rows], dtype=np.uint64)
+    low, high = positions.searchsorted(ends).tolist()
+    keys = positions[low:high]
+    found = (keys - ends[0]).astype(np.intp)
+    return (found if rows.origin is None else np.searchsorted(rows.origin, found)), keys
+
+
+def located(rows: BatchRows, partition: Bins) -> Any:
+    """The rows as the methods of a partition take them: scores, with segments if there are any."""
+    return partition.prepared(rows.scores, segment_numbers(rows.segments, partition))
 
 
 def segment_numbers(segments: Coded | None, partition: Bins) -> IndexArray | None:
@@ -244,3 +293,44 @@ def segment_numbers(segments: Coded | None, partition: Bins) -> IndexArray | Non
     if segments is None:
         raise missing_column("segment")
     return partition.numbers(segments.names)[segments.number]
+
+
+def check_counted(counted: Counted, taken: Taken | None) -> None:
+    """Raise an error for unusable rows, and if the rows left out are not the rows drawn."""
+    counted.faults.check()
+    seal = None if taken is None else taken.seal
+    if seal is not None and counted.left_out != seal:
+        rule = (
+            "give the same rows each time they are read, so that rows which cut the bins are not"
+            " counted"
+        )
+        got = (
+            f"{seal.rows:,} drawn rows the first time and {counted.left_out.rows:,} the second, or"
+            " others"
+        )
+        advice = "name an id column, scored(..., id=...), or write the data to a file"
+        raise MovedRowsError("the data", rule, got=got, advice=advice)
+
+
+def settle(
+    counted: Counted,
+    n_regions: int,
+    classes: ArrayLike | None,
+    pos_label: Hashable,
+    weighted: bool = False,
+) -> tuple[Tally, Classes]:
+    """Return the tally, and the two classes among the labels seen."""
+    seen = {kind: tally.n_rows for kind, tally in counted.kinds.items() if tally.n_rows}
+    try:
+        known = settle_classes(seen, classes=classes, pos_label=pos_label)
+    except UnexpectedLabelsError as error:
+        if not counted.left_out.rows:
+            error.got = f"{error.got} ({counted.where()})"
+        raise
+    no_rows = np.empty(0, dtype=np.uint8)
+    sums = WeightSums.of(np.empty(0), no_rows.astype(np.intp), no_rows, n_regions)
+    nothing = of_one_label(np.zeros(n_regions, dtype=np.int64), 0, sums if weighted else None)
+    negative, positive = (
+        counted.kinds.get(label, nothing) for label in (known.negative, known.positive)
+    )
+    return negative + all_positive(positive), known

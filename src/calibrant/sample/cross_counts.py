@@ -8,7 +8,7 @@ numbers, so they do not depend on the order in which threads and machines add th
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -181,7 +181,8 @@ def _check_n_groups(n_groups: int) -> None:
 class CountCross(Work[CrossCounts]):
     """Count rows by group and label, and add up their scores."""
 
-    is_large: ClassVar[bool] = True
+    nothing = CrossCounts()
+    is_large = True  # there may be millions of groups
     key: CrossKey
 
     @property
@@ -203,7 +204,11 @@ class CountCross(Work[CrossCounts]):
         if rows.labels is None or not len(rows):
             return CrossCounts({}, faults)
         kept = np.arange(len(batch)) if rows.origin is None else rows.origin
-        codes = [_level_codes(batch, level)[kept] for level in self.key.levels]
+        codes = []
+        for level in self.key.levels:
+            (column,) = read_attributes({level.name: batch.column(level.name)}, len(batch))
+            code = level.codes(column)[kept]
+            codes.append(np.where(code < 0, level.n_levels, code))  # one past the last for no level
         key = self.key.keys(scores, codes)
         values = np.column_stack([np.ones(scores.size, dtype=np.int64), *whole_scores(scores)])
         found = {}
@@ -212,14 +217,3 @@ class CountCross(Work[CrossCounts]):
             if own.any():
                 found[label] = (KeyedSums.of(key[own], values[own]),)
         return CrossCounts(found, faults)
-
-    def nothing(self) -> CrossCounts:
-        """No rows."""
-        return CrossCounts()
-
-
-def _level_codes(batch: Any, level: AttributeLevels) -> IndexArray:
-    """The level of each row of a batch; one past the last level for rows without a level."""
-    (column,) = read_attributes({level.name: batch.column(level.name)}, len(batch))
-    codes = level.codes(column)
-    return np.where(codes < 0, level.n_levels, codes)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.cells.bins import SegmentedScores
+from calibrant.cells.bins import SegmentedScores, scores_of
 from calibrant.params.declared_state import Saved
 from calibrant.params.kind import Entry, EntryTable, Known
 from calibrant.params.rules import Flag, Integer
@@ -162,6 +162,10 @@ class Reach:
     def __add__(self, other: "Reach") -> "Reach":
         return Reach(min(self.low, other.low), max(self.high, other.high))
 
+    def is_within(self, other: "Reach") -> bool:
+        """Whether these scores are neither the smallest nor the largest of others."""
+        return other.low < self.low and self.high < other.high
+
     @property
     def seen(self) -> Limits | None:
         """Both scores; None if there are no rows."""
@@ -195,11 +199,6 @@ class Reach:
         return f"from {span(self.low, self.high)}"
 
 
-def scores_of(prepared: NDArray[Any] | SegmentedScores) -> NDArray[Any]:
-    """The scores, without the segments."""
-    return prepared if isinstance(prepared, np.ndarray) else prepared.scores
-
-
 def familiar_limits(seen: Limits | None) -> Limits:
     """The range in which scores of the same scale lie: the range seen, extended by half its width
     on each side.
@@ -222,15 +221,12 @@ class CountBeyond(Work[int]):
     Scores that are not finite are not counted.
     """
 
+    nothing = 0
     limits: Limits = (-math.inf, math.inf)
 
     def __call__(self, batch: Any, place: Place) -> int:
         """Count the rows of one batch."""
         return rows_beyond(read_batch(batch, self.columns, place)[0].scores, self.limits)
-
-    def nothing(self) -> int:
-        """No rows."""
-        return 0
 
 
 def rows_beyond(scores: NDArray[Any], limits: Limits) -> int:

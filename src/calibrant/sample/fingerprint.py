@@ -38,7 +38,7 @@ class Fingerprint:
     rows: int = 0
     first: int = 0
     second: int = 0
-    ordered: int | None = field(default=None, compare=False)
+    ordered: int | None = field(default=0, compare=False)
     reach: Reach = field(default_factory=Reach, compare=False)
     faults: Faults = field(default_factory=Faults, compare=False)
     sums: RowSums = field(default_factory=RowSums, compare=False)
@@ -74,6 +74,7 @@ class TakeFingerprint(Work[Fingerprint]):
     """
 
     roles = ("label", "segment", "weight", "group")
+    nothing = Fingerprint()
     in_order: bool = False
 
     @property
@@ -92,10 +93,6 @@ class TakeFingerprint(Work[Fingerprint]):
             ordered = int(mixed(chains[0] ^ mixed(rows.keys)).sum(dtype=np.uint64))
         reach = Reach.of(rows.scores)
         return Fingerprint(len(rows), first, second, ordered, reach, faults, row_sums(rows))
-
-    def nothing(self) -> Fingerprint:
-        """No rows."""
-        return Fingerprint(ordered=0 if self.in_order else None)
 
 
 def fingerprint(data: Rows, *, ordered: bool = False) -> Fingerprint:

@@ -19,7 +19,7 @@ from calibrant.cells.keyed_sums import KeyedSums
 from calibrant.errors import InvalidValueError
 from calibrant.params.random import Draw, mixed
 from calibrant.sample.batch import Columns, Work, read_batch
-from calibrant.sample.counts import segment_numbers
+from calibrant.sample.counts import located, segment_numbers
 from calibrant.sample.faults import Place
 
 MOST_PAIRS = 1 << 24
@@ -113,6 +113,7 @@ class CountGroups(Work[GroupRows]):
     With several buckets, only groups of one bucket are counted.
     """
 
+    nothing = GroupRows()
     partition: Bins
     positive: Any
     draw: Draw | None = None
@@ -136,10 +137,7 @@ class CountGroups(Work[GroupRows]):
             chosen = chosen & (bucket_of(rows.keys, self.buckets) == self.bucket)
         if not chosen.all():
             rows = rows.take(np.flatnonzero(chosen))
-        prepared = self.partition.prepared(
-            rows.scores, segment_numbers(rows.segments, self.partition)
-        )
-        regions = self.partition.membership(prepared).astype(np.int64)
+        regions = self.partition.membership(located(rows, self.partition)).astype(np.int64)
         names, number = (
             ((), np.empty(0, np.intp))
             if rows.labels is None
@@ -152,7 +150,3 @@ class CountGroups(Work[GroupRows]):
     def split(self, passes: int) -> Iterator["CountGroups"]:
         """The same work in several passes, each for some of the groups."""
         return (replace(self, bucket=bucket, buckets=passes) for bucket in range(passes))
-
-    def nothing(self) -> GroupRows:
-        """No rows."""
-        return GroupRows()

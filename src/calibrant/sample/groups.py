@@ -1,9 +1,8 @@
 """Groups of rows in memory, such as the rows of one customer."""
 
 import math
-from collections.abc import Hashable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant._typing import ArrayLike, BoolArray, IndexArray, Keys
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.params.arrays import as_column, at_row, is_missing, missing_entry
+from calibrant.params.arrays import as_column, at_row, check_present, distinct_entries, is_missing
 from calibrant.params.random import RandomSource, mixed
 from calibrant.sample.row_keys import value_keys
 
@@ -123,14 +122,14 @@ def _distinct(values: NDArray[Any]) -> tuple[NDArray[Any], IndexArray]:
     """The distinct values, and the index of each row's value among them."""
     kind = values.dtype.kind
     if kind == "f":
-        _check_missing(np.isnan(values), values)
+        check_present(np.isnan(values), values, "groups")
         whole = values.astype(np.int64) if np.abs(values).max(initial=0.0) <= 2**53 else values
         if (whole != values).any() or whole is values:
             row = int(np.argmax(values != np.floor(values)))
             raise InvalidTypeError("groups", _KINDS, got=at_row(repr(values[row]), row))
         return _distinct(whole)
     if kind == "M":
-        _check_missing(np.isnat(values), values)
+        check_present(np.isnat(values), values, "groups")
         if np.datetime_data(values.dtype)[0] in _FINER:
             whole = values.astype("datetime64[ns]")
             if (whole != values).any():
@@ -167,11 +166,8 @@ def _whole_numbers(values: NDArray[Any]) -> tuple[NDArray[Any], IndexArray]:
 def _objects(values: NDArray[Any]) -> tuple[NDArray[Any], IndexArray]:
     """Python objects and text; equal text is one group, and so are equal numbers."""
     listed = values.tolist()
-    met: dict[Hashable, int] = {}
     try:
-        codes = np.fromiter(
-            (met.setdefault(value, len(met)) for value in listed), np.intp, len(listed)
-        )
+        distinct, codes = distinct_entries(listed)
     except TypeError:
         row = next(
             row for row, value in enumerate(listed) if getattr(value, "__hash__", None) is None
@@ -179,11 +175,11 @@ def _objects(values: NDArray[Any]) -> tuple[NDArray[Any], IndexArray]:
         raise InvalidTypeError(
             "groups", _KINDS, got=at_row(type(listed[row]).__name__, row)
         ) from None
-    missing = [number for value, number in met.items() if is_missing(value)]
-    if missing:
-        _check_missing(np.isin(codes, missing), values)
+    missing = np.array([is_missing(value) for value in distinct], dtype=bool)
+    if missing.any():
+        check_present(missing[codes], values, "groups")
     kinds: dict[str, Any] = {}
-    for value in met:
+    for value in distinct:
         kinds.setdefault(_kind(value), value)
     if len(kinds) > 1 or "" in kinds:
         several = " and ".join(type(value).__name__ for value in list(kinds.values())[:2])
@@ -193,9 +189,12 @@ def _objects(values: NDArray[Any]) -> tuple[NDArray[Any], IndexArray]:
         raise InvalidTypeError(
             "groups", _KINDS, got=at_row(f"{several}, first", row), advice=advice
         )
-    distinct: list[Any] = list(met)
-    if "date" in kinds:
-        return np.array([_instant(value) for value in distinct], dtype="datetime64[us]"), codes
+    if "date" in kinds:  # times with a zone are converted to UTC
+        utc = [
+            value.astimezone(UTC).replace(tzinfo=None) if getattr(value, "tzinfo", None) else value
+            for value in distinct
+        ]
+        return np.array(utc, dtype="datetime64[us]"), codes
     if "number" in kinds:
         return np.array([int(value) for value in distinct]), codes
     found = np.empty(len(distinct), dtype=object)
@@ -210,16 +209,3 @@ def _kind(value: Any) -> str:
         return "date"
     is_whole = isinstance(value, int | np.integer | np.bool_) and -(2**63) <= int(value) < 2**63
     return "number" if is_whole else ""
-
-
-def _instant(value: Any) -> Any:
-    """A date, or a time in UTC."""
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        return value.astimezone(UTC).replace(tzinfo=None)
-    return value
-
-
-def _check_missing(missing: BoolArray, values: NDArray[Any]) -> None:
-    if missing.any():
-        row = int(missing.argmax())
-        raise missing_entry("groups", row, int(np.count_nonzero(missing)), str(values[row]))

@@ -6,11 +6,12 @@ from calibrant._typing import CodeArray, FloatArray
 
 LONG_RUN = -30.0
 """Log probability below which a run of equal labels is never due to chance."""
+_SHARE = 0.05  # a sorted file has at least this share of a label in one run; a stormy day has less
 
 
 def long_run(codes: CodeArray, values: FloatArray, rates: FloatArray) -> int:
-    """The length of the least likely run of equal labels; 0 if it may be due to chance, or to rows
-    sorted by score.
+    """The length of the least likely run of equal labels; 0 if it may be due to chance, to rows
+    sorted by score, or to groups: then it has few of the rows with this label.
 
     >>> codes, rates = np.repeat([0, 1], 100), np.full(200, 0.5)
     >>> long_run(codes, np.tile([0.4, 0.6], 100), rates), long_run(codes, np.arange(200.0), rates)
@@ -21,7 +22,9 @@ def long_run(codes: CodeArray, values: FloatArray, rates: FloatArray) -> int:
     start = np.flatnonzero(np.diff(codes, prepend=2))
     chance = np.add.reduceat(np.log(np.where(codes == 1, rates, 1.0 - rates)), start)
     least = int(np.argmin(chance))
-    return int(np.diff(start, append=codes.size)[least]) if chance[least] < LONG_RUN else 0
+    length = int(np.diff(start, append=codes.size)[least])
+    of_label = np.count_nonzero(codes == codes[start[least]])
+    return length if chance[least] < LONG_RUN and length >= _SHARE * of_label else 0
 
 
 def is_sorted(values: FloatArray) -> bool:

@@ -20,6 +20,7 @@ from calibrant.params.arrays import (
 )
 from calibrant.params.labels import encode_labels
 from calibrant.params.random import RandomSource
+from calibrant.sample.bounds import NO_BOUNDS, DataBounds
 from calibrant.sample.facts import Reach
 from calibrant.sample.groups import Groups
 from calibrant.sample.rows import Rows
@@ -88,11 +89,13 @@ def read_rows(
     groups: ArrayLike | None = None,
     partition: Partition | None = None,
     threads: int = 1,
+    **bounds: Any,
 ) -> Rows:
     """Check the arguments of `fit`, and return them behind the common protocol of scored rows.
 
     Arrays become `MemoryRows`; `scored(...)` data are not read yet. Code that needs all rows at
-    once calls `collect()` on the result.
+    once calls `collect()` on the result. The rows carry their groups, weights, segments and bounds,
+    so no function below needs these arguments.
 
     Parameters
     ----------
@@ -114,12 +117,16 @@ def read_rows(
         A partition fixed beforehand, which prepares the scores itself.
     threads : int
         Threads for very large data.
+    **bounds
+        What is known about the data beforehand, by the names of `DataBounds`; None if unknown.
+        Those of `scored(...)` must agree.
     """
     if is_scored(scores):
         weighting = {"sample_weight": sample_weight, "importance_weight": importance_weight}
         check_nothing_beside(y=y, segments=segments, groups=groups, **weighting)
         refuse_segments(scores, partition)
-        return rows_of(scores).with_classes(classes, pos_label)
+        return rows_of(scores).with_classes(classes, pos_label).with_told_bounds(bounds)
+    told = DataBounds(**bounds) if bounds else NO_BOUNDS
     # the inputs of a function are not scores, so their columns do not belong to classes
     of_score = partition is None or bool(partition.bins_by_segment)
     codes, known = encode_labels(
@@ -130,33 +137,21 @@ def read_rows(
     )
     repeats = None if sample_weight is None else as_frequencies(sample_weight, len(codes))
     weights = None if importance_weight is None else as_weights(importance_weight, len(codes))
-    together = None
-    if groups is not None:
-        if sample_weight is not None:
-            advice = "repeat the rows instead"
-            raise InvalidTypeError("sample_weight", "be None if rows have groups", advice=advice)
-        together = Groups.of(groups, len(codes))
+    if groups is not None and sample_weight is not None:
+        advice = "repeat the rows instead"
+        raise InvalidTypeError("sample_weight", "be None if rows have groups", advice=advice)
+    together = None if groups is None else Groups.of(groups, len(codes))
+    alike: dict[str, Any] = {"threads": threads, "groups": together, "bounds": told}
     if partition is not None:
         prepared = partition.prepare(scores, segments, positive_column=known.positive_index)
         check_same_length(prepared, codes)
-        return MemoryRows(
-            prepared,
-            codes,
-            known,
-            repeats,
-            weights,
-            partition=partition,
-            threads=threads,
-            groups=together,
-        )
+        return MemoryRows(prepared, codes, known, repeats, weights, partition=partition, **alike)
     checked = as_scores(scores, positive_column=known.positive_index, finite=False)
     reach = Reach.of(checked)
     if not reach.is_finite:
         check_finite(checked, "scores")
     check_same_length(checked, codes)
-    rows = MemoryRows(
-        checked, codes, known, repeats, weights, threads=threads, groups=together, reach=reach
-    )
+    rows = MemoryRows(checked, codes, known, repeats, weights, reach=reach, **alike)
     return (
         rows if segments is None else rows.in_segments(*segment_kinds(segments))
     ).without_empty()
@@ -172,12 +167,12 @@ def read_judged(
 ) -> Rows:
     """Read labels and scores, in the argument order of metrics, which are about rows.
 
-    `scored(...)` data take the place of the labels.
+    `scored(...)` data take the place of the labels. `beside` are further arguments of `read_rows`.
     """
     if is_scored(y):
-        check_nothing_beside(scores=scores, **beside)
+        check_nothing_beside(scores=scores)
         check_group_target(rows_of(y), "rows", "groups count by their rows")
-        return rows_of(y).with_classes(classes, pos_label)
+        return read_rows(y, classes=classes, pos_label=pos_label, **beside)
     if scores is None:
         raise InvalidTypeError("scores", "be an array", got="None (NoneType)")
     if is_scored(scores):

@@ -7,8 +7,7 @@ in `calibrant.sample.rows`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Hashable
-from contextlib import closing
+from collections.abc import Generator, Hashable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -21,8 +20,8 @@ from calibrant.sample.batch import Columns, Result, Work
 from calibrant.sample.bounds import NO_BOUNDS, DataBounds
 from calibrant.sample.facts import RowFacts
 from calibrant.sample.faults import Place
-from calibrant.sample.progress import Progress, watched
-from calibrant.sample.taken_rows import CountSegments, Sizes, Taken, sorted_segments
+from calibrant.sample.progress import Progress
+from calibrant.sample.taken_rows import Survey, Taken, TakeSurvey, sorted_segments
 
 
 class RowSource(ABC):
@@ -43,25 +42,37 @@ class RowSource(ABC):
     bounds: DataBounds = NO_BOUNDS
     """What is known about the data beforehand."""
 
+    schema: Any = None
+    """The Arrow types of the columns, if they are known before rows are read."""
+    skipped: int = 0
+    """Rows left out before these were read, because their label is missing."""
+    one_of_each: tuple[int, int] = (0, 0)
+    """If these rows are one of each group: the number of groups, and the number of rows left out."""
+
+    _names: Sequence[str] = ()
     _progress: Progress = None
     _classes: ArrayLike | None = None
     _pos_label: Hashable = None
     _counts_groups = True
-    _left_out: tuple[Draw, Taken] | None = None  # rows that were drawn to cut bins
-    _sums: dict[tuple[str | None, ...], RowSums] | None = (
-        None  # those of passes over all rows, shared by copies
-    )
+    _left_out: tuple[Draw | None, Taken | None] = (None, None)  # rows that were drawn to cut bins
 
-    def __init__(self, source: Any, columns: Columns, *, progress: Progress = None) -> None:
-        columns.check(self.names_in(source))
+    def __init__(
+        self,
+        source: Any,
+        columns: Columns,
+        *,
+        names: Sequence[str] | None = None,
+        progress: Progress = None,
+    ) -> None:
+        held = source.columns if names is None else names
+        self._names = [name for name in held if isinstance(name, str)]
+        columns.check(self._names)
         self.columns = columns
         self._source = source
         self._progress = progress
-
-    def __repr__(self) -> str:
-        named = [f"{part}={name!r}" for part, name in self.columns.named.items()]
-        skips = [] if self.columns.pending is None else ["skip_missing=True"]
-        return f"{type(self).__name__}({', '.join([*named, *skips])})"
+        # what passes over all rows found, by the columns that they read; copies share it
+        self._sums: dict[tuple[str | None, ...], RowSums] = {}
+        self._surveys: dict[Hashable, Survey] = {}
 
     def facts(self, *, drawn: bool) -> RowFacts:
         """Return what a guarantee says about how the rows were read.
@@ -73,7 +84,8 @@ class RowSource(ABC):
         return RowFacts(
             drawn_by if drawn else None,
             self.skipped_rows(),
-            over_seed=drawn and self.row_sums().has_few_values,
+            one_of_each=self.one_of_each,
+            over_seed=(drawn or self.one_of_each[0] > 0) and self.row_sums().has_few_values,
         )
 
     def skipped_rows(self) -> int:
@@ -81,50 +93,19 @@ class RowSource(ABC):
 
         0 unless `skip_missing=True`.
         """
-        return 0 if self.columns.pending is None else self._counted_segments().skipped
-
-    def names_in(self, source: Any) -> list[str]:
-        """The names of the columns."""
-        return [name for name in source.columns if isinstance(name, str)]
+        return self.skipped if self.columns.pending is None else self.survey().skipped
 
     def names(self) -> list[str]:
         """The names of the columns of these data."""
-        return self.names_in(self._source)
-
-    def first_names(self) -> list[str]:
-        """Return the columns to read when looking at the first rows."""
-        return self.names()
-
-    def first_batches(self, names: list[str], rows: int) -> list[Any]:
-        """Return batches of these columns with at least `rows` rows in total, or all batches."""
-        found = []
-        left = rows
-        with closing(self.batches(names)) as batches:
-            for batch, _ in batches:
-                found.append(batch)
-                left -= batch.num_rows
-                if left <= 0:
-                    break
-        return found
+        return list(self._names or self.columns.named.values())
 
     def batches(self, names: list[str]) -> Generator[tuple[Any, Place]]:
-        """Yield record batches of these columns, with their places.
-
-        A source implements this method or its own `fold`.
-        """
+        """Yield record batches of these columns, with their places, if they can be read here."""
         raise NotImplementedError
 
+    @abstractmethod
     def fold(self, work: Work[Result]) -> Result:
         """Apply `work` to every batch, each row once, and add the results."""
-        total = work.nothing()
-        with (
-            watched(self._progress, None, "reading") as advance,
-            closing(self.batches(work.columns.to_read)) as batches,
-        ):
-            for batch, place in batches:
-                total = total + work(batch, place)
-                advance(batch.num_rows)
-        return total
 
     @abstractmethod
     def apply(self, added: AddColumns) -> Any:
@@ -146,13 +127,18 @@ class RowSource(ABC):
         bounds.check_columns(self.columns)
         return self._changed(bounds=bounds)
 
+    def with_told_bounds(self, told: Mapping[str, Any]) -> Self:
+        """Return the same data with the given bounds too, which must agree with those known."""
+        values = {
+            name: self.bounds.merged(name, value, self.columns) for name, value in told.items()
+        }
+        return self._changed(bounds=replace(self.bounds, **values)) if values else self
+
     def without_groups(self) -> Self:
         """Return the same rows, drawn by group but counted without groups."""
         return self if self.columns.group is None else self._changed(_counts_groups=False)
 
     def _changed(self, **values: Any) -> Self:
-        if self._sums is None:
-            self._sums = {}
         other = copy(self)
         for name, value in values.items():
             setattr(other, name, value)
@@ -171,39 +157,46 @@ class RowSource(ABC):
         """
         return None
 
-    def _many_rows(self) -> int:
-        """Return the number of rows of a pass if that costs nothing, else 0."""
-        return 0
-
     def sizes(self) -> dict[Hashable, int]:
         """Return the number of rows of each segment, sorted by segment.
 
         Without segments, the only segment is None.
         """
         no_pass = self.columns.segment is None and self.columns.pending is None
-        known = self.known_rows() if no_pass else None
+        known = self.known_rows() if no_pass and not self._surveys else None
         if known is not None:
             return {None: known}
-        return self._checked_sizes(self._counted_segments())
+        return self._checked_sizes(self.survey())
 
-    def _counted_segments(self) -> Sizes:
-        """Count the rows, and compute their fingerprint in the same pass."""
-        found = self.fold(CountSegments(self.columns))
-        self.note_sums(found.sums)
+    def survey(self, *, ranked: bool = False, most_values: int = 0) -> Survey:
+        """Return what one pass over the rows finds; it is read once.
+
+        With `ranked`, that includes fine counts of the scores; see `Survey`.
+        """
+        columns = (self.columns.score, self.columns.label, self.columns.pending)
+        place = (*columns, self.columns.segment, self.columns.kept)
+        found = self._surveys.get(place)
+        known = found is not None and (found.cells.pieces or not ranked)
+        if found is None or not known or found.most_values < most_values:
+            found = self.fold(TakeSurvey(self.columns, ranked, most_values))
+            self._surveys[place] = found
+            self.note_sums(found.sums)
         return found
 
     def note_sums(self, sums: RowSums) -> None:
         """Keep what a pass over all rows has found, so that no other is needed."""
-        if self._sums is None:
-            self._sums = {}
         self._sums[self._values()] = sums
 
     def row_sums(self) -> RowSums:
         """Return the rows of each kind of label and a sum over them, taken in the pass that counts
         the rows.
         """
-        known = (self._sums or {}).get(self._values())
-        return self._counted_segments().sums if known is None else known
+        known = self._sums.get(self._values())
+        if known is None:
+            survey = self.survey()
+            survey.faults.check()
+            known = survey.sums
+        return known
 
     def _values(self) -> tuple[str | None, ...]:
         """The columns of the fingerprint, and the one that determines which rows are skipped."""
@@ -222,7 +215,7 @@ class RowSource(ABC):
         seen = {kind: rows for kind, (rows, _) in self.row_sums().kinds.items()}
         return settle_classes(seen, classes=self._classes, pos_label=self._pos_label)
 
-    def _checked_sizes(self, found: Sizes) -> dict[Hashable, int]:
+    def _checked_sizes(self, found: Survey) -> dict[Hashable, int]:
         found.faults.check()
         if self.columns.segment is None:
             return {None: found.rows.get(None, 0)}

@@ -16,45 +16,48 @@ The steps of `fit`, for each source:
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibrant._typing import FloatArray, IntArray, Seed
+from calibrant._typing import FloatArray, IntArray, Keys, Seed
 from calibrant.cells.group_counts import GroupCounts
 from calibrant.cells.knots import Knots
 from calibrant.cells.partition import Partition
+from calibrant.cells.score_counts import ScoreSums
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidValueError
 from calibrant.params.labels import Classes, settle_classes
 from calibrant.params.random import Draw, RandomSource, draw_key, enough, mixed
-from calibrant.sample.batch import missing_column
-from calibrant.sample.counts import Count, Counted, CountKnots, of_one_label
+from calibrant.sample.batch import Coded, missing_column
+from calibrant.sample.counts import (
+    Count,
+    Counted,
+    CountKnots,
+    CountScores,
+    check_counted,
+    settle,
+)
 from calibrant.sample.facts import Reach
-from calibrant.sample.faults import Faults
 from calibrant.sample.group_rows import MOST_PASSES, CountGroups, ManyGroupsError
 from calibrant.sample.groups import Groups
 from calibrant.sample.order_statistics import (
     BitCounts,
     CountBits,
-    everything,
-    refine,
+    Level,
+    first_level,
 )
 from calibrant.sample.row_keys import check_ids
 from calibrant.sample.row_source import RowSource
-from calibrant.sample.settled import check_same_rows, settle
 from calibrant.sample.taken_rows import (
     COLLECT_LIMIT,
     FindSmallest,
-    FindValues,
     Taken,
     TakeRows,
-    Values,
-    joined_codes,
     sorted_segments,
 )
 
@@ -76,6 +79,8 @@ class Split:
 class Rows(RowSource):
     """Scored rows, wherever they are: the protocol that `fit` and similar methods work with."""
 
+    _levels: Mapping[Hashable, Level] = MappingProxyType({})  # at which a draw counted all rows
+
     def split(self, split: float, random_state: Seed) -> Split:
         """Draw a random part of the rows, by position or id: a fraction, or an exact number of
         rows.
@@ -84,7 +89,7 @@ class Rows(RowSource):
         if one_draw and not isinstance(
             split, float | np.floating
         ):  # finds the limit and the rows in one pass
-            return self.first_rows(random_state, {None: int(split)}, self.sizes())
+            return self.first_rows(random_state, {None: int(split)})
         return self.split_by(self.draw(split, random_state))
 
     def draw(self, split: float, random_state: Seed) -> Draw:
@@ -105,28 +110,49 @@ class Rows(RowSource):
         return self._split(self.sample(draw), draw)
 
     def first_rows(
-        self, random_state: Seed, most: Mapping[Hashable, int], sizes: Mapping[Hashable, int]
+        self,
+        random_state: Seed,
+        most: Mapping[Hashable, int],
+        ranks: Mapping[Hashable, IntArray] | None = None,
     ) -> Split:
         """Draw exactly `most` rows of each segment, those with the smallest hashes.
 
-        They contain any smaller draw.
+        They contain any smaller draw. If `ranks` of the other rows are needed later, the same pass
+        reads the scores near them.
         """
+        levels = None if ranks is None else self._near(ranks, most)
         key = draw_key(random_state, self.fingerprint())
+        sizes = self.sizes()
         limits = {name: enough(rows, sizes[name]) for name, rows in most.items()}
-        return self._split(*self.sample(Draw(key, limits=limits)).first(key, most))
+        taken, draw = self.sample(Draw(key, limits=limits), levels).first(key, most)
+        return self._split(taken, draw, levels)
 
-    def _split(self, taken: Taken, draw: Draw) -> Split:
-        return Split(
-            taken.scores(), self._checked_sizes(taken.sizes), self._changed(_left_out=(draw, taken))
-        )
+    def _near(
+        self, ranks: Mapping[Hashable, IntArray], drawn: Mapping[Hashable, int]
+    ) -> dict[Hashable, Level] | None:
+        """The doubles near ranks among the rows that are not drawn; None if these are many."""
+        cells = self.survey(ranked=True).cells
+        found = {
+            name: first_level().around(cells.counts(name), wanted, drawn[name])
+            for name, wanted in ranks.items()
+            if wanted.size
+        }
+        return {name: level for name, level in found.items() if level is not None}
 
-    def sample(self, draw: Draw) -> Taken:
-        """Return the drawn rows.
+    def _split(
+        self, taken: Taken, draw: Draw, levels: Mapping[Hashable, Level] | None = None
+    ) -> Split:
+        others = self._changed(_left_out=(draw, taken), _levels=levels or {})
+        return Split(taken.scores(), self._checked_sizes(taken.survey), others)
+
+    def sample(self, draw: Draw, levels: Mapping[Hashable, Level] | None = None) -> Taken:
+        """Return the drawn rows, and the counts of all rows at some levels.
 
         Their labels are kept for `drawn_rows`. Edges cannot depend on them, because only
         `Taken.scores` are used to cut bins.
         """
-        taken = self.fold(TakeRows(self.columns.only("label", "segment", "id", "group"), draw))
+        columns = self.columns.only("label", "segment", "id", "group")
+        taken = self.fold(TakeRows(columns, draw, levels=levels or None))
         if self.columns.id is not None:
             check_ids(taken.ids, self.columns.id)
         return taken
@@ -146,44 +172,35 @@ class Rows(RowSource):
         """Return the taken rows, with their labels."""
         from calibrant.sample.sources.memory import MemoryRows
 
-        batches = taken.in_order()
+        rows = taken.rows()
         if draw is not None and self.columns.id is not None:
             check_ids(taken.ids, self.columns.id)
-        labels = [rows.labels for rows in batches if rows.labels is not None]
-        seen: Counter[Hashable] = Counter()
-        for coded in labels:
-            seen.update(coded.rows())
-        known = settle_classes(seen, classes=self._classes, pos_label=self._pos_label)
-        rows = MemoryRows(
-            np.concatenate([part.scores for part in batches]),
-            joined_codes(labels, lambda kind: int(kind == known.positive)).astype(np.uint8),
+        labels = rows.labels or Coded((), np.empty(0, dtype=np.intp))
+        known = settle_classes(labels.rows(), classes=self._classes, pos_label=self._pos_label)
+        hits = np.array([label == known.positive for label in labels.names], dtype=np.uint8)
+        found = MemoryRows(
+            rows.scores,
+            hits[labels.number],
             known,
-            weights=(
-                None
-                if self.columns.weight is None
-                else np.concatenate([part.weights for part in batches])
-            ),
-            skipped=taken.sizes.skipped,
-            groups=None if self.columns.group is None else Groups.of_keys(taken.keys()),
+            weights=rows.weights,
+            skipped=taken.survey.skipped,
+            groups=None if self.columns.group is None else Groups.of_keys(rows.keys),
             bounds=self.bounds,
         )
-        if self.columns.segment is not None:
-            segments = [part.segments for part in batches if part.segments is not None]
-            names = sorted_segments(
-                {name for coded in segments for name in coded.names}, self.columns
-            )
-            rows = rows.in_segments(names, joined_codes(segments, names.index))
-        return (
-            rows
-            if self.columns.id is None
-            else rows.take(np.argsort(mixed(taken.keys()), kind="stable"))
-        )
+        if rows.segments is not None:
+            names = sorted_segments(rows.segments.names, self.columns)
+            places = np.array([names.index(name) for name in rows.segments.names], dtype=np.intp)
+            found = found.in_segments(names, places[rows.segments.number])
+        by_id = self.columns.id is not None
+        return found.take(np.argsort(mixed(rows.keys), kind="stable")) if by_id else found
 
-    def values(self, most: int) -> dict[Hashable, Values]:
-        """Return the distinct scores of all rows (None) and of each segment, unless there are more
-        than `most`.
+    def values(self, most: int) -> dict[Hashable, FloatArray | None]:
+        """Return the distinct scores of all rows (None) and of each segment; None in place of an
+        array if there are more than `most`.
+
+        The same pass reads what order statistics need.
         """
-        seen = self.fold(FindValues(self.columns, most))
+        seen = self.survey(ranked=True, most_values=most)
         seen.faults.check()
         whole = [None] if None in seen.values else []
         return {
@@ -192,32 +209,44 @@ class Rows(RowSource):
         }
 
     def order_statistics(self, ranks: Mapping[Hashable, IntArray]) -> dict[Hashable, FloatArray]:
-        """Return the exact scores at these ranks in each segment, in two passes.
+        """Return the exact scores at these ranks in each segment; None stands for all rows.
 
-        Billions of rows need more passes.
+        The first of two passes is a survey, and a draw can be the second. Billions of rows need
+        more passes.
         """
         found: dict[Hashable, FloatArray] = {
             name: np.empty(0) for name, wanted in ranks.items() if not wanted.size
         }
-        runs = {name: everything() for name in ranks if name not in found}
-        drawn = {} if self._left_out is None else self._left_out[1].scores()
-        while runs:
-            seen = self.fold(CountBits(self.columns, runs))
-            seen.faults.check()
-            seen -= BitCounts.of(drawn.items(), runs, Faults())
-            for name in list(runs):
-                here = {
-                    number: counts
-                    for (segment, number), counts in seen.counts.items()
-                    if segment == name
-                }
-                shorter, values = refine(runs[name], here, ranks[name])
-                if values is None:
-                    runs[name] = shorter
-                else:
+        levels = {name: first_level() for name in ranks if name not in found}
+        taken = self._left_out[1]
+        drawn = {} if taken is None else taken.scores()
+        while levels:
+            seen = self._at_levels(levels) - BitCounts.of(drawn, levels)
+            for name, level in list(levels.items()):
+                counts = level.part_of(seen.counts(name))
+                finer, values = level.refined(counts, ranks[name])
+                if values is not None:
                     found[name] = values
-                    del runs[name]
+                    del levels[name]
+                elif finer is not None:
+                    levels[name] = finer
         return found
+
+    def _at_levels(self, levels: Mapping[Hashable, Level]) -> BitCounts:
+        """The rows in each cell of the levels, as known from passes made before, or from one more."""
+        if all(level.runs is None for level in levels.values()):
+            survey = self.survey(ranked=True)
+            survey.faults.check()
+            return survey.cells
+        taken = self._left_out[1]
+        known = self._levels
+        if taken is not None and all(
+            name in known and known[name].holds(level) for name, level in levels.items()
+        ):
+            return taken.survey.cells
+        seen = self.fold(CountBits(self.columns, levels))
+        seen.faults.check()
+        return seen
 
     def tally(self, partition: Partition, *, weighted: bool = False) -> tuple[Tally, Classes]:
         """Return the tally over a partition, without rows drawn to cut it, and the classes."""
@@ -231,23 +260,33 @@ class Rows(RowSource):
             bins = partition.as_bins()
             cells, classes, reach = self.tally_and_reach(bins.cells, weighted=weighted)
             return cells.regrouped(bins.count_regions, bins), classes, reach
-        draw, taken = (None, None) if self._left_out is None else self._left_out
+        draw, taken = self._left_out
         counted = self.count(partition, draw=draw, weighted=weighted)
-        counted.faults.check()
-        check_same_rows(counted, taken)
+        check_counted(counted, taken)
+        n_regions = partition.n_regions
         try:
-            tally, known = settle(counted, partition, self._classes, self._pos_label, weighted)
+            tally, known = settle(counted, n_regions, self._classes, self._pos_label, weighted)
         except InvalidValueError:  # about labels, or about the positive one
             if draw is None:
                 raise
             # drawn rows may have the only labels of a class; an error reports the labels of all rows
             every = self.count(partition)
-            known = settle(every, partition, self._classes, self._pos_label, weighted=False)[1]
-            tally = settle(counted, partition, known.labels, known.positive, weighted)[0]
+            known = settle(every, n_regions, self._classes, self._pos_label)[1]
+            tally = settle(counted, n_regions, known.labels, known.positive, weighted)[0]
+        tally = replace(tally, over=partition)
         if self.columns.group is not None and self._counts_groups:
             groups = self.group_counts(partition, known.positive, draw=draw)
             tally = replace(tally, groups=groups)
         return tally, known, counted.reach
+
+    def tally_and_scores(self, partition: Partition) -> tuple[Tally, ScoreSums]:
+        """Return the tally over regions that hold every row, and the sums of their scores."""
+        counted = self.fold(CountScores(self.columns, partition.as_bins()))
+        counted.faults.check()
+        tally, _ = settle(counted, partition.n_regions, self._classes, self._pos_label)
+        if counted.scores is None:
+            raise InvalidValueError("the data", "have at least one row", got="none")
+        return replace(tally, over=partition), counted.scores
 
     def group_counts(
         self,
@@ -277,7 +316,9 @@ class Rows(RowSource):
                 passes *= 4
 
     def n_groups(self) -> int:
-        """Return the number of groups, if rows have groups."""
+        """Return the number of groups; 0 without groups."""
+        if self.columns.group is None:
+            return 0
         return self.group_counts(ScorePartition(np.empty(0)), None).n_groups
 
     def count(
@@ -292,7 +333,15 @@ class Rows(RowSource):
         ):
             if is_needed and getattr(self.columns, role) is None:
                 raise missing_column(role)
-        return self.fold(Count(self.columns, bins, draw, weighted, self._many_rows()))
+        positions = self._drawn_positions(draw)
+        return self.fold(Count(self.columns, bins, draw, weighted, positions))
+
+    def _drawn_positions(self, draw: Draw | None) -> Keys | None:
+        """The positions of the drawn rows, if rows are drawn by position and their keys are known."""
+        taken = self._left_out[1]
+        if draw is None or taken is None or taken.fixed or self.columns.keyed:
+            return None
+        return np.sort(taken.rows().keys)
 
     def drawn_rows(self, whole: Rows, classes: Classes, most: int | None = None) -> MemoryRows:
         """Return the rows of `whole` that were drawn before these remained, with their labels.
@@ -300,15 +349,17 @@ class Rows(RowSource):
         If they are more than `most`, at most that many, at equal steps.
         """
         named = whole.with_classes(classes.labels.tolist(), classes.positive)
-        draw, taken = (Draw(0), None) if self._left_out is None else self._left_out
-        if taken is None or not taken.has_labels or whole.columns.weight is not None:
-            return named.collect(draw=draw).thinned(most)
+        draw, taken = self._left_out
+        lacks_labels = taken is None or any(rows.labels is None for _, rows in taken.batches)
+        if taken is None or lacks_labels or whole.columns.weight is not None:
+            return named.collect(draw=draw or Draw(0)).thinned(most)
         return named._in_memory(taken, draw).thinned(most)
 
     def counted_rows(self) -> MemoryRows:
         """Return the rows that remain after a draw, in memory, without the rows of drawn groups."""
         rows = self.collect()
-        return rows if self._left_out is None else rows.take(~rows.chosen(self._left_out[0]))
+        draw = self._left_out[0]
+        return rows if draw is None else rows.take(~rows.chosen(draw))
 
     def count_knots(
         self, knots: Knots, classes: Classes, source: RandomSource
@@ -316,26 +367,17 @@ class Rows(RowSource):
         """Count rows by place, half and label, without drawn rows, and find the range of their
         scores; see `Knots.count`.
         """
-        draw, taken = (None, None) if self._left_out is None else self._left_out
+        draw, taken = self._left_out
         work = CountKnots(
             self.columns,
             knots.regions,
             draw,
-            pass_rows=self._many_rows(),
+            positions=self._drawn_positions(draw),
             knots=knots,
             source=source,
         )
         counted = self.fold(work)
-        counted.faults.check()
-        check_same_rows(counted, taken)
-        settle_classes(
-            {kind: tally.n_rows for kind, tally in counted.kinds.items() if tally.n_rows},
-            classes=classes.labels,
-            pos_label=classes.positive,
-        )
-        nothing = of_one_label(np.zeros(2 * knots.n_places, dtype=np.int64))
-        labels = (classes.negative, classes.positive)
-        of_labels = [
-            counted.kinds.get(label, nothing).counts.reshape(knots.n_places, 2) for label in labels
-        ]
-        return np.stack(of_labels, axis=-1), counted.reach
+        check_counted(counted, taken)
+        tally, _ = settle(counted, 2 * knots.n_places, classes.labels, classes.positive)
+        by_label = np.stack([tally.counts - tally.positives, tally.positives], axis=-1)
+        return by_label.reshape(knots.n_places, 2, 2), counted.reach

@@ -79,7 +79,7 @@ class Sample:
 
     def n_groups(self) -> int:
         """Return the number of groups; 0 if no column of groups was named."""
-        return 0 if self._rows.columns.group is None else self._rows.n_groups()
+        return self._rows.n_groups()
 
     def sizes(self) -> dict[Hashable, int]:
         """Return the number of rows in each segment, sorted by segment.

@@ -4,7 +4,7 @@ to the kernel.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,14 +20,14 @@ from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
 
 _ENGINES = {
-    ("_duckdb", "DuckDBPyRelation"): ("duckdb", "DuckDBData"),
-    ("duckdb", "DuckDBPyRelation"): ("duckdb", "DuckDBData"),
-    ("polars", "LazyFrame"): ("polars", "PolarsData"),
+    ("_duckdb", "DuckDBPyRelation"): ("duckdb", "from_duckdb"),
+    ("duckdb", "DuckDBPyRelation"): ("duckdb", "from_duckdb"),
+    ("polars", "LazyFrame"): ("polars", "from_polars"),
     ("dask", "DataFrame"): ("dask", "DaskData"),
     ("pyspark", "DataFrame"): ("spark", "SparkData"),
 }
 """From the package and name of a type, which load no library, to the engine: its module or extra,
-and its class.
+and what makes its rows.
 """
 
 
@@ -59,9 +59,10 @@ def scored(
     ----------
     source : path, glob, folder, list of them, table, frame, relation or stream
         Files (Parquet, CSV, JSON lines, Arrow IPC; CSV and JSON may be compressed), pandas and
-        Polars frames, Polars lazy frames, DuckDB relations, Dask and Spark frames, pyarrow tables,
-        datasets and readers, anything with ``__arrow_c_stream__``; or a mapping from names to
-        arrays, from numpy, or from torch or CuPy on a device.
+        Polars frames, lazy frames of Polars and narwhals, DuckDB relations, Dask and Spark frames,
+        pyarrow tables, datasets and readers, anything with ``__arrow_c_stream__``; database
+        cursors (DB-API) and SQLAlchemy results after a query, whose rows are fetched once and kept;
+        or a mapping from names to arrays, from numpy, or from torch or CuPy on a device.
     score, label : str
         Columns of the scores and of the labels; no label is needed if a calibrator is only applied.
     segment, weight : str, optional
@@ -89,7 +90,7 @@ def scored(
         The largest number of rows that a group counts as.
     group_target : {"rows", "groups"}, optional
         Whether the rate is that among rows, or that of a random row from a random group. A method
-        that can prove only the other one raises an error.
+        that can guarantee only the other one raises an error.
     n_jobs : int or None, default=-1
         Number of threads that read files; -1 means one for each core. Results never depend on it.
     progress : bool or callable, optional
@@ -136,13 +137,18 @@ def _rows_of(
     if isinstance(source, Mapping) and any(is_device_array(column) for column in source.values()):
         on_device: Rows = import_module("calibrant.gpu.rows").DeviceData(source, columns)
         return on_device
+    if _package_and_name(source) == ("narwhals", "LazyFrame"):
+        source = source.to_native()  # type: ignore[attr-defined]
     engine, data = _ENGINES.get(_package_and_name(source), (None, ""))
     needed("pyarrow", engine or "arrow", "data from files, tables and frames are read")
     if engine is not None:
-        make: type[Rows] = getattr(import_module(f"calibrant.sample.sources.{engine}"), data)
+        make: Callable[..., Rows] = getattr(
+            import_module(f"calibrant.sample.sources.{engine}"), data
+        )
         return make(source, columns, progress=progress)
-    paths = _paths(source)
-    if paths:
+    several = source if isinstance(source, list | tuple) else [source]
+    paths = [path for path in several if isinstance(path, str | Path)]
+    if paths and len(paths) == len(several):
         from calibrant.sample.sources.files import from_files
 
         reading: dict[str, Any] = {"threads": threads, "progress": progress}
@@ -154,14 +160,6 @@ def _package_and_name(source: object) -> tuple[str, str]:
     """The package and the name of the type, which load no library."""
     package = type(source).__module__.partition(".")[0]
     return package, type(source).__name__
-
-
-def _paths(source: object) -> list[str | Path]:
-    """The source as a list of paths, if it is a path or a list of paths; otherwise empty."""
-    several = source if isinstance(source, list | tuple) else [source]
-    if all(isinstance(path, str | Path) for path in several):
-        return list(several)
-    return []
 
 
 def _from_arrow(source: object, columns: Columns, threads: int, progress: Progress) -> Rows:
@@ -179,15 +177,14 @@ def _from_arrow(source: object, columns: Columns, threads: int, progress: Progre
         return from_dataset(source, columns, threads=threads, progress=progress)
     if is_stream or isinstance(source, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
         return from_arrow(source, columns, threads=threads, progress=progress)
-    raise _unknown_source(source)
+    from calibrant.sample.sources.cursors import from_cursor, is_cursor
 
-
-def _unknown_source(source: object) -> InvalidTypeError:
-    got = type(source).__name__
+    if is_cursor(source):
+        return from_cursor(source, columns, progress=progress)
+    got = name
     advice = None
     if isinstance(source, list | tuple) and source:
         got = f"{got} of {type(source[0]).__name__}"
         advice = "give a mapping from names to columns, or pyarrow.Table.from_pylist(rows)"
-    return InvalidTypeError(
-        "source", "be files, a table, a frame, a relation or a stream", got=got, advice=advice
-    )
+    rule = "be files, a table, a frame, a relation, a cursor or a stream"
+    raise InvalidTypeError("source", rule, got=got, advice=advice)

@@ -1,6 +1,7 @@
 """The order of rows by time; rows with the same time are in random order."""
 
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 
 from calibrant._typing import ArrayLike, IndexArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.params.arrays import as_array, is_missing, missing_entry
+from calibrant.params.arrays import as_array, check_present, is_missing
 from calibrant.params.labels import plain_number
 from calibrant.text.sentences import shown
 
@@ -35,70 +36,45 @@ def read_times(time: ArrayLike, n_rows: int) -> NDArray[Any]:
         times = _of_objects(times.astype(object))
     if times.dtype.kind not in "biufM":
         raise InvalidTypeError("time", _RULE, got=f"dtype {times.dtype}")
-    missing = np.flatnonzero(np.isnat(times) if times.dtype.kind == "M" else np.isnan(times))
-    if missing.size:
-        raise missing_entry("time", int(missing[0]), missing.size, str(times[missing[0]]))
+    check_present(np.isnat(times) if times.dtype.kind == "M" else np.isnan(times), times, "time")
     return times
 
 
 def _of_objects(times: NDArray[np.object_]) -> NDArray[Any]:
     """Times given as Python objects: dates, numbers, or text."""
-    missing = [row for row, entry in enumerate(times) if is_missing(entry) or entry == ""]
-    if missing:
-        raise missing_entry("time", missing[0], len(missing), repr(times[missing[0]]))
+    missing = [is_missing(entry) or entry == "" for entry in times]
+    check_present(np.array(missing, dtype=bool), times, "time")
     kinds = {type(entry) for entry in times}
-    if all(_is_number(kind) for kind in kinds):
+    if all(issubclass(kind, int | float | np.number | Decimal) for kind in kinds):
         return np.array([plain_number(entry) for entry in times.tolist()])
-    if not _are_dates(kinds):
+    are_text = kinds <= {str, np.str_}
+    if not are_text and not all(issubclass(kind, date | np.datetime64) for kind in kinds):
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise InvalidTypeError("time", _RULE, got=names, advice="give one kind of entry")
-    if _are_moments(kinds) and any(entry.tzinfo is not None for entry in times):
-        return _seconds(times)
+    are_moments = all(issubclass(kind, datetime) for kind in kinds)
+    if are_moments and any(entry.tzinfo is not None for entry in times):
+        try:  # seconds since 1970
+            return np.array([moment.timestamp() for moment in times.tolist()])
+        except (OverflowError, OSError):
+            raise InvalidValueError("time", _RULE, got="dates out of range") from None
     return np.array([_numpy_date(entry) for entry in times.tolist()], "datetime64")
 
 
-def _is_number(kind: type) -> bool:
-    return issubclass(kind, int | float | np.number) or kind.__name__ == "Decimal"
-
-
-def _are_dates(kinds: set[type]) -> bool:
-    """Whether all entries are dates, or all are text."""
-    return kinds <= {str, np.str_} or all(issubclass(kind, date | np.datetime64) for kind in kinds)
-
-
-def _are_moments(kinds: set[type]) -> bool:
-    """Whether all entries are dates with a time of day."""
-    return all(issubclass(kind, datetime) for kind in kinds)
-
-
-def _seconds(moments: NDArray[np.object_]) -> NDArray[Any]:
-    """Datetimes with time zones, as seconds since 1970."""
-    try:
-        return np.array([moment.timestamp() for moment in moments.tolist()])
-    except (OverflowError, OSError):
-        raise InvalidValueError("time", _RULE, got="dates out of range") from None
-
-
 def _numpy_date(entry: Any) -> Any:
-    """A date unchanged, or the text of a date as numpy reads it."""
+    """A date unchanged, or text as a numpy date; with a time zone, converted to UTC."""
     if not isinstance(entry, str):
         return entry
+    text = entry.strip()
     try:
-        return _iso(entry)
+        if len(text) > 10 and (text.endswith("Z") or "+" in text[10:] or "-" in text[10:]):
+            moment = datetime.fromisoformat(text)
+            return np.datetime64(int(moment.timestamp() * 1e6), "us")
+        if text[:4].isdigit():  # numpy would read "today" and "NaT"
+            return np.datetime64(text)
     except ValueError:
-        advice = "text in another order, such as 31/01/2024, does not sort by time"
-        raise InvalidValueError("time", _RULE, got=shown(entry), advice=advice) from None
-
-
-def _iso(text: str) -> Any:
-    """The text of a date as numpy reads it; with a time zone, converted to UTC."""
-    text = text.strip()
-    if len(text) > 10 and (text.endswith("Z") or "+" in text[10:] or "-" in text[10:]):
-        moment = datetime.fromisoformat(text)
-        return np.datetime64(int(moment.timestamp() * 1e6), "us")
-    if not text[:4].isdigit():  # numpy would read "today" and "NaT"
-        raise ValueError(text)
-    return np.datetime64(text)
+        pass
+    advice = "text in another order, such as 31/01/2024, does not sort by time"
+    raise InvalidValueError("time", _RULE, got=shown(entry), advice=advice)
 
 
 def periods(times: NDArray[Any]) -> tuple[NDArray[Any], str]:

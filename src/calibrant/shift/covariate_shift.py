@@ -6,15 +6,21 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
-from sklearn.utils.validation import check_is_fitted
+import numpy as np
 
 from calibrant._typing import ArrayLike, FeatureRows, FloatArray
 from calibrant.calibrators.regions.binned_rows import Binned, cut_and_count
 from calibrant.calibrators.regions.grouped_rows import has_groups
-from calibrant.calibrators.regions.parameters import WEIGHT_ERROR, RegionParameters, Stated
+from calibrant.calibrators.regions.parameters import WEIGHT_ERROR, DataAssumptions, RegionParameters
 from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
-from calibrant.calibrators.regions.unit_rates import UNBOUNDED, about_groups
-from calibrant.calibrators.regions.weighted_rows import shuffled, weights_of
+from calibrant.calibrators.regions.weighted_rows import (
+    UNBOUNDED,
+    WeightedLimits,
+    about_groups,
+    bets_on_groups,
+    shuffled,
+    weights_of,
+)
 from calibrant.calibrators.score_calibrator import FACTS
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally, check_tally
@@ -22,36 +28,40 @@ from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.statement import ImportanceWeights, Population, Statement
 from calibrant.limits.shift.evidence import Evidence, weight_sums
-from calibrant.limits.shift.sensitivity import tolerated_error, widened
-from calibrant.limits.shift.shift_methods import SHIFT_METHODS, get_shift_method
+from calibrant.limits.shift.shift_methods import (
+    SHIFT_METHODS,
+    get_shift_method,
+    tolerated_error,
+    widened,
+)
 from calibrant.params.declared_state import Inline
+from calibrant.params.estimator import check_is_fitted
 from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes, name_classes
 from calibrant.params.rules import Choice, Having, Optional, RuleTable, error_budget
 from calibrant.sample.facts import RowFacts
-from calibrant.sample.reader import check_nothing_beside, is_scored, one_row_each
+from calibrant.sample.reader import check_nothing_beside, in_memory, is_scored, one_row_each
 from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
-from calibrant.shift.known_weights import (
+from calibrant.shift.ratios.density_ratio import DensityRatio
+from calibrant.shift.result import ShiftResult, remarks_on
+from calibrant.shift.weights import (
+    Features,
+    GivenMasses,
     Masses,
-    ToldMasses,
-    found_weights,
-    known_masses,
+    bound_on,
     largest_weight,
     predicted_values,
-    remarks_on,
-    summed_weights,
+    rows_with_weights,
 )
-from calibrant.shift.ratios.density_ratio import DensityRatio
-from calibrant.shift.weights import Features, ShiftResult, Weights, counted_mass
-from calibrant.shift.whole_groups import WholeGroups, check_one_row_each, one_of_each
+from calibrant.shift.whole_groups import check_one_row_each, cut_whole_groups, one_of_each
 from calibrant.text.sentences import Setting
 
 _CAPPED_ONLY = (
     Setting("weight_bound"),
     " was not given; the rate with this cap on the weight of a group needs none, but nothing is"
-    " proved about the rate without the cap",
+    " guaranteed about the rate without the cap",
 )
 _RATIO = Optional(Having(("fit", "predict"), "a density ratio, such as ULSIF()"))
 MASS_VALUES = ("known-mass", "counted-mass")
@@ -69,13 +79,13 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
     """Calibrate for a target population, with labelled rows from another one, by weighted histogram
     binning.
 
-    Claimed, with known weights, for every distribution: with probability at least
+    Guarantee, with known weights, for every distribution: with probability at least
     `confidence_level` over the calibration data, in every bin simultaneously, the rate of the
     positive class *in the target population* lies in the bin's interval. With estimated weights:
-    the same, but only in the limit of many rows; `guarantee_` says so. Assumed: labels given inputs
-    have the same distribution in both populations, the weights are the density ratio of the target
-    over the calibration population, and none exceeds `weight_bound`. The weights may be a multiple
-    of the ratio, except for ``interval="oracle"``, ``value="known-mass"`` and
+    the same, but only in the limit of many rows; `guarantee_` says so. Assumptions: labels given
+    inputs have the same distribution in both populations, the weights are the density ratio of the
+    target over the calibration population, and none exceeds `weight_bound`. The weights may be a
+    multiple of the ratio, except for ``interval="oracle"``, ``value="known-mass"`` and
     ``value="counted-mass"``.
 
     Parameters
@@ -244,7 +254,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         self
         """
         self._check_parameters()
-        stated = Stated.about(
+        assumptions = DataAssumptions.about(
             scores,
             score_range=score_range,
             weight_bound=weight_bound,
@@ -253,7 +263,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             max_group_size=max_group_size,
             group_target=group_target,
         )
-        self._check_stated(stated)
+        self._check_assumptions(assumptions)
         _RATIO.check("ratio", ratio)
         if ratio is not None and (is_scored(scores) or importance_weight is not None):
             rule = "be None where the weights are given: it estimates them"
@@ -261,93 +271,93 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         data = self._read(scores, y, segments=segments, groups=groups, classes=classes)
         if data.columns.group is not None and not self._counts_whole:
             check_one_row_each(max_group_size, group_target)
-        weights = None
         if is_scored(scores):
             check_nothing_beside(
                 importance_weight=importance_weight, X=X, X_target=X_target, X_source=X_source
             )
-            _check_weight_column(data)
+            fitted = None
+            if data.columns.weight is None:
+                advice = "scored(..., weight=)"
+                raise InvalidValueError(
+                    "weight", "name the column of weights", got="None", advice=advice
+                )
         else:
+            rows = data.collect()
+            by_group = not self._counts_whole or assumptions.group_target == "groups"
+            drawn = one_of_each(rows, self.random_state) if by_group and ratio else None
             features = Features(X, X_source, X_target)
-            data, weights = self._weighed(data, importance_weight, features, ratio, stated)
-        if data.columns.group is not None and self._counts_whole:
-            data = data.collect()
-            if has_groups(data, stated):
-                return self._fit_whole_groups(data, weights, stated)
-            data = data.without_groups()
-        told = ToldMasses(relative_mass, target_scores, source_scores)
-        return self._fit_rows(one_row_each(data, self.random_state), weights, stated, told)
+            data, fitted = rows_with_weights(
+                rows, importance_weight, features, ratio, assumptions, drawn
+            )
+        masses = GivenMasses(relative_mass, target_scores, source_scores)
+        return self._fit_rows(data, fitted, assumptions, masses)
 
     @property
     def _counts_whole(self) -> bool:
         """Whether groups are counted whole; otherwise one row of each is drawn."""
         return self.interval == "betting" and self.value not in MASS_VALUES
 
-    def _weighed(
+    def _fit_rows(
         self,
         data: Rows,
-        importance_weight: ArrayLike | None,
-        features: Features,
         ratio: DensityRatio | None,
-        stated: Stated,
-    ) -> tuple[Rows, Weights]:
-        """The rows with their weights, given or estimated, and what is known about the weights."""
-        rows = data.collect()
-        by_group = not self._counts_whole or stated.group_target == "groups"
-        fitted_on = None
-        if by_group and ratio is not None:
-            fitted_on = one_of_each(rows, self.random_state)
-        weights = found_weights(len(rows), importance_weight, features, ratio, stated, fitted_on)
-        return replace(rows, weights=weights.values), weights
-
-    def _fit_rows(
-        self, data: Rows, weights: Weights | None, stated: Stated, told: ToldMasses
+        assumptions: DataAssumptions,
+        masses: GivenMasses,
     ) -> Self:
-        """Count independent rows; their weights are a column of the data, or known already."""
+        """Count rows, whose weights are a column of the data, or those of a fitted ratio."""
+        if data.columns.group is not None and self._counts_whole:
+            rows = data.collect()
+            if has_groups(rows, assumptions):
+                return self._fit_whole_groups(rows, ratio, assumptions)
+            data = data.without_groups()
+        # before one row of each group is drawn: the bound is about all of them
+        largest = float(weights_of(data).max()) if in_memory(data) else None
+        data = one_row_each(data, self.random_state)
         needs_rows = get_shift_method(self.interval).needs_rows
-        if needs_rows:
-            data = data.collect()
-        binned = cut_and_count(data, self, stated, weighted=True)
-        if weights is None:
-            weights = summed_weights(largest_weight(data, binned), stated)
-        counted = None  # no limit may use it: only known masses have a proof
-        if self.value == "counted-mass":
-            known = data.collect().scores if told.source_scores is None else told.source_scores
-            counted = counted_mass(
-                binned.partition, known, told.target_scores, binned.classes.positive_index
-            )
-        drawn = shuffled(binned, self.random_state) if needs_rows else None
-        masses = known_masses(told.relative_mass, binned.partition)
-        evidence = Evidence(binned.tally, weights.bound, float(stated.weight_floor), masses, drawn)
-        result = self._result_of(binned.partition, evidence, weights, counted)
-        return self._conclude(result, binned, weights, stated)
+        binned = cut_and_count(data.collect() if needs_rows else data, self, assumptions)
+        if largest is None:
+            largest = largest_weight(data, binned)
+        evidence = Evidence(
+            binned.tally,
+            bound_on(largest, assumptions),
+            float(assumptions.weight_floor),
+            masses.known_in(binned.partition),
+            shuffled(binned, self.random_state) if needs_rows else None,
+        )
+        counted = masses.counted_in(binned, data) if self.value == "counted-mass" else None
+        result = self._result_of(binned.partition, evidence, ratio, assumptions, counted)
+        return self._conclude(result, binned, ratio, assumptions)
 
-    def _fit_whole_groups(self, rows: MemoryRows, weights: Weights | None, stated: Stated) -> Self:
+    def _fit_whole_groups(
+        self, rows: MemoryRows, ratio: DensityRatio | None, assumptions: DataAssumptions
+    ) -> Self:
         """Count groups whole; see `calibrant.shift.whole_groups`."""
-        if weights is None:
-            weights = summed_weights(float(weights_of(rows).max()), stated)
-        alpha = error_budget(self.confidence_level)
-        found = WholeGroups.of(rows, self, stated, weights.bound, alpha)
-        binned = found.binned
+        bound = bound_on(float(weights_of(rows).max()), assumptions)
+        binned = cut_whole_groups(rows, self, assumptions, bound)
+        entries, limits, facts = bets_on_groups(binned, error_budget(self.confidence_level))
+        observed = limits.midpoint if self.value == "midpoint" else entries.rates
+        facts = replace(facts, target=assumptions.group_target)
+        bounded = assumptions.weight_bound is not None
         result = ShiftResult(
             binned.partition,
             binned.tally,
-            found.limits,
-            found.limits.midpoint if self.value == "midpoint" else found.values,
-            weights.known,
-            weights.bound,
-            weights.bounded,
-            remarks_on(binned.tally, weights.ratio, None),
-            found.facts,
+            WeightedLimits(limits, bound, bounded, facts, entries.effective_rows),
+            np.where(np.isnan(observed), limits.midpoint, observed),
+            ratio is None,
+            remarks_on(binned.tally, ratio, None),
         )
-        return self._conclude(result, binned, weights, stated)
+        return self._conclude(result, binned, ratio, assumptions)
 
     def _conclude(
-        self, result: ShiftResult, binned: Binned, weights: Weights, stated: Stated
+        self,
+        result: ShiftResult,
+        binned: Binned,
+        ratio: DensityRatio | None,
+        assumptions: DataAssumptions,
     ) -> Self:
         """Set all that was learned from rows."""
-        self._set(result, stated, binned.classes, binned.facts)
-        self.ratio_ = weights.ratio
+        self._set(result, assumptions, binned.classes, binned.facts)
+        self.ratio_ = ratio
         self.score_range_seen_ = binned.reach.seen
         self._warn_if_weak()
         return self
@@ -381,15 +391,15 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         parameters = {"interval": "empirical-bernstein", **parameters}
         calibrator = cls(partition=partition, **parameters)
         calibrator._check_parameters()
-        stated = Stated(
+        assumptions = DataAssumptions(
             weight_bound=weight_bound, weight_floor=weight_floor, weight_error=weight_error
         )
         check_tally(partition, tally)
-        weights = summed_weights(float(weight_sums(tally).largest.max()), stated)
-        masses = known_masses(relative_mass, partition)
-        evidence = Evidence(tally, weights.bound, float(weight_floor), masses)
-        result = calibrator._result_of(partition, evidence, weights)
-        calibrator._set(result, stated, name_classes(classes, calibrator.pos_label))
+        bound = bound_on(float(weight_sums(tally).largest.max()), assumptions)
+        masses = GivenMasses(relative_mass).known_in(partition)
+        evidence = Evidence(tally, bound, float(weight_floor), masses)
+        result = calibrator._result_of(partition, evidence, None, assumptions)
+        calibrator._set(result, assumptions, name_classes(classes, calibrator.pos_label))
         calibrator.ratio_ = None
         return calibrator
 
@@ -415,40 +425,44 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         It is 0 if the interval already contains the threshold: nothing can be concluded there.
         """
         check_is_fitted(self)
-        return tolerated_error(self._result.limits, threshold)
+        return tolerated_error(self._result.weighted.limits, threshold)
 
     def _result_of(
         self,
         partition: Partition,
         evidence: Evidence,
-        weights: Weights,
+        ratio: DensityRatio | None,
+        assumptions: DataAssumptions,
         counted: FloatArray | None = None,
     ) -> ShiftResult:
         """Limits and values of the regions; `counted` holds relative masses that affect only the
-        values.
+        values: no limit may use them, because only known masses have a proof.
         """
         method = get_shift_method(self.interval)
         alpha = error_budget(self.confidence_level)
         limits = method(evidence, alpha)
         moved = evidence if counted is None else replace(evidence, relative_mass=counted)
+        bounded = assumptions.weight_bound is not None
         return ShiftResult(
             partition,
             evidence.tally,
-            limits,
+            WeightedLimits(limits, evidence.weight_bound, bounded),
             predicted_values(self.value, moved, limits),
-            weights.known,
-            weights.bound,
-            weights.bounded,
-            remarks_on(evidence.tally, weights.ratio, method.remark(evidence, alpha)),
+            ratio is None,
+            remarks_on(evidence.tally, ratio, method.remark(evidence, alpha)),
         )
 
     def _set(
-        self, result: ShiftResult, stated: Stated, classes: Classes, facts: RowFacts | None = None
+        self,
+        result: ShiftResult,
+        assumptions: DataAssumptions,
+        classes: Classes,
+        facts: RowFacts | None = None,
     ) -> None:
         """Derive the guarantee, and set all learned attributes together."""
-        guarantee = self._derive(result, float(stated.weight_error), classes.positive)
+        guarantee = self._derive(result, float(assumptions.weight_error), classes.positive)
         self._result = result
-        self.stated_ = stated
+        self.assumptions_ = assumptions
         self._set_fitted(result.partition, result.tally, guarantee, classes, facts)
 
     def _derive(
@@ -457,28 +471,29 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         """The guarantee if the weights are right up to a relative error."""
         method = get_shift_method(self.interval)
         any_multiple = method.any_multiple and self.value not in MASS_VALUES
+        weighted = result.weighted
         said = Statement(
             method.theorem,
             **self._asked(),
             population=Population.COVARIATE_SHIFT,
-            weights=ImportanceWeights(result.known, result.bound, weight_error, any_multiple),
+            weights=ImportanceWeights(result.known, weighted.bound, weight_error, any_multiple),
             notes=(*result.remarks, *([_CAPPED_ONLY] if result.needs_no_bound else [])),
         )
-        if result.groups is not None:
-            said = about_groups(said, self, result.groups)
+        if weighted.groups is not None:
+            said = about_groups(said, self, weighted.groups)
         partition = result.partition
         tally = result.tally
         level = self.confidence_level
-        limits = result.limits if weight_error == 0.0 else widened(result.limits, weight_error)
+        limits = weighted.limits if weight_error == 0.0 else widened(weighted.limits, weight_error)
         guarantee = Guarantee.from_limits(
             partition, tally, limits, level, method.name, said, result.value, positive_label
         )
         if not result.known:
-            units = "rows" if result.groups is None else "groups"
+            units = "rows" if weighted.groups is None else "groups"
             return guarantee.with_caveat(
                 _ESTIMATED.format(units), supposition="the weights are exact"
             )
-        if not result.bounded and not result.needs_no_bound:
+        if not weighted.bounded and not result.needs_no_bound:
             return guarantee.with_facts(caveats=(*guarantee.statement.caveats, UNBOUNDED))
         return guarantee
 
@@ -486,18 +501,5 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         return ("counts", "limits")
 
     def _take(self, learned: dict[str, Any], classes: Classes) -> None:
-        result: ShiftResult = learned["result"]
-        given = result.bound if result.bounded else None
-        told = self.stated_.weight_bound
-        if given != told:
-            rule = f"be that of the state, {given}"
-            raise InvalidValueError("weight_bound", rule, got=repr(told))
-        self._set(result, self.stated_, classes, learned["facts"])
+        self._set(learned["result"], self.assumptions_, classes, learned["facts"])
         self.ratio_ = None
-
-
-def _check_weight_column(data: Rows) -> None:
-    """Raise an error for scored data without weights."""
-    if data.columns.weight is None:
-        advice = "scored(..., weight=)"
-        raise InvalidValueError("weight", "name the column of weights", got="None", advice=advice)

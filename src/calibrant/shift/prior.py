@@ -13,7 +13,7 @@ from calibrant.limits.clopper_pearson import clopper_pearson
 from calibrant.params.declared_state import Saved
 from calibrant.params.kind import Entry, EntryTable, Known
 from calibrant.params.rules import Number
-from calibrant.params.state_kinds import Listed
+from calibrant.params.state_kinds import Listed, Maybe
 
 _ADVICE = "use ShiftCalibrator, or label rows of the target population"
 
@@ -66,15 +66,37 @@ class Prior(Saved):
 
 @dataclass(frozen=True, slots=True)
 class Priors(Saved):
-    """The frequency of the positive class in the source and in the target."""
+    """The frequency of the positive class in the source and in the target, and where it moves.
+
+    Attributes
+    ----------
+    source, target : Prior
+    moved : Prior or None
+        The frequency in the target if it were 1/2 in the source: its odds are the factor by which odds
+        change. None if the factor follows from the two others.
+    """
 
     _entries: ClassVar[EntryTable] = {
         "s": Entry(Listed(Prior), of="source"),
         "t": Entry(Listed(Prior), of="target"),
+        "m": Entry(Maybe(Listed(Prior)), of="moved"),
     }
 
     source: Prior
     target: Prior
+    moved: Prior | None = None
+
+    @property
+    def factors(self) -> dict[str, float]:
+        """The factors by which the odds of values and limits are multiplied."""
+        moved = self.moved
+        if moved is not None:
+            return {name: odds_ratio(getattr(moved, name), 0.5) for name in Prior._entries}
+        return {
+            "value": odds_ratio(self.target.value, self.source.value),
+            "lower": odds_ratio(self.target.lower, self.source.upper),
+            "upper": odds_ratio(self.target.upper, self.source.lower),
+        }
 
 
 def mixture_prior(
@@ -126,6 +148,11 @@ def odds_ratio(target: float, source: float) -> float:
     above = target * (1.0 - source)
     below = source * (1.0 - target)
     return above / below if below > 0.0 else np.inf
+
+
+def share_of(odds: float) -> float:
+    """The share that has these odds."""
+    return 1.0 if odds == np.inf else odds / (1.0 + odds)
 
 
 def moved_odds(rates: FloatArray, factor: float) -> FloatArray:

@@ -1,92 +1,85 @@
-"""Importance weights: their origin, and what was learned from weighted rows."""
+"""Importance weights of the calibration rows, given or estimated from unlabelled rows; and relative
+masses of regions, known or counted, with the values predicted with them.
+"""
 
-from dataclasses import dataclass, field
-from typing import ClassVar, Literal, NamedTuple
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from sklearn.base import clone
 
 from calibrant._typing import ArrayLike, FeatureRows, FloatArray, IndexArray
-from calibrant.calibrators.regions.unit_rates import WEIGHTED_GROUPS
+from calibrant.calibrators.regions.binned_rows import Binned
+from calibrant.calibrators.regions.parameters import DataAssumptions
+from calibrant.calibrators.regions.weighted_rows import at_most, checked_bound, weights_of
 from calibrant.cells.partition import Partition
-from calibrant.cells.tally import Tally, check_tally
+from calibrant.cells.score_partition import ScorePartition
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.guarantee.statement import GroupFacts
 from calibrant.limits.interval import Interval
-from calibrant.limits.shift.evidence import WEIGHT_BOUND_OF_TALLY
-from calibrant.params.arrays import as_weights
-from calibrant.params.declared_state import Inline, Saved
-from calibrant.params.kind import Entry, EntryTable, Known
-from calibrant.params.rules import TEXT, Flag
-from calibrant.params.some_rows import taken
-from calibrant.params.state_kinds import Lists, Maybe, Nested, Numbers
+from calibrant.limits.shift.evidence import Evidence, weight_sums, weighted_rates
+from calibrant.limits.shift.oracle import as_relative_mass, known_mass_rates
+from calibrant.params.arrays import as_weights, check_rows, select_rows
+from calibrant.sample.reader import in_memory
+from calibrant.sample.rows import Rows
+from calibrant.sample.sources.memory import MemoryRows
 from calibrant.shift.ratios.density_ratio import DensityRatio, row_count
 from calibrant.text.sentences import Setting
 
+Masses: TypeAlias = ArrayLike | Callable[[Partition], ArrayLike] | None
+"""The relative mass of each region, or a function from the partition to these masses."""
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Weights:
-    """What is known about the weights of the calibration rows.
 
-    Attributes
-    ----------
-    known : bool
-        Whether they were given as exact, not estimated.
-    bound : float
-        U: the given bound, or the largest weight seen.
-    bounded : bool
-        Whether the bound was given.
-    values : float array of shape (n,)
-        The weights; empty if only their sums are known.
-    ratio : DensityRatio or None
-        The fitted ratio, if weights were estimated.
+class GivenMasses(NamedTuple):
+    """What is given about relative masses, and unlabelled scores of both populations to count them
+    in.
     """
 
-    known: bool
-    bound: float
-    bounded: bool
-    values: FloatArray = field(default_factory=lambda: np.empty(0))
-    ratio: DensityRatio | None = None
+    relative_mass: Masses = None
+    target_scores: ArrayLike | None = None
+    source_scores: ArrayLike | None = None
 
+    def known_in(self, partition: Partition) -> FloatArray | None:
+        """The relative mass of each region, if known."""
+        given = self.relative_mass
+        masses = given(partition) if callable(given) else given
+        return None if masses is None else as_relative_mass(masses, partition.n_regions)
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ShiftResult(Saved):
-    """Regions, sums, limits as if the weights were exact, predicted values, what is known about the
-    weights and, if groups were counted whole, about the groups.
-    """
+    def counted_in(self, binned: Binned, data: Rows) -> FloatArray:
+        """Relative mass of each region from unlabelled counts, as estimated in the paper's appendix.
 
-    _entries: ClassVar[EntryTable] = {
-        "partition": Nested(Partition),
-        "tally": Nested(Tally),
-        "limits": Inline(Interval, {"n_regions": "tally.n_regions"}),
-        "value": Numbers("tally.n_regions", 0.0, 1.0),
-        "known": Flag(),
-        "bound": WEIGHT_BOUND_OF_TALLY,
-        "bounded": Flag(),
-        "remarks": Lists(TEXT),
-        "groups": Entry(Maybe(WEIGHTED_GROUPS), absent=None),
-    }
-
-    partition: Partition
-    tally: Tally
-    limits: Interval
-    value: FloatArray
-    known: bool
-    bound: float
-    bounded: bool
-    remarks: tuple[str, ...]
-    groups: GroupFacts | None = None
-
-    def _check_state(self, known: Known) -> None:
-        check_tally(self.partition, self.tally)
-
-    @property
-    def needs_no_bound(self) -> bool:
-        """Whether no bound on the weights was given, and none is needed.
-
-        The weight of a group is then capped, and the cap was set by pilot groups.
+        NaN for a region without target rows. By default the source scores are those of the data.
         """
-        return not self.bounded and self.groups is not None and self.groups.target == "rows"
+        if self.target_scores is None:
+            rule = ("be given for ", Setting("value", "counted-mass"))
+            raise InvalidTypeError("target_scores", rule, got="None")
+        source = data.collect().scores if self.source_scores is None else self.source_scores
+        partition = binned.partition
+        column = binned.classes.positive_index
+        shares = []
+        for name, scores in (("source_scores", source), ("target_scores", self.target_scores)):
+            regions = partition.regions_of(partition.prepare(scores, positive_column=column))
+            if not regions.size:
+                raise InvalidValueError(name, "have at least one row", got="none")
+            shares.append(np.bincount(regions, minlength=partition.n_regions) / regions.size)
+        masses = np.full(partition.n_regions, np.nan)
+        np.divide(shares[0], shares[1], out=masses, where=shares[1] > 0.0)
+        return masses
+
+
+def predicted_values(value: str, evidence: Evidence, limits: Interval) -> FloatArray:
+    """The predicted value of each region; the midpoint of its interval if nothing is known."""
+    if value == "midpoint":
+        return limits.midpoint
+    if value == "mean":
+        rates = weighted_rates(evidence.tally)
+    elif evidence.relative_mass is None:
+        raise InvalidTypeError(
+            "relative_mass", ("be given for ", Setting("value", value)), got="None"
+        )
+    else:
+        rates = known_mass_rates(evidence.tally, evidence.relative_mass)
+    unknown = np.isnan(rates) | (evidence.tally.counts == 0)
+    return np.where(unknown, limits.midpoint, np.clip(rates, 0.0, 1.0))
 
 
 class Features(NamedTuple):
@@ -95,6 +88,35 @@ class Features(NamedTuple):
     rows: FeatureRows | None
     source: FeatureRows | None
     target: FeatureRows | None
+
+
+def rows_with_weights(
+    rows: MemoryRows,
+    importance_weight: ArrayLike | None,
+    features: Features,
+    ratio: DensityRatio | None,
+    assumptions: DataAssumptions,
+    fitted_on: IndexArray | None = None,
+) -> tuple[MemoryRows, DensityRatio | None]:
+    """The rows with the given or estimated weights, and the fitted ratio if they were estimated.
+
+    Raise an error if they contradict what was stated about them. `fitted_on` are the rows on which
+    the ratio is fitted, if not on all.
+    """
+    fitted = None
+    name = "importance_weight"
+    if importance_weight is None:
+        fitted, weights = estimated_weights(len(rows), ratio, features, fitted_on)
+        name = "the estimated importance weight"
+    elif features.target is None:
+        weights = as_weights(importance_weight, len(rows))
+    else:
+        rule = "be None if importance_weight is given"
+        raise InvalidTypeError("X_target", rule, got="both", advice="pass one")
+    checked_bound(weights, assumptions.weight_bound, name)
+    floor = assumptions.weight_floor
+    check_rows(weights < floor, weights, name, f"be at least weight_floor={floor:g}")
+    return replace(rows, weights=weights), fitted
 
 
 def estimated_weights(
@@ -121,33 +143,33 @@ def estimated_weights(
     if row_count(X) != n_rows:
         raise InvalidValueError("X", f"have one row per score, {n_rows:,}", got=f"{row_count(X):,}")
     if source is None:
-        source = X if fitted_on is None else taken(X, fitted_on)
+        source = X if fitted_on is None else select_rows(X, fitted_on)
+    from sklearn.base import clone
+
     fitted: DensityRatio = clone(ratio).fit(source, target)
     return fitted, as_weights(fitted.predict(X), n_rows)
 
 
-def counted_mass(
-    partition: Partition,
-    source_scores: ArrayLike,
-    target_scores: ArrayLike | None,
-    positive_column: Literal[0, 1],
-) -> FloatArray:
-    """Relative mass of each region from unlabelled counts, as estimated in the paper's appendix.
-
-    NaN for a region without target rows.
+def largest_weight(data: Rows, binned: Binned) -> float:
+    """The largest weight of all rows, including pilot rows and rows on edges, which count in no
+    bin.
     """
-    if target_scores is None:
-        rule = ("be given for ", Setting("value", "counted-mass"))
-        raise InvalidTypeError("target_scores", rule, got="None")
-    shares = []
-    for name, scores in (
-        ("source_scores", source_scores),
-        ("target_scores", target_scores),
-    ):
-        regions = partition.regions_of(partition.prepare(scores, positive_column=positive_column))
-        if not regions.size:
-            raise InvalidValueError(name, "have at least one row", got="none")
-        shares.append(np.bincount(regions, minlength=partition.n_regions) / regions.size)
-    masses = np.full(partition.n_regions, np.nan)
-    np.divide(shares[0], shares[1], out=masses, where=shares[1] > 0.0)
-    return masses
+    if in_memory(data):
+        return float(weights_of(data).max())
+    tally = binned.tally
+    if binned.rows is not data or tally.uncounted:
+        whole = data.with_columns(replace(data.columns, segment=None))
+        tally, _ = whole.tally(ScorePartition(np.empty(0)), weighted=True)
+    return float(weight_sums(tally).largest.max())
+
+
+def bound_on(largest: float, assumptions: DataAssumptions) -> float:
+    """The stated bound on the weights, which the largest weight must obey; without one, the largest
+    weight.
+    """
+    bound = assumptions.weight_bound
+    if bound is None:
+        return largest
+    if largest > bound:
+        raise InvalidValueError("importance_weight", at_most(bound), got=f"{largest:g}")
+    return float(bound)

@@ -21,8 +21,8 @@ with all expectations over a new calibration group.
 - ``group_target="groups"``: let P(A) be E[share of the group's rows in A] instead, the distribution
   of a random row from a random group, and Q the same in the target population. Each weight is
   divided by S, and the rest is the same. With w at most U, a group's weight is a mean of numbers
-  that are at most U, or less, so M = U caps nothing. `Counting.by_group` would divide by the
-  group's total weight instead. That is wrong here: if all rows of a group have the same weight, as
+  that are at most U, or less, so M = U caps nothing. `GroupDesign.cap` None would divide by
+  the group's total weight instead. That is wrong here: if all rows of a group have the same weight, as
   when the share of each kind of customer has changed, the weights would cancel.
 
 No assumption is made about rows of the same group in the target population: theta_b depends on P
@@ -30,7 +30,7 @@ and Q only.
 
 **Proof of the limits.** Z(q) = g W (T / W - q) lies in [-qM, (1 - q)M], and E[Z(theta_b)] = 0. Where
 W = 0, Z = 0. So given which groups have weight in b, their Z are i.i.d. with mean 0, and the bets of
-`calibrant.limits.group_limits` are valid: each region's interval misses with probability at most
+`calibrant.limits.region_limits` are valid: each region's interval misses with probability at most
 alpha / B, and all B hold simultaneously with probability at least 1 - alpha.
 
 **No bound on the weights** is needed for "rows" if pilot groups set the cap: |Z(q)| <= M for any
@@ -42,7 +42,7 @@ weight of the counted rows does not bound the weight of a new one.
 **Weights with an error.** For a fixed function w_hat with |w - w_hat| <= rho w_hat, let g be
 computed from w_hat. The limits are for E[g T_hat] / E[g W_hat], with odds E[sum of g w_hat Y] /
 E[sum of g w_hat (1 - Y)]. Replacing w_hat by w, and keeping g, changes numerator and denominator by
-a factor in [1 - rho, 1 + rho] each, so limits widened as in `calibrant.limits.shift.sensitivity`
+a factor in [1 - rho, 1 + rho] each, so limits widened as in `calibrant.limits.shift.shift_methods`
 are for E[g T] / E[g W]. (If g were computed from w too, this would be false: rows of capped groups
 could gain weight relative to the others.) If w_hat was estimated, it is a fixed function only if
 no row of a counted group was used to estimate it.
@@ -56,72 +56,35 @@ are not sums of independent terms if rows have groups. They, and the values that
 relative masses, use one row of each group.
 """
 
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import replace
 
-import numpy as np
-
-from calibrant._typing import FloatArray, IndexArray, Seed
+from calibrant._typing import IndexArray, Seed
 from calibrant.calibrators.regions.binned_rows import Binned
 from calibrant.calibrators.regions.grouped_rows import cut_and_count_groups
-from calibrant.calibrators.regions.parameters import CutParameters, Stated
-from calibrant.calibrators.regions.unit_rates import CountedGroups
+from calibrant.calibrators.regions.parameters import CutParameters, DataAssumptions
 from calibrant.calibrators.regions.weighted_rows import weights_of
-from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.guarantee.statement import GroupFacts
-from calibrant.limits.interval import Interval
+from calibrant.errors import InvalidValueError
 from calibrant.params.random import RandomSource
 from calibrant.sample.reader import ONE_ROW_EACH
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.sentences import Setting
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WholeGroups:
-    """Bins, and what whole groups prove about the target population's rate in each of them.
+def cut_whole_groups(
+    rows: MemoryRows, settings: CutParameters, assumptions: DataAssumptions, bound: float
+) -> Binned:
+    """Cut bins by pilot groups, and give the others the weights that they count by.
 
-    Attributes
-    ----------
-    binned : Binned
-        The bins, and the counted rows with the weights that they count by.
-    limits : Interval
-        Limits on the rates.
-    rates : float array of shape (n_regions,)
-        The observed rates; NaN for a region without weight.
-    facts : GroupFacts
-        What the guarantee has to say about groups.
+    `bound` is the bound on the weights.
     """
-
-    binned: Binned
-    limits: Interval
-    rates: FloatArray
-    facts: GroupFacts
-
-    @classmethod
-    def of(
-        cls,
-        rows: MemoryRows,
-        settings: CutParameters,
-        stated: Stated,
-        bound: float,
-        alpha: float,
-    ) -> Self:
-        """Cut bins by pilot groups, and bet on the others; `bound` is the bound on the weights."""
-        counted = stated
-        if stated.group_target == "groups":  # a group is one row, with the mean of its weights
-            rows = replace(rows, weights=weights_of(rows) / _sizes(rows))
-            counted = replace(stated, group_target="rows", max_group_size=1, weight_bound=bound)
-        binned = cut_and_count_groups(rows, settings, counted)
-        if binned.design is None:
-            raise InvalidTypeError("groups", "be given", got="None")
-        found = CountedGroups.of(binned, binned.design, alpha)
-        facts = replace(found.facts, target=stated.group_target)
-        return cls(binned, found.limits, found.sums.rates, facts)
-
-    @property
-    def values(self) -> FloatArray:
-        """The observed rates; the middle of the interval for a region without weight."""
-        return np.where(np.isnan(self.rates), self.limits.midpoint, self.rates)
+    # a group is one row, with the mean of its weights
+    if assumptions.group_target == "groups" and rows.groups is not None:
+        sizes = rows.groups.sizes[rows.groups.codes]
+        rows = replace(rows, weights=weights_of(rows) / sizes)
+        assumptions = replace(
+            assumptions, group_target="rows", max_group_size=1, weight_bound=bound
+        )
+    return cut_and_count_groups(rows, settings, assumptions)
 
 
 def check_one_row_each(max_group_size: int | None, group_target: str | None) -> None:
@@ -149,10 +112,3 @@ def one_of_each(rows: MemoryRows, random_state: Seed) -> IndexArray | None:
         return None
     source = RandomSource.of(random_state, ONE_ROW_EACH, rows=rows.fingerprint())
     return rows.groups.one_row_each(source)
-
-
-def _sizes(rows: MemoryRows) -> FloatArray:
-    """The number of rows in the group of each row."""
-    if rows.groups is None:
-        raise InvalidTypeError("groups", "be given", got="None")
-    return np.asarray(rows.groups.sizes[rows.groups.codes], dtype=np.float64)

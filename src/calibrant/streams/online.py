@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from calibrant._lock import Locked
 from calibrant._typing import ArrayLike
@@ -21,9 +20,11 @@ from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.statement import Population, Statement
 from calibrant.params.arrays import as_array
 from calibrant.params.declared_state import Inline
+from calibrant.params.estimator import check_is_fitted
 from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes, encode
 from calibrant.params.rules import OPEN_UNIT, Integer, RuleTable, check_type
+from calibrant.sample.counts import settle
 from calibrant.sample.facts import ONE_OF_EACH
 from calibrant.sample.reader import (
     check_no_weights,
@@ -36,7 +37,6 @@ from calibrant.sample.reader import (
 )
 from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
-from calibrant.sample.settled import settle
 from calibrant.streams.stream import Stream, StreamParameters
 from calibrant.text.sentences import Setting
 
@@ -54,16 +54,16 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
     """Calibrate a stream of scores and labels, one by one or in batches, with intervals valid at
     every moment.
 
-    Claimed, for every distribution: with probability at least `confidence_level`, after every label
-    and in every region simultaneously, the true rate of the positive class lies in the region's
-    interval at that moment. So you can look at any time, stop when the interval is narrow enough,
-    and use past labels to choose which region to label next. The epsilon of `guarantee_` is the
-    bound for the predictions of now. Earlier predictions had the bounds of their own moments, which
-    were usually wider.
+    Guarantee, for every distribution: with probability at least `confidence_level`, after every
+    label and in every region simultaneously, the true rate of the positive class lies in the
+    region's interval at that moment. So you can look at any time, stop when the interval is narrow
+    enough, and use past labels to choose which region to label next. The epsilon of `guarantee_` is
+    the bound for the predictions of now. Earlier predictions had the bounds of their own moments,
+    which were usually wider.
 
-    Assumed: within a region, labels are independent draws with one rate (`calibrant.DriftMonitor`
-    watches that), and the regions do not depend on the labels that are counted. Two things are up
-    to you:
+    Assumptions: within a region, labels are independent draws with one rate
+    (`calibrant.DriftMonitor` watches that), and the regions do not depend on the labels that are
+    counted. Two things are up to you:
 
     - Choose the region, never the rows within it. Label rows in a region as they come, or at
       random. A rule that labels the lowest scores in each bin measures the rate at those scores,
@@ -161,7 +161,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
     ) -> Self:
         """Forget everything, and count a first batch; arguments as in `partial_fit`."""
         with self._lock:
-            return self._learn(None, scores, y, segments, groups, classes)
+            return self._learn(None, scores, y, classes, segments=segments, groups=groups)
 
     def partial_fit(
         self,
@@ -197,16 +197,15 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         """
         with self._lock:
             begun = self._stream if self.__sklearn_is_fitted__() else None
-            return self._learn(begun, scores, y, segments, groups, classes)
+            return self._learn(begun, scores, y, classes, segments=segments, groups=groups)
 
     def _learn(
         self,
         begun: Stream | None,
         scores: ArrayLike | Sample,
         y: ArrayLike | None,
-        segments: ArrayLike | None,
-        groups: ArrayLike | None,
         classes: ArrayLike | None,
+        **columns: ArrayLike | None,
     ) -> Self:
         """Add a batch to a stream that has begun, or to a new one."""
         self._check_parameters()
@@ -216,11 +215,11 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         named = (self.classes_, self._known().positive) if begun else (classes, self.pos_label)
         held = rows_in(scores)
         if held is not None and stream.partition is not None and stream.sequence.order_free:
-            check_nothing_beside(y=y, segments=segments, groups=groups)
+            check_nothing_beside(y=y, **columns)
             refuse_segments(held, stream.partition)
             known = self._add_counts(held, stream, stream.partition, *named)
         else:
-            known = self._add_rows(scores, y, segments, groups, stream, *named)
+            known = self._add_rows(scores, y, columns, stream, *named)
         self._stream = stream
         self._guarantee: Guarantee | None = None
         self._set_classes(known)
@@ -240,7 +239,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         counted.faults.check()
         if classes is None and set(counted.kinds) <= set(_DEFAULT_CLASSES):
             classes = _DEFAULT_CLASSES
-        tally, known = settle(counted, partition, classes, pos_label, weighted=False)
+        tally, known = settle(counted, partition.n_regions, classes, pos_label)
         stream.add(tally.counts, tally.positives, tally.uncounted)
         stream.one_of_each |= data.facts(drawn=False).one_of_each[0] > 0
         return known
@@ -249,8 +248,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         self,
         scores: ArrayLike | Sample,
         y: ArrayLike | None,
-        segments: ArrayLike | None,
-        groups: ArrayLike | None,
+        columns: dict[str, Any],
         stream: Stream,
         classes: ArrayLike | None,
         pos_label: Hashable,
@@ -277,19 +275,14 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         if stream.partition is None:
             reason = "without a partition, bin edges are chosen from the scores alone"
             refuse(scores, reason, "segment", advice="give a partition")
-        if stream.partition is None and segments is not None:
+        if stream.partition is None and columns["segments"] is not None:
             rule = "be None while bin edges are chosen from scores in the stream"
             raise InvalidTypeError(
                 "segments", rule, got="segments", advice=("set ", Setting("partition"))
             )
-        named: dict[str, Any] = {
-            "classes": classes,
-            "pos_label": pos_label,
-            "segments": segments,
-            "groups": groups,
-        }
+        columns |= {"classes": classes, "pos_label": pos_label}
         rows = one_row_each(
-            read_rows(scores, y, partition=stream.partition, **named), stream.seed
+            read_rows(scores, y, partition=stream.partition, **columns), stream.seed
         ).collect()
         prepared = rows.prepared
         codes = rows.codes

@@ -4,12 +4,13 @@ Also results as JSON values.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any
 
 _DECIMALS = 3  # for a limit that is neither tiny nor close to 1
 _DIGITS = 2  # significant digits of a small limit, and of a large limit's distance from 1
+_SMALL_P = 0.001
 _LARGE_FACTOR = 10.0
 _SMALLEST = 1e-12  # closer than this to 0 or 1, further digits would not be read
 _WHOLE = 1e15  # from here on scores are whole numbers, or nearly, and too long to write out
@@ -86,6 +87,31 @@ def edge(value: float) -> str:
     return format(value, EDGE)
 
 
+def short_edges(lows: Sequence[float], highs: Sequence[float]) -> tuple[list[str], list[str]]:
+    """Where ranges begin and end, in the fewest digits that tell the ends of each range apart; at
+    least two.
+
+    >>> short_edges([-math.inf, 0.016895], [0.016895, 0.0346435])
+    (['-inf', '0.017'], ['0.017', '0.035'])
+    >>> short_edges([0.12341, 654.0], [0.12344, 688.0])
+    (['0.12341', '654'], ['0.12344', '688'])
+    """
+    for digits in range(2, 18):
+        starts, ends = ([_significant(value, digits) for value in end] for end in (lows, highs))
+        ranges = zip(lows, highs, starts, ends, strict=True)
+        if all(low == high or start != end for low, high, start, end in ranges):
+            break
+    return starts, ends
+
+
+def _significant(value: float, digits: int) -> str:
+    """A number with so many significant digits, and all digits before the decimal point."""
+    if not math.isfinite(value) or abs(value) >= _WHOLE:
+        return edge(value)
+    before = len(str(int(abs(value)))) if abs(value) >= 1.0 else 0
+    return _plain(Decimal(f"{value:.{max(digits, before) - 1}e}"))
+
+
 def percent(share: float) -> str:
     """A share as a percentage, with at most ten digits.
 
@@ -96,6 +122,65 @@ def percent(share: float) -> str:
     """
     short = Decimal(f"{float(share):.10g}")
     return f"{_plain((short if short < 1 or share >= 1 else Decimal(repr(float(share)))) * 100)}%"
+
+
+def per_cent(rounded: str) -> str:
+    """A share that is already rounded, in per cent.
+
+    >>> per_cent(nearest(0.798)), per_cent(upper(0.8356)), per_cent("0.5")
+    ('79.8%', '83.6%', '50%')
+    """
+    return f"{hundredths(rounded)}%"
+
+
+def per_cent_limits(low: float, high: float) -> str:
+    """Limits on a share in per cent, rounded outwards; a trivial limit is left out.
+
+    >>> per_cent_limits(0.7612, 0.8351), per_cent_limits(0.0, 0.2), per_cent_limits(0.9, 1.0)
+    ('76.1 to 83.6%', 'at most 20%', 'at least 90%')
+    """
+    if low <= 0.0 < high < 1.0:
+        return f"at most {per_cent(upper(high))}"
+    if 0.0 < low < 1.0 <= high:
+        return f"at least {per_cent(lower(low))}"
+    return f"{' to '.join(map(hundredths, limits(low, high).split(' to ')))}%"
+
+
+def points(rounded: str) -> str:
+    """A difference of shares that is already rounded, in percentage points.
+
+    >>> points("0.047"), points("0.01"), points(upper(0.0236))
+    ('4.7 points', '1 point', '2.4 points')
+    """
+    number = hundredths(rounded)
+    return f"{number} point{'' if number == '1' else 's'}"
+
+
+def points_limits(low: float, high: float) -> str:
+    """Limits on a difference of shares, in percentage points, rounded outwards.
+
+    >>> points_limits(-0.0441, 0.3372)
+    '-4.5 to 33.8 points'
+    """
+    return f"{' to '.join(map(hundredths, limits(low, high).split(' to ')))} points"
+
+
+def hundredths(rounded: str) -> str:
+    """A number that is already rounded, times 100.
+
+    >>> hundredths("0.047"), hundredths("1")
+    ('4.7', '100')
+    """
+    return rounded if rounded[-1:] in "yN" else _plain(Decimal(rounded) * 100)
+
+
+def p_value(value: float) -> str:
+    """A p-value, rounded up.
+
+    >>> p_value(0.0112), p_value(0.0000012), p_value(1.0)
+    ('p = 0.012', 'p < 0.001', 'p = 1')
+    """
+    return f"p < {_SMALL_P:g}" if value < _SMALL_P else f"p = {upper(value, decimals=3)}"
 
 
 def above_cap(share: float, of_what: str = "the rows counted") -> str:

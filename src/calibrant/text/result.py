@@ -1,22 +1,41 @@
-"""The common parts of all results: a sentence, assumptions, tables, and everything as data."""
+"""The common parts of all results: a verdict, a sentence, numbers, tables and next steps, as text
+and as data.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from html import escape
 from importlib import import_module
 from importlib.util import find_spec
-from textwrap import shorten
+from shutil import get_terminal_size
+from sys import maxsize
+from textwrap import fill, shorten, wrap
 from types import NoneType, UnionType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from calibrant.text.numbers import plain
+from calibrant.text.picture import Picture
+from calibrant.text.quantity import NextStep, Quantity
 from calibrant.text.result_table import ResultTable, aligned
+from calibrant.text.sentences import (
+    PlainText,
+    Text,
+    in_python,
+    in_words,
+    joined,
+    render,
+)
 from calibrant.text.sentences import sentence as as_sentence
 
+Verdict: TypeAlias = Literal["ok", "problem", "unclear"]
+
 ROWS_SHOWN = 24
-"""Rows of a table shown as text."""
+"""Rows of a table in `Result.details`."""
+ROWS_IN_SHORT = 15
+"""Rows of the table that `print` shows."""
+_WIDEST = 100  # characters of a line of text
 _IN_NOTEBOOK = 10
 _SHORT = 100  # characters of the sentence in a repr
 _IN_ONE_LINE = 3  # assumptions
@@ -43,10 +62,12 @@ def said_of_file(read: Sequence[str]) -> str:
 class Result:
     """A result. A subclass must define `sentence`.
 
-    It may define `assumptions`, `notes` and `tables`.
+    It may define `verdict`, `numbers`, `next_steps`, `tables`, `remarks`, `pictures`, `assumptions`
+    and `notes`.
 
-    Everything else follows: `details`, `to_dict`, `to_frame`, and what `print`, a notebook, the
-    command line and reports show. A subclass is a frozen dataclass without its own repr:
+    Everything else follows: `details`, `to_dict`, `to_frame`, `plot`, and what `print`, a notebook,
+    the command line and reports show. Nothing asks which class a result is, so a new subclass needs
+    no registration. A subclass is a frozen dataclass without its own repr:
     ``@dataclass(frozen=True, slots=True, repr=False)``. Fields that are numbers, text, or results
     are in `to_dict` by name; columns belong in a table. `assumptions` may be a field: then write
     ``assumptions: tuple[str, ...] = field()``, because a dataclass would take the property of this
@@ -55,22 +76,53 @@ class Result:
 
     A sentence may name a parameter, which the command line writes as an option:
     `calibrant.text.sentences.words` makes a text from parts, and `render` writes it in other words.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True, slots=True, repr=False)
+    ... class Answer(Result):
+    ...     rate: float
+    ...     verdict = "ok"
+    ...     @property
+    ...     def sentence(self) -> str:
+    ...         return f"The rate is {100 * self.rate:g}%, if labels are right."
+    ...     @property
+    ...     def next_steps(self) -> tuple[NextStep, ...]:
+    ...         return (NextStep("Label more rows", "plan(n=1000)"),)
+    >>> print(Answer(0.5))
+    OK  The rate is 50%, if labels are right.
+    <BLANKLINE>
+    Next: Label more rows: plan(n=1000)
     """
 
     __slots__ = ()
 
     _also: ClassVar[tuple[str, ...]] = ()
-    """Properties that `to_dict` includes, such as "verdict"."""
+    """Further properties that `to_dict` includes, such as "epsilon"."""
+
+    _tables_in_short: ClassVar[int] = 1
+    """How many tables `print` shows; 0 if the remarks say what matters."""
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """One of "ok", "problem" or "unclear"; None if nothing is judged."""
+        return None
 
     @property
     def sentence(self) -> str:
-        """The answer in one sentence, with its assumption."""
+        """What is known, how sure, and on which assumption, in at most 35 words."""
         raise NotImplementedError
 
     @property
-    def explanation(self) -> str:
-        """What the sentence leaves out if it must be short; without the assumptions."""
-        return ""
+    def numbers(self) -> tuple[Quantity, ...]:
+        """The key numbers."""
+        return ()
+
+    @property
+    def next_steps(self) -> tuple[NextStep, ...]:
+        """What to do next, the most useful step first."""
+        return ()
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -86,30 +138,56 @@ class Result:
         return ()
 
     @property
+    def remarks(self) -> tuple[str, ...]:
+        """What else everybody should read, below the first table."""
+        return ()
+
+    @property
     def details(self) -> str:
-        """The whole answer as text: the sentence, its explanation, the tables, the assumptions and
-        the notes.
+        """The whole answer as text: the sentence, the tables, the assumptions and the notes."""
+        return "\n\n".join(parts_of(self, in_python, maxsize, details=True))
+
+    def _rest(self) -> list[Text]:
+        """The remarks, the assumptions and the notes, one in a line."""
+        assumed = assumed_lines("Assumptions:", self.assumptions)
+        return [*self.remarks, *assumed, *map(as_sentence, self.notes)]
+
+    def __str__(self) -> str:
+        return self.as_text()
+
+    def as_text(self, setting: PlainText = in_python, width: int | None = None) -> str:
+        """The verdict, the sentence, the first table, the remarks and the first next step.
+
+        Parameters
+        ----------
+        setting : callable, optional
+            How parameters in texts are written. Default: as in Python.
+        width : int, optional
+            Characters in a line. Default: the width of the terminal, at most 100.
         """
-        shown = [_printed(table) for table in self.tables() if is_shown(table)]
-        rest = assumed_lines("Assumptions:", self.assumptions)
-        rest.extend(map(as_sentence, self.notes))
-        opening = f"{self.sentence} {self.explanation}".strip()
-        if not shown:
-            return "\n".join([opening, *rest])
-        return "\n\n".join([opening, *shown, *(["\n".join(rest)] if rest else [])])
+        columns = min(get_terminal_size().columns, _WIDEST) if width is None else width
+        steps = [render(joined("Next: ", one.in_python), setting) for one in self.next_steps[:1]]
+        return "\n\n".join([*parts_of(self, setting, columns), *steps])
 
     def tables(self) -> tuple[ResultTable, ...]:
         """The numbers behind the answer, the most important table first."""
         return ()
 
+    def pictures(self) -> tuple[Picture, ...]:
+        """The answer as pictures, the most important one first."""
+        return ()
+
     def to_dict(self) -> dict[str, Any]:
-        """The answer as plain JSON values: the sentence, single values by their names, and a list
-        for each table.
+        """The answer as plain JSON values: the verdict, the sentence, single values by their names,
+        and a list for each table.
         """
         found: dict[str, Any] = {
+            "verdict": self.verdict,
             "sentence": self.sentence,
             "assumptions": list(self.assumptions),
             "notes": list(self.notes),
+            "numbers": [one.to_dict() for one in self.numbers],
+            "next_steps": [one.to_dict() for one in self.next_steps],
         }
         for name, value in self._values().items():
             found.setdefault(name, value)
@@ -137,19 +215,93 @@ class Result:
         }
         return frame_of({name: [value] for name, value in single.items()})
 
-    def __str__(self) -> str:
-        return self.details
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the first picture with matplotlib, and return its axes; None if there is none.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw. Default: a new figure.
+        """
+        pictures = self.pictures()
+        return pictures[0].plot(ax) if pictures else None
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {shorten(self.sentence, _SHORT, placeholder=' ...')}>"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the sentence and a small table."""
-        parts = [f"<p>{escape(self.sentence)}</p>"]
+        """What a notebook shows: the sentence, a small table and a figure."""
+        parts = [f"<p>{escape(_label(self.verdict) + self.sentence)}</p>"]
         filled = [table for table in self.tables() if len(table)]
         filled.sort(key=is_shown, reverse=True)
         parts.extend(_html(table) for table in filled[:1])
+        parts.extend(f"<p>{escape(text)}</p>" for text in self.remarks)
+        parts.extend(picture.svg() for picture in self.pictures()[:1])
         return "\n".join(parts)
+
+
+class ColumnTable:
+    """A table as a frozen dataclass, whose fields are the columns, with a verdict on each row."""
+
+    __slots__ = ()
+
+    @property
+    def verdict(self) -> tuple[str, ...]:
+        """The verdict on each row."""
+        raise NotImplementedError
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """All columns, by name."""
+        table: Any = self
+        own = {field.name: getattr(self, field.name) for field in fields(table)}
+        return {**own, "verdict": self.verdict}
+
+    def to_frame(self) -> Any:
+        """Return the table as a frame; see `Result.to_frame`."""
+        return frame_of(self.columns)
+
+
+def parts_of(
+    result: Result, setting: PlainText, width: int, *, details: bool = False
+) -> Iterator[str]:
+    """The parts of a text of this width: what everybody should read, or everything."""
+    yield hanging(_label(result.verdict), render(result.sentence, setting), width)
+    tables = list(filter(is_shown, result.tables()))
+    if not details:
+        yield from (_fitted(table, width) for table in tables[: result._tables_in_short])
+        remarks = [wrapped(render(text, setting), width) for text in result.remarks]
+        yield from ["\n".join(remarks)] if remarks else []
+        return
+    for table in tables:
+        about = [wrapped(table.about, width)] if table.about else []
+        yield "\n".join([_lines(table, ROWS_SHOWN, str), *about])
+    rest = [wrapped(render(line, setting), width) for line in result._rest()]
+    yield from ["\n".join(rest)] if rest else []
+
+
+def _label(verdict: Verdict | None) -> str:
+    """The verdict word before a sentence; empty if nothing is judged."""
+    return f"{verdict.upper()}  " if verdict else ""
+
+
+def hanging(label: str, text: str, width: int) -> str:
+    """A paragraph after a label, indented under its own first word.
+
+    >>> print(hanging("OK  ", "The rate is 50%, if the labels are right.", 28))
+    OK  The rate is 50%, if the
+        labels are right.
+    """
+    return "\n".join(
+        wrap(
+            text,
+            max(width, len(label) + 20),
+            initial_indent=label,
+            subsequent_indent=" " * len(label),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    )
 
 
 def is_shown(table: ResultTable) -> bool:
@@ -157,7 +309,7 @@ def is_shown(table: ResultTable) -> bool:
     return len(table) > 0 and table.shown != ()
 
 
-def assumed_lines(title: str, assumptions: Sequence[str]) -> list[str]:
+def assumed_lines(title: str, assumptions: Sequence[str]) -> list[Text]:
     """Assumptions in one line, or as a list if there are more than three.
 
     >>> assumed_lines("Assumed:", ["rows are i.i.d.", "labels are right"])
@@ -181,17 +333,16 @@ def _single_fields(kind: Any) -> tuple[str, ...]:
     """The dataclass fields that hold one number, text, label or result, or None."""
     if not is_dataclass(kind):
         return ()
-    return tuple(field.name for field in fields(kind) if all(map(_is_single, _choices(field.type))))
-
-
-def _choices(annotation: Any) -> tuple[Any, ...]:
-    """The types that an annotation allows: the members of a union, or itself."""
-    return annotation.__args__ if isinstance(annotation, UnionType) else (annotation,)
-
-
-def _is_single(annotation: Any) -> bool:
-    return annotation in _SINGLE or (
-        isinstance(annotation, type) and issubclass(annotation, Result)
+    allowed = {
+        field.name: field.type.__args__ if isinstance(field.type, UnionType) else (field.type,)
+        for field in fields(kind)
+    }
+    return tuple(
+        name
+        for name, kinds in allowed.items()
+        if all(
+            one in _SINGLE or (isinstance(one, type) and issubclass(one, Result)) for one in kinds
+        )
     )
 
 
@@ -213,11 +364,31 @@ def frame_of_arrow(table: Any) -> Any:
     return table
 
 
-def _printed(table: ResultTable) -> str:
-    """A table as lines of text, without its middle if it is long, and with its explanation."""
-    heads, rows = table.text(most=ROWS_SHOWN)
-    lines = aligned([heads, *rows])
-    return f"{lines}\n{table.about}" if table.about else lines
+def _lines(table: ResultTable, most: int, name_of: Callable[[str], str] = in_words) -> str:
+    """A table as lines of text, without its middle if it is long."""
+    heads, rows = table.text(lambda name: name_of(name).replace("\n", "\\n"), most=most)
+    return aligned([heads, *rows])
+
+
+def _fitted(table: ResultTable, width: int) -> str:
+    """A table for people in so many characters: a single row may become a list, and the last
+    columns of a wider table are left out.
+    """
+    heads, rows = table.text(lambda name: in_words(name).replace("\n", "\\n"), most=ROWS_IN_SHORT)
+    lines = [heads, *rows]
+    for shown in range(len(heads), 1, -1):
+        text = aligned([line[:shown] for line in lines])
+        if max(map(len, text.splitlines())) <= width:
+            return text
+        if len(rows) == 1:
+            return "\n".join(f"{head}: {cell}" for head, cell in zip(heads, rows[0], strict=True))
+    return text
+
+
+def wrapped(line: str, width: int) -> str:
+    """A line of text or of a list, in lines of this width."""
+    indent = " " * (4 if line.startswith("  - ") else 0)
+    return fill(line, max(width, 40), subsequent_indent=indent, break_on_hyphens=False)
 
 
 def _html(table: ResultTable) -> str:

@@ -3,13 +3,26 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
-from calibrant.text.numbers import limits, lower, nearest, plain, upper
-from calibrant.text.sentences import TextTable
+from calibrant.text.numbers import (
+    limits,
+    lower,
+    nearest,
+    per_cent,
+    per_cent_limits,
+    plain,
+    points,
+    points_limits,
+    upper,
+)
+from calibrant.text.sentences import TextTable, in_words
 
 _LOWER = "lower"
 _UPPER = "upper"
+_SHARE = "share"
+_NO_LIMIT = "no limit derived"
+_POINTS = "points"
 _AT_LEAST = (_LOWER, "error")
 _AT_MOST = (_UPPER, "epsilon", "radius", "p_value", "claimed")
 
@@ -36,6 +49,9 @@ class ResultTable:
         How to read the table: a sentence printed below it.
     ratios : tuple of str
         The columns shown with their limits that may exceed 1; the others are shares.
+    units : mapping from str to {"share", "points"}
+        The columns that people read in per cent, or in percentage points. For limits shown in one
+        column, the key is the name of the first.
 
     Examples
     --------
@@ -56,6 +72,7 @@ class ResultTable:
     heads: Mapping[str, str] = field(default_factory=dict)
     about: str = ""
     ratios: tuple[str, ...] = ()
+    units: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -70,25 +87,33 @@ class ResultTable:
         values = [plain(column) for column in lists]
         return [dict(zip(self.columns, row, strict=True)) for row in zip(*values, strict=True)]
 
-    def text(self, name_of: Callable[[str], str] = str, *, most: int | None = None) -> TextTable:
+    def text(
+        self, name_of: Callable[[str], str] = in_words, *, most: int | None = None
+    ) -> TextTable:
         """The columns for people, as text.
 
-        `name_of` may shorten or escape text that comes from the data.
+        `name_of` may shorten or escape text that comes from the data. By default, score ranges have
+        their names for people; with `str`, they have their exact edges.
 
         Numbers are rounded to the nearest and limits outwards. A column "lower" and the next,
         "upper", are merged into one, and so are three columns such as "recall", "recall_lower" and
-        "recall_upper". With more than `most` rows, the middle is left out.
+        "recall_upper". With more than `most` rows, the middle is left out, unless the table has one
+        row too many: a line that says so would save nothing.
         """
         first, left_out, last = self._ends(most)
         heads: list[str] = []
         columns: list[list[str]] = []
-        for group in _groups(list(self.shown or self.columns)):
-            heads.append(self.heads.get(group.head, _head(group.head)))
-            values = [plain_values(self.columns[name]) for name in group.names]
+        for names in _groups(list(self.shown or self.columns)):
+            head = names[0]
+            values = [plain_values(self.columns[name]) for name in names]
             rows = list(zip(*values, strict=True))
-            most_value = math.inf if group.head in self.ratios else 1.0
+            if len(names) == 2 and rows and all(None in row for row in rows):
+                continue  # nothing has limits
+            heads.append(self.heads.get(head, _head(head)))
+            most_value = math.inf if head in self.ratios else 1.0
             shown_rows = (*rows[:first], *rows[len(rows) - last :])
-            cells = [group.text(row, name_of, most_value) for row in shown_rows]
+            unit = self.units.get(head, "")
+            cells = [_cells_in_one(head, row, name_of, most_value, unit) for row in shown_rows]
             if left_out:
                 cells.insert(first, "" if columns else f"... {left_out:,} more")
             columns.append(cells)
@@ -98,7 +123,7 @@ class ResultTable:
         """How many rows are shown at the start, how many are left out, and how many are shown at
         the end.
         """
-        if most is None or len(self) <= most:
+        if most is None or len(self) <= most + 1:
             return len(self), 0, 0
         last = most // 2
         return most - last, len(self) - most, last
@@ -114,32 +139,33 @@ def aligned(lines: Sequence[Sequence[str]]) -> str:
     return "\n".join(_aligned(line, widths) for line in lines)
 
 
-class _Columns(NamedTuple):
-    """Columns shown as one: a value, its limits, or both."""
+def _cells_in_one(
+    name: str, row: Sequence[Any], name_of: Callable[[str], str], most: float, unit: str
+) -> str:
+    """The text of a value, its limits, or both; `most` is the largest possible value."""
+    first = cell(name, row[0], name_of, unit)
+    if len(row) == 1:
+        return first
+    if any(value is None or math.isnan(value) for value in row):
+        return first if len(row) == 3 else ""
+    is_open = len(row) == 3 and share_limits(row[1], row[2], most) == _NO_LIMIT
+    if unit == _SHARE and not is_open:
+        low_and_high = per_cent_limits(*row[-2:])
+    elif unit == _POINTS and len(row) == 2:
+        low_and_high = points_limits(*row)
+    elif len(row) == 2:
+        low_and_high = limits(*row)
+    else:
+        low_and_high = share_limits(row[1], row[2], most)
+    return low_and_high if len(row) == 2 else f"{first} ({low_and_high})"
 
-    names: tuple[str, ...]
 
-    @property
-    def head(self) -> str:
-        """The header of these columns."""
-        return self.names[0]
-
-    def text(self, row: Sequence[Any], name_of: Callable[[str], str], most: float) -> str:
-        """The text of one cell; `most` is the largest possible value."""
-        if len(row) == 1:
-            return cell(self.names[0], row[0], name_of)
-        if any(value is None or math.isnan(value) for value in row):
-            return cell(self.names[0], row[0], name_of) if len(row) == 3 else ""
-        if len(row) == 2:
-            return limits(*row)
-        return f"{nearest(row[0])} ({share_limits(row[1], row[2], most)})"
-
-
-def _groups(names: Sequence[str]) -> Iterator[_Columns]:
+def _groups(names: Sequence[str]) -> Iterator[Sequence[str]]:
+    """The names of columns that are shown as one."""
     place = 0
     while place < len(names):
         size = _together(names[place : place + 3])
-        yield _Columns(tuple(names[place : place + size]))
+        yield names[place : place + size]
         place += size
 
 
@@ -186,19 +212,19 @@ def share_limits(low: float, high: float, most: float = 1.0) -> str:
     open_low = not low > 0.0
     open_high = high == most or not high < math.inf
     if open_low and open_high:
-        return "no limit derived"
+        return _NO_LIMIT
     if open_low:
         return f"at most {upper(high)}"
     return f"at least {lower(low)}" if open_high else limits(low, high)
 
 
-def cell(name: str, value: object, name_of: Callable[[str], str] = str) -> str:
+def cell(name: str, value: object, name_of: Callable[[str], str] = in_words, unit: str = "") -> str:
     """A cell of the named column: limits are rounded outwards, other numbers to the nearest.
 
     >>> cell("lower", 0.5419), cell("upper", 0.5411), cell("estimate", 0.5419), cell("n_rows", 1500)
     ('0.541', '0.542', '0.542', '1,500')
-    >>> cell("alarm", True), cell("time", None)
-    ('yes', '')
+    >>> cell("alarm", True), cell("time", None), cell("rate", 0.125, unit="share")
+    ('yes', '', '12.5%')
     """
     if value is None:
         return ""
@@ -207,9 +233,12 @@ def cell(name: str, value: object, name_of: Callable[[str], str] = str) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if not isinstance(value, float):
-        return name_of(str(value))
+        return name_of(value if isinstance(value, str) else str(value))
     if math.isnan(value):
         return ""
+    rounded = nearest(value)
     if name.endswith(_AT_LEAST):
-        return lower(value)
-    return upper(value) if name.endswith(_AT_MOST) else nearest(value)
+        rounded = lower(value)
+    elif name.endswith(_AT_MOST):
+        rounded = upper(value)
+    return {_SHARE: per_cent, _POINTS: points}.get(unit, str)(rounded)

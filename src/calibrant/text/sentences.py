@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, TypeAlias
 
+_YES = ("1", "1.0", "true", "yes")
+_LONGEST_NAME = 60
 _MISTYPED = 2  # characters by which a mistyped word may be longer or shorter
 
 
@@ -79,6 +81,29 @@ class Words(str):
         return text
 
 
+class ScoreRange(str):
+    """The exact name of a score range, such as "(-inf, 0.016895)", which also has a name for people,
+    such as "below 0.017".
+    """
+
+    in_words: str
+
+    def __new__(cls, exact: str, in_words: str = "") -> Self:
+        """Make the name; a copy gets its name for people afterwards."""
+        name = super().__new__(cls, exact)
+        name.in_words = in_words
+        return name
+
+
+def in_words(name: str) -> str:
+    """The name for people of a score range; any other name as it is.
+
+    >>> in_words(ScoreRange("(-inf, 0.016895)", "below 0.017")), in_words("north")
+    ('below 0.017', 'north')
+    """
+    return getattr(name, "in_words", name)
+
+
 def words(text: Text) -> str:
     """A text as a str that `render` can still write in other terms.
 
@@ -137,6 +162,30 @@ def joined(*parts: Text) -> Text:
     )
 
 
+def listed(texts: Iterable[Text], between: str) -> Text:
+    """Join texts with `between` as the separator.
+
+    >>> render(listed(["a", "b"], ", "))
+    'a, b'
+    """
+    return joined(*(part for text in texts for part in (between, text)))[1:]
+
+
+def name_of(value: object, longest: int = _LONGEST_NAME) -> str:
+    """A name for people, truncated if it is very long.
+
+    A region's name is truncated in the middle, because it begins with a segment and ends with scores.
+
+    >>> name_of("a very long name", 8)
+    'a very …'
+    """
+    text = str(getattr(value, "in_words", value))
+    if len(text) <= longest:
+        return text
+    kept = longest // 2 if hasattr(value, "in_words") else 0
+    return f"{text[: longest - kept - 1]}…{text[len(text) - kept :]}"
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     """A question that names the nearest known word, ignoring case; None if no word is near.
 
@@ -148,13 +197,12 @@ def did_you_mean(word: str, known: Iterable[str]) -> str | None:
 
     asked = word.lower()
     names = {name.lower(): name for name in known}
-    near = [name for name in get_close_matches(asked, names) if _may_be_mistyped(asked, name)]
+    near = [
+        name
+        for name in get_close_matches(asked, names)
+        if asked in name or name in asked or abs(len(asked) - len(name)) <= _MISTYPED
+    ]
     return f"did you mean {names[near[0]]!r}?" if near else None
-
-
-def _may_be_mistyped(asked: str, name: str) -> bool:
-    """Whether one word contains the other, or is at most two characters longer."""
-    return asked in name or name in asked or abs(len(asked) - len(name)) <= _MISTYPED
 
 
 def sentence(text: str) -> str:
@@ -174,6 +222,15 @@ def sentence(text: str) -> str:
     if isinstance(first, str):
         first = f"{first[:1].upper()}{first[1:]}"
     return Words(first, *others, end)
+
+
+def is_true(label: object) -> bool:
+    """Whether a label only says yes, so that naming it would say nothing.
+
+    >>> is_true(1), is_true("True"), is_true("late")
+    (True, True, False)
+    """
+    return str(label).lower() in _YES
 
 
 def shown(value: object) -> str:

@@ -38,7 +38,7 @@ def test_crossed_limits_are_what_the_labels_count_and_decide_nothing(target):
     assert found.lower <= truth.mean() <= found.upper
     assert found.lower <= found.estimate <= found.upper
     assert found.sentence.startswith("The limits contradict each other")
-    assert "not in the order in which their items were drawn, or this is one of" in found.sentence
+    assert "not given in the order in which they were drawn, or this is one of" in found.sentence
     assert "at most 5%, in which limits fail" in found.sentence
     for goal in (0.001, 0.3, 0.999):
         assert found.check(at_least=goal) == "undecided"
@@ -71,7 +71,7 @@ def test_an_order_that_scores_refute_is_said_first_and_decides_nothing():
     assert fine.order is not None
     assert not fine.order.refuted
     assert not fine.is_doubtful
-    assert any("look exchangeable in the given order" in note for note in fine.notes)
+    assert any("look as if they were drawn in this order" in note for note in fine.notes)
 
 
 def test_the_order_is_tested_only_where_it_matters():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import hypergeom
 
 from calibrant import plan_rate, rate
 from calibrant.assess.rates.label_counts import most_negative_labels
@@ -15,24 +16,29 @@ def limits_with(n_labels, failures, n_items=10_000):
     return rate(y, np.ones(n_items))
 
 
-@pytest.mark.parametrize("n_labels", [72, 100, 200, 500])
+@pytest.mark.parametrize("n_labels", [59, 100, 200, 500])
 def test_the_line_of_feasibility_is_exact(n_labels):
     most = most_negative_labels(n_labels, 10_000, 0.95)
-    assert limits_with(n_labels, most).lower >= 0.95
-    assert limits_with(n_labels, most + 1).lower < 0.95
+    assert limits_with(n_labels, most).lower_alone >= 0.95
+    assert limits_with(n_labels, most + 1).lower_alone < 0.95
 
 
-def test_two_hundred_labels_show_95_percent_only_if_at_most_3_fail():
+def test_two_hundred_labels_show_95_percent_only_if_at_most_4_fail():
     plan = plan_rate(at_least=0.95, n_items=10_000, n_labels=200)
-    assert plan.feasible == ((200, 3),)
-    assert plan.notes == ("With 200 labels, 95% can be shown only if at most 3 fail.",)
+    assert plan.feasible == ((200, 4),)
+    assert plan.notes == ("With 200 labels, 95% can be shown only if at most 4 fail.",)
 
 
 def test_the_fewest_labels_show_it_only_if_none_fails():
     fewest = plan_rate(at_least=0.95, n_items=10_000).fewest_labels
     assert fewest is not None
-    assert limits_with(fewest, 0).lower >= 0.95
-    assert limits_with(fewest - 1, 0).lower < 0.95
+    assert limits_with(fewest, 0).lower_alone >= 0.95
+    assert limits_with(fewest - 1, 0).lower_alone < 0.95
+
+
+def test_one_label_is_enough_for_a_rate_that_few_items_without_it_leave():
+    """A positive label shows a rate of 1%: below it, one is drawn with probability less than 5%."""
+    assert plan_rate(at_least=0.01, n_items=10_000).fewest_labels == 1
 
 
 @pytest.mark.slow
@@ -81,6 +87,36 @@ def test_a_judge_saves_labels():
     assert alone is not None
     assert judged is not None
     assert judged < 0.7 * alone
+
+
+@pytest.mark.parametrize(("rate_of_good", "n_labels"), [(0.95, 177), (0.97, 75)])
+def test_the_probability_of_a_plan_is_exact_and_one_label_fewer_has_less(rate_of_good, n_labels):
+    """By the law of the labels: the plan is the fewest labels that show it with 80%."""
+    plan = plan_rate(at_least=0.9, n_items=4000, expected_rate=rate_of_good)
+    assert plan.n_labels == n_labels
+    chances = []
+    for count in range(n_labels - 40, n_labels + 1):
+        most = most_negative_labels(count, 4000, 0.9)
+        chances.append(hypergeom.cdf(most, 4000, round(4000 * (1 - rate_of_good)), count))
+    assert chances[-1] >= 0.8
+    assert max(chances[:-1]) < 0.8
+
+
+def test_a_plan_with_a_judge_is_shown_as_often_as_stated():
+    plan = plan_rate(
+        at_least=0.95, n_items=10_000, expected_rate=0.97, sensitivity=0.98, specificity=0.9
+    )
+    assert plan.n_labels == 280
+    rng = np.random.default_rng(2)
+    good = (np.arange(10_000) < 9_700).astype(int)
+    shown = 0
+    for _ in range(150):
+        judge = np.where(good == 1, rng.random(good.size) < 0.98, rng.random(good.size) > 0.9)
+        y = np.full(good.size, np.nan)
+        drawn = rng.choice(good.size, plan.n_labels, replace=False)
+        y[drawn] = good[drawn]
+        shown += rate(y, judge).check(at_least=0.95) == "shown"
+    assert 0.68 < shown / 150 < 0.92
 
 
 def test_a_rate_below_the_target_is_never_shown():
@@ -156,9 +192,9 @@ def test_a_planned_share_of_bad_answers_is_shown_as_often_as_stated() -> None:
 def test_what_labels_can_show_of_a_low_rate_is_exact() -> None:
     plan = plan_rate(at_most=0.05, n_items=10_000, n_labels=200)
     ((count, most),) = plan.feasible
-    assert (count, most) == (200, 3)
+    assert (count, most) == (200, 4)
     assert plan.notes == (
-        "With 200 labels, at most 5% can be shown only if at most 3 are positive.",
+        "With 200 labels, at most 5% can be shown only if at most 4 are positive.",
     )
     for positives, answer in ((most, "shown"), (most + 1, "undecided")):
         y = np.full(10_000, np.nan)

@@ -5,8 +5,13 @@ from typing import Any
 import numpy as np
 
 from calibrant import BinningCalibrator, Partition, Tally
-from calibrant.assess.check.equal_mass import equal_mass_bins, rates_of
-from calibrant.assess.check.p_values import label_p_values, rank_p_values, smaller_before
+from calibrant.assess.check.p_values import (
+    equal_mass_bins,
+    label_p_values,
+    rank_p_values,
+    rates_of,
+    smaller_before,
+)
 from calibrant.assess.check.uniform_bets import (
     capital,
     drift_of_labels,
@@ -22,15 +27,20 @@ from calibrant.assess.threshold.candidates import (
     misses_allowed,
     rows_needed,
 )
-from calibrant.assess.validation.kuiper import kuiper_test
+from calibrant.assess.validation.measures import kuiper_test
 from calibrant.limits.empirical_bernstein import largest_bernstein
 from calibrant.limits.error_budget import budgets, even_width_tails, even_widths
 from calibrant.limits.interval import Interval
 from calibrant.limits.kolmogorov import kolmogorov_distance
-from calibrant.limits.label_noise import largest_variance, noise_bound, signed_noise_bound
 from calibrant.limits.mass import mass_limits, missing_mass_limit
 from calibrant.limits.methods import METHODS
-from calibrant.limits.non_identical import gap_limits, non_identical
+from calibrant.limits.non_identical import (
+    gap_limits,
+    largest_variance,
+    noise_bound,
+    non_identical,
+    signed_noise_bound,
+)
 from calibrant.limits.sequences.betting import Gamblers
 from calibrant.limits.sequences.centred import log_evidence
 from calibrant.limits.shift.evidence import effective_rows

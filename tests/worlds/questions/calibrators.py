@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from calibrant import (
-    AnchoredCalibrator,
     BinningCalibrator,
+    Calibrator,
     IsotonicCalibrator,
     Partition,
     PlattCalibrator,
@@ -30,7 +30,7 @@ from worlds.questions.base import (
 )
 
 for _name, _world in WORLDS.items():
-    for _class in (AnchoredCalibrator, BinningCalibrator):
+    for _class in (Calibrator, BinningCalibrator):
 
         def fitted(world: World = _world, make: Any = _class) -> Any:
             return of_calibrator(make().fit(world.scores, world.y))
@@ -73,7 +73,7 @@ for _curve in ("platt", "beta", "isotonic", "venn-abers"):
     for _name in ("smooth", "tied", "few"):
 
         def of_curve(world: World = WORLDS[_name], curve: str = _curve) -> Any:
-            return of_calibrator(AnchoredCalibrator(curve).fit(world.scores, world.y))
+            return of_calibrator(Calibrator(curve).fit(world.scores, world.y))
 
         QUESTIONS[f"curve {_curve} {_name}"] = of_curve
 
@@ -97,11 +97,11 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "another seed": {"random_state": 12},
 }
 for _setting, _given in SETTINGS.items():
-    for _class in (AnchoredCalibrator, BinningCalibrator):
+    for _class in (Calibrator, BinningCalibrator):
 
         def set_up(given: dict[str, Any] = _given, make: Any = _class) -> Any:
             found = []
-            for world in (SKEWED,) if make is AnchoredCalibrator else (SKEWED, TIED):
+            for world in (SKEWED,) if make is Calibrator else (SKEWED, TIED):
                 fitted = make(**given).fit(world.scores, world.y)
                 found += [of_calibrator(fitted), fitted.guarantee_, fitted.predict_set(GRID)]
             return found
@@ -118,7 +118,7 @@ for _value in ("mean", "midpoint"):
 
 @question
 def a_curve_that_falls() -> Any:
-    return of_calibrator(AnchoredCalibrator().fit(1.0 - SMOOTH.scores, SMOOTH.y))
+    return of_calibrator(Calibrator().fit(1.0 - SMOOTH.scores, SMOOTH.y))
 
 
 @question
@@ -131,7 +131,7 @@ def curves_that_hardly_rise() -> Any:
             (SMOOTH.new[:n] < 0.5).astype(int),
             (SMOOTH.new[:n] < 0.03).astype(int),
         ):
-            fitted = AnchoredCalibrator().fit(scores, y, classes=(0, 1))
+            fitted = Calibrator().fit(scores, y, classes=(0, 1))
             found += [of_calibrator(fitted), fitted.guarantee_.epsilon]
     return found
 
@@ -140,7 +140,7 @@ def curves_that_hardly_rise() -> Any:
 def curves_of_one_class() -> Any:
     found = []
     for label in (0, 1):
-        for make in (AnchoredCalibrator, BinningCalibrator):
+        for make in (Calibrator, BinningCalibrator):
             fitted = make(n_bins=2).fit(SMOOTH.scores[:200], np.full(200, label), classes=(0, 1))
             found += [of_calibrator(fitted), fitted.guarantee_]
     return found
@@ -153,22 +153,20 @@ def curves_of_other_scales() -> Any:
     for scores in (logits, SMOOTH.scores * 1e-6, SMOOTH.scores * 1e9 - 5e8):
         for curve in ("auto", "isotonic"):
             grid = np.quantile(scores, [0.0, 0.1, 0.4, 0.8, 1.0], method="nearest")
-            found.append(
-                of_calibrator(AnchoredCalibrator(curve, n_bins=4).fit(scores, SMOOTH.y), grid)
-            )
+            found.append(of_calibrator(Calibrator(curve, n_bins=4).fit(scores, SMOOTH.y), grid))
     return found
 
 
 @question
 def ten_bins_of_fifty_rows() -> Any:
-    return of_calibrator(AnchoredCalibrator(n_bins=10).fit(SKEWED.scores[:500], SKEWED.y[:500]))
+    return of_calibrator(Calibrator(n_bins=10).fit(SKEWED.scores[:500], SKEWED.y[:500]))
 
 
 @question
 def sizes_of_samples() -> Any:
     found = []
     for n in (1, 2, 11, 41, 90, 333, 777):
-        for make in (AnchoredCalibrator, BinningCalibrator):
+        for make in (Calibrator, BinningCalibrator):
             fitted = make().fit(SMOOTH.scores[:n], SMOOTH.y[:n], classes=(0, 1))
             found.append(
                 [fitted.partition_.n_regions, fitted.tally_.n_rows, fitted.guarantee_.epsilon]
@@ -180,7 +178,7 @@ def sizes_of_samples() -> Any:
 def many_rows() -> Any:
     world = World("smooth", 12_000, seed=3)
     found = []
-    for make in (AnchoredCalibrator, BinningCalibrator):
+    for make in (Calibrator, BinningCalibrator):
         found.append(of_calibrator(make().fit(world.scores, world.y)))
         found.append(of_calibrator(make(n_bins=10).fit(world.scores, world.y, groups=world.groups)))
     return found
@@ -197,7 +195,7 @@ def groups_of_many_sizes() -> Any:
         for n_bins, make in (
             (1, BinningCalibrator),
             (5, BinningCalibrator),
-            (3, AnchoredCalibrator),
+            (3, Calibrator),
         ):
             fitted = make(n_bins=n_bins).fit(SMOOTH.scores, SMOOTH.y, groups=groups, **given)
             found += [of_calibrator(fitted), fitted.guarantee_]
@@ -207,7 +205,7 @@ def groups_of_many_sizes() -> Any:
 @question
 def groups_and_segments() -> Any:
     found = []
-    for make in (AnchoredCalibrator, BinningCalibrator):
+    for make in (Calibrator, BinningCalibrator):
         fitted = make(n_bins=2).fit(
             SMOOTH.scores, SMOOTH.y, groups=SMOOTH.groups // 4, segments=SMOOTH.segments
         )
@@ -221,7 +219,7 @@ def groups_and_segments() -> Any:
 @question
 def ranges_of_scores() -> Any:
     found = []
-    for make in (AnchoredCalibrator, BinningCalibrator):
+    for make in (Calibrator, BinningCalibrator):
         fitted = make(partition="uniform", n_bins=4).fit(
             TIED.scores, TIED.y, score_range=(0.0, 1.0)
         )
@@ -244,7 +242,7 @@ def table(world: World, **more: Any) -> Any:
 def tables() -> Any:
     found = []
     for world in (ATOMS,):
-        for make in (AnchoredCalibrator, BinningCalibrator):
+        for make in (Calibrator, BinningCalibrator):
             plain = scored(table(world), score="s", label="y")
             found.append(of_calibrator(make().fit(plain)))
             parts = scored(table(world), score="s", label="y", segment="part")
@@ -311,7 +309,7 @@ def groups_with_every_partition() -> Any:
     ]
     found = []
     for settings, given in asked:
-        for make in (BinningCalibrator, AnchoredCalibrator):
+        for make in (BinningCalibrator, Calibrator):
             fitted = tried(make(**settings).fit, SMOOTH.scores, SMOOTH.y, **given)
             found += [fitted.guarantee_ if hasattr(fitted, "guarantee_") else fitted]
     for settings in ({}, {"n_bins": 2}, {"n_bins": 1}):
@@ -338,14 +336,14 @@ def curves_of_other_kinds() -> Any:
     found: list[Any] = []
     logits = np.round((SMOOTH.scores - 0.5) * 64.0) / 8.0
     for curve in (PlattCalibrator(), IsotonicCalibrator()):
-        fitted = AnchoredCalibrator(curve, n_bins=3).fit(SMOOTH.scores, SMOOTH.y)
+        fitted = Calibrator(curve, n_bins=3).fit(SMOOTH.scores, SMOOTH.y)
         found += of_calibrator(fitted)
     good = (SMOOTH.new < SMOOTH.scores).astype(int)
-    found += [of_calibrator(AnchoredCalibrator(n_bins=3).fit(SMOOTH.scores, good))]
+    found += [of_calibrator(Calibrator(n_bins=3).fit(SMOOTH.scores, good))]
     for curve in ("beta", "scores", 5):
-        found += [refused(AnchoredCalibrator(curve).fit, logits, SMOOTH.y)]
+        found += [refused(Calibrator(curve).fit, logits, SMOOTH.y)]
     for n_bins in (0, 1.5, "many"):
-        found += [refused(AnchoredCalibrator(n_bins=n_bins).fit, SMOOTH.scores, SMOOTH.y)]
+        found += [refused(Calibrator(n_bins=n_bins).fit, SMOOTH.scores, SMOOTH.y)]
     for pilot in (0, 1500, 1.0, -0.1, "half"):
         found += [refused(BinningCalibrator(3, pilot=pilot).fit, SMOOTH.scores, SMOOTH.y)]
     for partition in ("equal", 5, Partition.fixed_width(2, (0.0, 0.5))):

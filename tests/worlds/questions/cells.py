@@ -9,7 +9,7 @@ from calibrant import BinningCalibrator, Partition, Tally
 from calibrant.cells.exact_sums import ExactSums
 from calibrant.cells.group_counts import GroupCounts
 from calibrant.cells.score_partition import ScorePartition, edge_ranks, equal_mass, middle_ranks
-from calibrant.cells.tally import NamedPartition, WeightSums
+from calibrant.cells.tally import WeightSums
 from worlds.questions.base import (
     ATOMS,
     GRID,
@@ -185,9 +185,7 @@ def tallies() -> dict[str, Tally]:
         ),
         "groups": of_groups,
         "counts": Tally.from_counts([5, 0, 7], [1, 0, 7]),
-        "few groups": Tally(
-            np.array([2, 2, 2]), np.array([1, 1, 1]), 0, NamedPartition("x"), groups=groups
-        ),
+        "few groups": Tally(np.array([2, 2, 2]), np.array([1, 1, 1]), 0, "x", groups=groups),
     }
 
 

@@ -7,8 +7,8 @@ import pyarrow as pa
 
 import calibrant
 from calibrant import (
-    AnchoredCalibrator,
     BinningCalibrator,
+    Calibrator,
     DriftMonitor,
     Partition,
     ShiftCalibrator,
@@ -46,7 +46,7 @@ MANY = World("smooth", 40_000, seed=6)
 @question
 def planned_curves() -> Any:
     """For the default calibrator, with few and many rows in a region."""
-    named = {"calibrator": "AnchoredCalibrator"}
+    named = {"calibrator": "Calibrator"}
     asked: list[dict[str, Any]] = [
         {"n": 10_000},
         {"n": 1_000, "n_bins": 5, "confidence_level": 0.5},
@@ -116,7 +116,7 @@ def curves_of_absorbed_edges() -> Any:
     found = []
     for n_tied in (6, 30):
         for seed in range(3):
-            fitted = AnchoredCalibrator(n_bins=2, random_state=seed).fit(*_tied_once(n_tied))
+            fitted = Calibrator(n_bins=2, random_state=seed).fit(*_tied_once(n_tied))
             found.append([fitted.partition_.has_absorbed, *of_calibrator(fitted), fitted.to_dict()])
     return found
 
@@ -303,7 +303,7 @@ def curves_of_a_class_of_ones_own() -> Any:
         def fit(self, scores: Any, y: Any, **named: Any) -> Any:
             return super().fit(scores, y, **named)
 
-    fitted = AnchoredCalibrator(n_bins=4, curve=Own()).fit(SMOOTH.scores[:400], SMOOTH.y[:400])
+    fitted = Calibrator(n_bins=4, curve=Own()).fit(SMOOTH.scores[:400], SMOOTH.y[:400])
     return [np.round(part, 6) for part in (fitted.predict(GRID), fitted.predict_interval(GRID))]
 
 

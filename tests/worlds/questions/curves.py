@@ -6,16 +6,12 @@ import numpy as np
 
 import calibrant
 from calibrant import Partition, Tally
-from calibrant.assess.threshold.columns import SelectRows
-from calibrant.calibrators.anchored.fine_cells import Averages, Grid
-from calibrant.calibrators.anchored.pieces import Pieces, interpolate, simplified
-from calibrant.cells.group_counts import GroupCounts
+from calibrant.assess.threshold.decisions import decision_columns
+from calibrant.calibrators.curve.fine_cells import Averages, Grid
+from calibrant.calibrators.curve.pieces import Pieces, interpolate, simplified
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.segmented_partition import SegmentedPartition
-from calibrant.cells.unit_sums import UnitSums
-from calibrant.limits.group_design import GroupDesign
-from calibrant.limits.group_limits import group_distance, picked_distance
-from worlds.questions.base import QUESTIONS, SMOOTH, question
+from worlds.questions.base import QUESTIONS, question
 from worlds.questions.pairs import SEGMENTS, SMALL, TARGETS
 
 KNOTS = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
@@ -109,29 +105,12 @@ def knots_of_curves() -> Any:
 
 
 @question
-def distances_of_groups() -> Any:
-    found: list[Any] = []
-    for n, most in ((12, 1), (200, 2), (900, 3), (900, 12)):
-        regions = np.minimum(SMOOTH.scores[:n] * 3, 2).astype(int)
-        table = GroupCounts.of(regions, SMOOTH.y[:n], SMOOTH.groups[:n] % (n // 3))
-        tally = Tally(*table.totals(4), groups=table)
-        for target in ("rows", "groups"):
-            design = GroupDesign(most, target)
-            for alpha in (0.01, 0.3):
-                found += [
-                    group_distance(tally, design, alpha),
-                    picked_distance(UnitSums.of(tally, design.counting), design, alpha),
-                ]
-    return found
-
-
-@question
 def look_ups_of_cuts() -> Any:
     found: list[Any] = []
     for target in TARGETS:
         for segments in SEGMENTS:
             one = calibrant.threshold(SMALL.y, SMALL.scores, **target, **segments)
             if one.is_proved:
-                table = SelectRows(None, one, "").as_look_up()
+                table = decision_columns(one, None, "")
                 found += [list(table.table.values()), table.partition.n_regions]
     return found

@@ -7,8 +7,8 @@ import pyarrow as pa
 
 import calibrant
 from calibrant import (
-    AnchoredCalibrator,
     BinningCalibrator,
+    Calibrator,
     SequentialModelComparison,
     scored,
 )
@@ -33,7 +33,7 @@ def decisions() -> Any:
     found = []
     for fitted in (
         BinningCalibrator(5).fit(SMOOTH.scores, SMOOTH.y),
-        AnchoredCalibrator(n_bins=4).fit(SKEWED.scores, SKEWED.y),
+        Calibrator(n_bins=4).fit(SKEWED.scores, SKEWED.y),
     ):
         for costs in ((1.0, 3.0), (5.0, 2.0), (1.0, 100.0)):
             given = {"cost_false_alarm": costs[0], "cost_miss": costs[1]}

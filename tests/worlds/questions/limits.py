@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 
 from calibrant import Tally
+from calibrant.cells.entries import Entries
 from calibrant.intervals import METHODS, get_method
-from calibrant.limits import binomial, chernoff, poisson_binomial
+from calibrant.limits import binomial, kl, poisson_binomial
 from calibrant.limits.bet_limits import bet_limits, exceeds
-from calibrant.limits.bet_units import BetUnits, Draws, block_ends
+from calibrant.limits.bet_units import BetUnits, block_ends
 from calibrant.limits.interval import Interval
 from calibrant.params.random import RandomSource
 from calibrant.tripod import (
@@ -56,7 +57,7 @@ def bets_on(
     region = np.zeros(values.size, dtype=int) if regions is None else regions
     low, high = more.pop("ends", (0.0, 1.0))
     generator = RandomSource.of(0, "order of bets").generator()
-    draws = Draws(region, values, weights, more.pop("number", None))
+    draws = Entries(region, values, n_regions, weights, more.pop("number", None))
     zero = np.zeros(n_regions)
     return BetUnits.of(draws, zero + low, zero + high, generator, **more)
 
@@ -65,10 +66,10 @@ def bets_on(
 def limits_of_means() -> Any:
     values = SMOOTH.scores[:300]
     found: list[Any] = [
-        chernoff.lower_mean(mean, n, 0.05) for mean in (0.0, 0.2, 1.0) for n in (1, 30, 3000)
+        kl.lower_mean(mean, n, 0.05) for mean in (0.0, 0.2, 1.0) for n in (1, 30, 3000)
     ]
     found += [
-        chernoff.largest_distance(rate, bound, n)
+        kl.largest_distance(rate, bound, n)
         for rate in (0.0, 0.3)
         for bound in (0.1, 2.0)
         for n in (5, 900)
@@ -202,7 +203,7 @@ def bets_towards_a_goal() -> Any:
     for n in (0, 1, 7, 128, 129, 999, 1000, 9000):
         values = rng.integers(0, 2**20, n) / 2**20
         weights = rng.integers(1, 4, n) / 3.0
-        seen = Draws(np.zeros(20, dtype=int), np.arange(20) / 64.0)
+        seen = Entries(np.zeros(20, dtype=int), np.arange(20) / 64.0, 1)
         for pilot in (None, seen):
             for given in (None, weights):
                 for ends in ((0.0, 1.0), (-0.5, 1.5))[: 1 + (n < 1000)]:

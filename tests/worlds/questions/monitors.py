@@ -5,28 +5,28 @@ from typing import Any
 import numpy as np
 
 from calibrant import (
-    AnchoredCalibrator,
     BinningCalibrator,
+    Calibrator,
     DriftMonitor,
     GuaranteeMonitor,
     Partition,
     PlattCalibrator,
     ScoreDriftMonitor,
 )
-from calibrant.monitor.exact_scores import exact_scores
 from calibrant.monitor.martingale import (
     ShiftMixture,
     later_start,
     log_sum,
-    mean_limits,
+    running_mean_limits,
     start_weight,
 )
+from calibrant.monitor.pooled_rates import exact_scores
 from worlds.questions.base import QUESTIONS, SMOOTH, TIED, World, of_state, question, refused
 
 LATER = World("smooth", 1200, seed=1)
 FITTED = {
     "bins": BinningCalibrator(4).fit(SMOOTH.scores, SMOOTH.y),
-    "curve": AnchoredCalibrator(n_bins=3).fit(SMOOTH.scores, SMOOTH.y),
+    "curve": Calibrator(n_bins=3).fit(SMOOTH.scores, SMOOTH.y),
     "segments": BinningCalibrator(2).fit(SMOOTH.scores, SMOOTH.y, segments=SMOOTH.segments),
     "no regions": PlattCalibrator().fit(SMOOTH.scores, SMOOTH.y),
     "bare bins": Partition.fixed_width(3),
@@ -284,7 +284,7 @@ def bets_with_several_starts() -> Any:
 def parts_of_martingales() -> Any:
     logs = np.array([-3.0, 0.5, -np.inf, 2.0])
     limits = [
-        mean_limits(*given)
+        running_mean_limits(*given)
         for given in ((500, 1000, 0.05), (3, 4, 0.2), (0, 0, 0.1), (99, 100, 0.01))
     ]
     starts = [[later_start(number), float(start_weight(number))] for number in range(12)]

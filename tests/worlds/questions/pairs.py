@@ -12,8 +12,8 @@ import pyarrow as pa
 
 import calibrant
 from calibrant import (
-    AnchoredCalibrator,
     BinningCalibrator,
+    Calibrator,
     LabelShiftCalibrator,
     OnlineCalibrator,
     Partition,
@@ -201,7 +201,7 @@ asked(
             OF_GROUPS,
         ],
         "segments": SEGMENTS,
-        "kind": each("kind", AnchoredCalibrator),
+        "kind": each("kind", Calibrator),
     },
 )
 
@@ -229,7 +229,7 @@ asked(
     {
         "wanted": [*each("epsilon", 0.3, 0.1), *each("n", 100, 900, 4000)],
         "bins": each("n_bins", 1, 2, 7),
-        "calibrator": each("calibrator", "BinningCalibrator", "AnchoredCalibrator"),
+        "calibrator": each("calibrator", "BinningCalibrator", "Calibrator"),
         "rate": [{}, {"base_rate": 0.2}, {"base_rate": 0.03}, {"group_size": 4, "icc": 0.2}],
         "pilot": each("pilot", "auto", None, 0.3, 50),
         "level": each("confidence_level", 0.9, 0.6),

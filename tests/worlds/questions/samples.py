@@ -9,13 +9,11 @@ from calibrant.params import random
 from calibrant.params.arrays import repeated as found_twice
 from calibrant.params.random import Draw, RandomSource, SmallestHashes
 from calibrant.sample import row_keys
-from calibrant.sample.faults import Faults
 from calibrant.sample.order_statistics import (
     BitCounts,
-    everything,
+    first_level,
     from_ordered_bits,
     ordered_bits,
-    refine,
 )
 from worlds.questions.base import (
     ATOMS,
@@ -43,15 +41,14 @@ def order_statistics() -> Any:
         )
     for scores in (SMOOTH.scores, TIED.scores - 0.5, ATOMS.scores * 1e30):
         ranks = np.array([1, 10, 700, 1500])
-        runs = everything()
+        level = first_level()
         values = None
         while values is None:
-            first = BitCounts.of([(None, scores[:900])], {None: runs}, Faults())
-            counts = first + BitCounts.of([(None, scores[900:])], {None: runs}, Faults())
-            seen = {number: found_here for (_, number), found_here in counts.counts.items()}
-            found.append([[run.bits, run.cells, run.before] for run in runs])
-            beyond = refused(lambda runs=runs, seen=seen: refine(runs, seen, np.array([1501])))
-            runs, values = refine(runs, seen, ranks)
+            first = BitCounts.of({None: scores[:900]}, {None: level})
+            counts = first + BitCounts.of({None: scores[900:]}, {None: level})
+            seen = counts.counts(None)
+            beyond = refused(lambda level=level, seen=seen: level.refined(seen, np.array([1501])))
+            level, values = level.refined(seen, ranks)
         found += [values, beyond]
     return found
 

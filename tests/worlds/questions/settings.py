@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 import calibrant
 from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.params.estimator import Estimator
 from worlds.questions.base import QUESTIONS, Text
 
 REQUIRED = {"estimator": LogisticRegression()}
@@ -26,7 +27,7 @@ def _estimators() -> dict[str, Any]:
     for module in (calibrant, *(one for one in named if isinstance(one, ModuleType))):
         for name in getattr(module, "__all__", ()):
             value = getattr(module, name)
-            if inspect.isclass(value) and issubclass(value, BaseEstimator):
+            if inspect.isclass(value) and issubclass(value, BaseEstimator | Estimator):
                 found[name] = value
     return dict(sorted(found.items()))
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from calibrant import Partition, ShiftCalibrator, Tally, scored
 from calibrant.limits.interval import Interval
-from calibrant.limits.shift.sensitivity import tolerated_error, widened
+from calibrant.limits.shift.shift_methods import tolerated_error, widened
 from calibrant.ratios import LogisticRatio
 from calibrant.shift import SHIFT_METHODS, LabelShiftCalibrator
 from calibrant.shift.prior import Prior, mixture_prior, moved_odds, odds_ratio

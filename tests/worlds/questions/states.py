@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from calibrant import (
-    AnchoredCalibrator,
     BinningCalibrator,
+    Calibrator,
     OnlineCalibrator,
     Partition,
     ShiftCalibrator,
@@ -41,18 +41,16 @@ STATES: dict[str, Any] = {
     "bins with weights": lambda: BinningCalibrator(2).fit(
         SMOOTH.scores, SMOOTH.y, importance_weight=SMOOTH.weights, weight_bound=3.0
     ),
-    "curve": lambda: AnchoredCalibrator(n_bins=3).fit(SMOOTH.scores, SMOOTH.y),
-    "isotonic curve": lambda: AnchoredCalibrator("isotonic", n_bins=2).fit(TIED.scores, TIED.y),
-    "falling curve": lambda: AnchoredCalibrator(n_bins=2).fit(1.0 - SMOOTH.scores, SMOOTH.y),
-    "curve of groups": lambda: AnchoredCalibrator(n_bins=2).fit(
+    "curve": lambda: Calibrator(n_bins=3).fit(SMOOTH.scores, SMOOTH.y),
+    "isotonic curve": lambda: Calibrator("isotonic", n_bins=2).fit(TIED.scores, TIED.y),
+    "falling curve": lambda: Calibrator(n_bins=2).fit(1.0 - SMOOTH.scores, SMOOTH.y),
+    "curve of groups": lambda: Calibrator(n_bins=2).fit(
         SMOOTH.scores, SMOOTH.y, groups=SMOOTH.groups // 20
     ),
-    "curve by segment": lambda: AnchoredCalibrator(n_bins=2).fit(
+    "curve by segment": lambda: Calibrator(n_bins=2).fit(
         SMOOTH.scores, SMOOTH.y, segments=SMOOTH.segments
     ),
-    "curve without pilot": lambda: AnchoredCalibrator(n_bins=2, pilot=None).fit(
-        SMOOTH.scores, SMOOTH.y
-    ),
+    "curve without pilot": lambda: Calibrator(n_bins=2, pilot=None).fit(SMOOTH.scores, SMOOTH.y),
     "shift": lambda: ShiftCalibrator(n_bins=2).fit(
         SMOOTH.scores, SMOOTH.y, importance_weight=SMOOTH.weights, weight_bound=3.0
     ),
@@ -112,7 +110,7 @@ def guarantees_for_part_of_the_rows() -> Any:
     found = []
     for fitted in (
         BinningCalibrator(8).fit(SKEWED.scores, SKEWED.y),
-        AnchoredCalibrator(n_bins=8).fit(SKEWED.scores, SKEWED.y),
+        Calibrator(n_bins=8).fit(SKEWED.scores, SKEWED.y),
         BinningCalibrator(3, pilot=None).fit(TIED.scores, TIED.y),
     ):
         guarantee = fitted.guarantee_

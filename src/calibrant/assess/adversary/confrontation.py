@@ -69,12 +69,12 @@ class Confrontation(Result):
     def sentence(self) -> str:
         """What the largest sample shows, and the real error."""
         n_rows = int(self.sample_sizes[-1])
-        told = [
+        errors = [
             f"{method!r} shows an error of {nearest(float(self.shown[row, -1]))}, and its real"
             f" error is {nearest(float(self.real[row, -1]))}"
             for row, method in enumerate(self.methods)
         ]
-        return f"With {counted(n_rows, 'row')} from this distribution, {'; '.join(told)}."
+        return f"With {counted(n_rows, 'row')} from this distribution, {'; '.join(errors)}."
 
     def tables(self) -> tuple[ResultTable, ...]:
         """The errors, one row per method and sample size."""
@@ -100,10 +100,10 @@ def confront(
     """Build the distribution from the proof against an injective calibrator, and measure its shown
     and real errors.
 
-    Claimed: in this world, samples of any of these sizes look like samples from a distribution for
-    which the calibrator is right. But its real error is a constant (Theorem 3 of Gupta, Podkopaev
-    and Ramdas 2020). The guarantee of a binned calibrator holds here as it does everywhere, and its
-    real error shrinks.
+    Guarantee: in this world, samples of any of these sizes look like samples from a distribution
+    for which the calibrator is right. But its real error is a constant (Theorem 3 of Gupta,
+    Podkopaev and Ramdas 2020). The guarantee of a binned calibrator holds here as it does
+    everywhere, and its real error shrinks.
 
     Parameters
     ----------
@@ -149,7 +149,9 @@ def confront(
             calibrator.predict if is_fitted(calibrator) else None,
             seed=int(rng.integers(2**31)),
         )
-    contenders = {name or type(calibrator).__name__.removesuffix("Calibrator"): calibrator}
+    contenders = {
+        name or type(calibrator).__name__.removesuffix("Calibrator") or "Calibrator": calibrator
+    }
     contenders |= {"Binning": BinningCalibrator(n_bins=10)} if rivals is None else dict(rivals)
     sizes = np.array(
         [Integer(10).check("sample_sizes", size) for size in sample_sizes], dtype=np.int64

@@ -1,34 +1,31 @@
-"""Is this score calibrated? What is proved wrong, what is proved right, and what no method can
-know.
+"""Is this score calibrated? What is shown to be wrong, what is shown to be right, and what no
+method can know.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
-import numpy as np
-
 from calibrant._typing import ArrayLike, AttributeRows
-from calibrant.assess.audit.cell_sums import cells_of_data
-from calibrant.assess.audit.findings import AuditTable, Finding
-from calibrant.assess.audit.resolutions import Proved, Resolutions, audit_cells
+from calibrant.assess.audit.findings import AuditTable
+from calibrant.assess.audit.plain_evidence import PlainEvidence
+from calibrant.assess.audit.resolutions import AVERAGE_SHARE, UNSEEN_SHARE, Resolutions
 from calibrant.assess.audit.result import Audit, Bounds
-from calibrant.assess.audit.weighted_audit import audit_units
-from calibrant.assess.metrics.bin_sums import MOST_VALUES, read_forecasts
-from calibrant.assess.monotone.monotone_band import MonotoneBand
-from calibrant.assess.subgroups.read import checked_question, read_and_audit_subgroups
-from calibrant.cells.score_counts import ScoreCounts
-from calibrant.errors import InvalidValueError
-from calibrant.params.labels import CODED
+from calibrant.assess.audit.unit_evidence import UnitEvidence
+from calibrant.assess.metrics.bin_sums import MOST_VALUES, forecasts_of
+from calibrant.assess.subgroups.audit_attributes import audit_attributes, checked_question
+from calibrant.errors import GroupCapWarning, warn_caller
 from calibrant.params.rules import Flag, Integer, Number, Only, error_budget
-from calibrant.sample.reader import bound_of, check_nothing_beside, in_memory, rows_in
+from calibrant.sample.reader import in_memory, read_judged, rows_in
 from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
-from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.numbers import counted
-from calibrant.text.sentences import shown
+from calibrant.text.sentences import Setting, shown, words
 
+_TOLERANCE = Number("a number from 0 to below 1", 0.0, 1.0, open_high=True)
 _NOT_TRAINED = "the scores come from a model that was not trained on these rows"
 _SKIPPED = (
     "at every score, whether a row's label is missing does not depend on the label; averages and"
@@ -56,18 +53,19 @@ def audit(
     pos_label: Hashable = None,
     classes: ArrayLike | None = None,
 ) -> Audit:
-    """Report what is proved about a score's calibration, for every distribution of scores and
+    """Report what the data show about a score's calibration, for every distribution of scores and
     labels.
 
-    Claimed: with probability at least `confidence_level`, all of the following hold simultaneously.
-    The largest calibration error, sup |E[Y | score] - score|, is at least `lower_bound`. The
-    average error, E |E[Y | score] - score|, is at least `average_lower_bound`. Every row of `table`
-    is right. For a score with finitely many values, no observed value is off by more than
-    `upper_bound`. So a calibrated score is called miscalibrated with probability at most 1 -
-    confidence_level. With `segments`, these bounds are still about E[Y | score]. The bounds in
-    `within_segments` are about E[Y | score, segment]: they can be positive for a calibrated score
-    whose errors in the segments cancel. Assumed: the rows, or with groups whole groups, are
-    independent draws from one distribution, and the model was not trained on them.
+    Guarantee: with probability at least `confidence_level`, all of the following hold
+    simultaneously. The largest calibration error, sup |E[Y | score] - score|, is at least
+    `lower_bound`. The average error, E |E[Y | score] - score|, is at least `average_lower_bound`.
+    Every row of `table` is right. For a score with finitely many values, no observed value is off
+    by more than `upper_bound`. So a calibrated score is called miscalibrated with probability at
+    most 1 - confidence_level. With `segments`, these bounds are still about E[Y | score]. The
+    bounds in `within_segments` are about E[Y | score, segment]: they can be positive for a
+    calibrated score whose errors in the segments cancel. Assumptions: the rows, or with groups
+    whole groups, are independent draws from one distribution, and the model was not trained on
+    them.
 
     Parameters
     ----------
@@ -85,9 +83,9 @@ def audit(
         Number of bins at the finest resolution; "auto" is about the cube root of the number of
         rows.
     tolerance : float, default=0
-        Errors up to this size do not matter: the score is called miscalibrated only if it is proved
+        Errors up to this size do not matter: the score is called miscalibrated only if it is shown
         to be off by more. The bounds themselves stay the same. Useful with many rows, where even
-        errors far too small to matter can be proved.
+        errors far too small to matter can be shown.
     importance_weight, weight_bound : array-like of shape (n,), float, optional
         How much each row counts, such as a survey weight, and an upper bound on the weights, which
         is required. The results are then about the weighted population.
@@ -138,9 +136,9 @@ def audit(
     *Resolutions.* The scores are cut into n_bins bins of about equal mass. Then neighbouring bins
     are merged in pairs until all rows form one region. Each resolution gets an equal share of
     alpha. A small error everywhere shows in the coarse regions, a large error in a narrow range in
-    the fine ones. `lower_bound` is the largest proved error of any region or of the spread, below.
+    the fine ones. `lower_bound` is the largest error shown of any region or of the spread, below.
     For the average, the errors of regions that do not overlap add up, weighted by their rows. All
-    limits hold simultaneously, so the best such sum over regions of all resolutions is proved too;
+    limits hold simultaneously, so the best such sum over regions of all resolutions is shown too;
     call it A. It bounds the average of |D| over the scores seen, which is an average of independent
     draws from [0, 1]. Chernoff's bound extends it to the population: n kl(A, q) <= ln(20 / alpha).
 
@@ -203,148 +201,117 @@ def audit(
     >>> scores = rng.uniform(size=20_000)
     >>> y = rng.uniform(size=20_000) < scores**2
     >>> report = audit(y, scores)
-    >>> report.verdict
-    'proved miscalibrated by at least 0.218'
+    >>> print(report.sentence.partition(" (")[0])
+    Scores are too high by at least 21.8 points for some; the average error is at least 14.8 points
     >>> report.worst.direction
     'scores too high'
     >>> audit(rng.uniform(size=20_000) < scores, scores).verdict
-    'no evidence'
+    'ok'
     """
     alpha = error_budget(confidence_level)
     n_bins = (Integer(1) | Only("auto")).check("n_bins", n_bins)
-    tolerance = Number("a number from 0 to below 1", 0.0, 1.0, open_high=True).check(
-        "tolerance", tolerance
-    )
+    tolerance = _TOLERANCE.check("tolerance", tolerance)
     monotone = Flag().check("monotone", monotone)
     question = checked_question(order, min_share, target, confidence_level)
-    weight_bound = bound_of(y, "weight_bound", weight_bound)
-    max_group_size = bound_of(y, "max_group_size", max_group_size)
-    beside: dict[str, Any] = {"importance_weight": importance_weight, "groups": groups}
-    band = None
-    if _has_units(y, *beside.values(), weight_bound, max_group_size):
-        if monotone:
-            raise InvalidValueError(
-                "monotone", "be False with groups or importance weights", got="True"
-            )
-        rows = read_forecasts(
-            y, scores, pos_label, classes, segments, **beside, weight_bound=weight_bound
-        )
-        proved = audit_units(rows, weight_bound, max_group_size, n_bins, alpha)
-    else:
-        members = _cells(y, scores, pos_label, classes, segments, n_bins)
-        proved = audit_cells(members, n_bins, alpha)
-        band = _band(members[0][1], confidence_level) if monotone else None
+    judged = read_judged(
+        y,
+        scores,
+        classes=classes,
+        pos_label=pos_label,
+        segments=segments,
+        importance_weight=importance_weight,
+        weight_bound=weight_bound,
+        groups=groups,
+        max_group_size=max_group_size,
+    )
+    evidence = _evidence(judged, n_bins)
+    parts, averages, unseen = _proved(evidence, alpha)
+    _warn_of_cut_groups(sum(part.n_apart for part in parts), evidence.units.counts_as)
+    bounds, *within = _bounds(parts, averages, unseen, tolerance)
     by_attributes = None
     if attributes is not None:
-        read = {"scores": scores, "pos_label": pos_label, "classes": classes, **beside}
-        limits = {"weight_bound": weight_bound, "max_group_size": max_group_size}
-        by_attributes = read_and_audit_subgroups(y, attributes, question, read, limits)
-    return _said(
-        proved,
-        tolerance,
-        rows_in(y),
+        labels = {"pos_label": pos_label, "classes": classes}
+        by_attributes = audit_attributes(y, judged, attributes, question, **labels)
+    worst = [part.worst for part in parts if part.worst.error > tolerance]
+    n_skipped = 0 if rows_in(y) is None else judged.skipped_rows()
+    return Audit(
+        **bounds,
+        within_segments=Bounds(**within[0]) if within else None,
+        table=AuditTable.joined([part.table for part in parts]),
+        findings=tuple(sorted(worst, key=lambda finding: -finding.error)),
         confidence_level=float(confidence_level),
-        monotone=band,
+        n_rows=parts[0].n_rows,
+        assumptions=(*evidence.assumptions, _NOT_TRAINED, *((_SKIPPED,) if n_skipped else ())),
+        n_skipped=n_skipped,
+        monotone=evidence.band(confidence_level) if monotone else None,
+        n_groups=evidence.units.n_units,
+        n_set_aside=evidence.n_set_aside,
+        population=evidence.units.population,
         by_attributes=by_attributes,
     )
 
 
-def _said(proved: Proved, tolerance: float, held: Rows | None, **beside: Any) -> Audit:
-    """The result, from what is proved about each segment."""
-    parts = proved.parts
-    table = AuditTable.joined([part.table for part in parts])
-    within = _bounds(proved, parts, 1, tolerance) if len(parts) > 1 else None
-    n_skipped = 0 if held is None else held.skipped_rows()
-    return Audit(
-        **_bounds(proved, parts, 0, tolerance),
-        within_segments=None if within is None else Bounds(**within),
-        table=table,
-        findings=_findings(parts, tolerance),
-        n_rows=parts[0].n_rows,
-        assumptions=(*proved.assumptions, _NOT_TRAINED, *((_SKIPPED,) if n_skipped else ())),
-        n_skipped=n_skipped,
-        n_groups=proved.n_groups,
-        n_set_aside=proved.n_set_aside,
-        population=proved.population,
-        **beside,
-    )
-
-
-def _has_units(y: ArrayLike | Sample, *beside: object) -> bool:
-    """Whether rows are weighted or grouped, by further arguments or by their columns."""
-    if any(value is not None for value in beside):
-        return True
-    rows = rows_in(y)
-    if rows is None:
-        return False
-    return rows.columns.weight is not None or rows.columns.group is not None
-
-
-def _cells(
-    y: ArrayLike | Sample,
-    scores: ArrayLike | None,
-    pos_label: Hashable,
-    classes: ArrayLike | None,
-    segments: ArrayLike | None,
-    n_bins: int | str,
-) -> list[tuple[Hashable, ScoreCounts]]:
-    """The cells of all rows, then those of each segment.
-
-    Data of any size are counted where they are.
-    """
-    held = rows_in(y)
-    if held is not None and not in_memory(held):
-        check_nothing_beside(scores=scores, segments=segments)
-        return cells_of_data(held, n_bins, classes=classes, pos_label=pos_label)
-    return _members(read_forecasts(y, scores, pos_label, classes, segments))
-
-
 def _bounds(
-    proved: Proved, parts: list[Resolutions], target: int, tolerance: float
-) -> dict[str, Any]:
-    """The fields of `Bounds`, for one target: 0 for all rows, 1 within segments."""
-    # an error of E[Y | score] is an average of errors of E[Y | score, segment]
-    errors = [part.lower_bound for part in (parts if target else parts[:1])]
-    parts = parts[1:] if target else parts[:1]
-    reason = next((_no_upper_bound(part) for part in parts if not part.finite), None)
-    return {
-        "lower_bound": max(errors),
-        "average_lower_bound": proved.averages[target],
-        "upper_bound": None if reason else max(part.largest_possible for part in parts),
-        "upper_bound_reason": reason,
-        "unseen_mass": None if reason else proved.unseen_mass[target],
-        "tolerance": tolerance,
-    }
+    parts: list[Resolutions], averages: list[float], unseen: list[float], tolerance: float
+) -> list[dict[str, Any]]:
+    """The fields of `Bounds`: of the score and then, with segments, of the score within its segment.
 
-
-def _band(cells: ScoreCounts, confidence_level: float) -> MonotoneBand:
-    """The band of all rows; its texts name no class."""
-    return MonotoneBand.from_cells(cells, CODED, confidence_level=confidence_level)
-
-
-def _members(rows: MemoryRows) -> list[tuple[Hashable, ScoreCounts]]:
-    """All rows first, then the rows of each segment."""
-    names: list[Hashable] = [None]
-    members = [rows]
-    if rows.segment is not None:
-        order = np.argsort(rows.segment, kind="stable")
-        ends = np.cumsum(np.bincount(rows.segment, minlength=len(rows.segment_names)))[:-1]
-        names += rows.segment_names
-        members += [rows.take(chosen) for chosen in np.split(order, ends)]
-    return [
-        (name, ScoreCounts.of(part.scores, part.codes))
-        for name, part in zip(names, members, strict=True)
-    ]
-
-
-def _findings(parts: list[Resolutions], tolerance: float) -> tuple[Finding, ...]:
-    """The largest proved error of every segment that has one above the tolerance, largest first."""
-    return tuple(
-        sorted(
-            (part.worst for part in parts if part.lower_bound > tolerance),
-            key=lambda finding: -finding.error,
+    A lower bound is from all parts that are proved to be off, an upper bound from those within
+    which every error lies. An error of E[Y | score] is an average of errors of E[Y | score,
+    segment].
+    """
+    found = []
+    pairs = [(parts[:1], parts[:1]), (parts, parts[1:])][: len(parts)]
+    for (off, within), average, unseen_mass in zip(pairs, averages, unseen, strict=False):
+        reason = next((_no_upper_bound(part) for part in within if not part.finite), None)
+        found.append(
+            {
+                "lower_bound": max(part.worst.error for part in off),
+                "average_lower_bound": average,
+                "upper_bound": None if reason else max(part.largest_possible for part in within),
+                "upper_bound_reason": reason,
+                "unseen_mass": None if reason else unseen_mass,
+                "tolerance": tolerance,
+            }
         )
-    )
+    return found
+
+
+def _evidence(rows: Rows, n_bins: int | str) -> PlainEvidence | UnitEvidence:
+    """The rows to audit, with the limits that hold for them; plain rows are counted where they are."""
+    bounds = rows.bounds
+    columns = rows.columns
+    of_units = (columns.weight, columns.group, bounds.weight_bound, bounds.max_group_size)
+    if any(one is not None for one in of_units):
+        return UnitEvidence.of(forecasts_of(rows), n_bins)
+    if in_memory(rows):
+        return PlainEvidence.of(forecasts_of(rows), n_bins)
+    return PlainEvidence.of_data(rows, n_bins)
+
+
+def _proved(
+    evidence: PlainEvidence | UnitEvidence, alpha: float
+) -> tuple[list[Resolutions], list[float], list[float]]:
+    """What is shown about all rows, and then about each segment, with probability 1 - alpha; and
+    average errors and unseen masses, of the score and then, with segments, of the score within its
+    segment.
+    """
+    n_segments = len(evidence.segments)
+    found = [evidence.resolutions(segment, alpha / n_segments) for segment in range(n_segments)]
+    parts = [part for part in found if part is not None]
+    if len(parts) < n_segments:  # a segment without counted rows: nothing bounds its errors
+        parts[1:] = [replace(part, largest_possible=1.0) for part in parts[1:]]
+    targets = (False, True)[: min(n_segments, 2)]
+    each = alpha / len(targets)
+    averages = [
+        evidence.average_error(parts, each * AVERAGE_SHARE, within_segments=within)
+        for within in targets
+    ]
+    unseen = [
+        evidence.unseen_mass(each * UNSEEN_SHARE, within_segments=within) for within in targets
+    ]
+    # an error of E[Y | score] is an average of errors of E[Y | score, segment]
+    return parts, list(accumulate(averages, max)), unseen
 
 
 def _no_upper_bound(part: Resolutions) -> str:
@@ -357,3 +324,16 @@ def _no_upper_bound(part: Resolutions) -> str:
         " score. No method has one for a continuous score (Gupta, Podkopaev and Ramdas 2020,"
         " Corollary 2)"
     )
+
+
+def _warn_of_cut_groups(n_apart: int, counts_as: str) -> None:
+    """Warn if the error among all rows lies outside limits for groups that count up to a learned
+    cap.
+    """
+    if not n_apart:
+        return
+    outside = (
+        f"in {counted(n_apart, 'score region')}, the error among all rows lies outside the limits,"
+        f" which count a group {counts_as}; if you want the error among all rows, set "
+    )
+    warn_caller(words((outside, Setting("max_group_size"))), GroupCapWarning)

@@ -3,7 +3,6 @@
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +11,9 @@ from calibrant._typing import BoolArray, FloatArray, IntArray
 from calibrant.assess.subgroups.findings import TOO_HIGH, TOO_LOW
 from calibrant.guarantee.relative import RARE
 from calibrant.text import numbers
-from calibrant.text.result import frame_of
+from calibrant.text.result import ColumnTable
 
-NO_EVIDENCE = "no evidence"
+NO_EVIDENCE = "no sign of error"
 OVERCONFIDENT = "overconfident"
 UNDERCONFIDENT = "underconfident"
 _NUMBERS = (
@@ -30,7 +29,7 @@ _NUMBERS = (
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Scores that are proved wrong, and the direction of the error.
+    """Scores that are shown to be wrong, and the direction of the error.
 
     Attributes
     ----------
@@ -69,60 +68,53 @@ class Finding:
 
     def text(self, noun: str = "segment") -> str:
         """The finding in words; `noun` is the word for a segment, such as "month"."""
-        where = f"{numbers.rows(self.count)} with scores from {numbers.span(self.low, self.high)}"
+        where = f"{numbers.rows(self.count)} with scores from {self.scores}"
         if self.is_of_both_ends:
             where = f"{numbers.rows(self.count)} with the lowest and the highest scores"
         group = "" if self.segment is None else f" in {noun} {self.segment!r}"
         return (
-            f"{self.direction} by at least {numbers.lower(self.error)} somewhere among the"
-            f" {where}{group}: mean score {numbers.nearest(self.mean_score)}, observed rate"
-            f" {numbers.nearest(self.rate)}{self._factor}"
+            f"{self.direction} by at least {self._size} somewhere among the"
+            f" {where}{group}: {self._seen}{self._factor}"
         )
 
-    def in_region(self, n_rows: int, *, of_population: bool = False) -> str:
+    def in_region(self, n_rows: int) -> str:
         """The finding as a statement about the average of the region, out of `n_rows` rows.
 
-        With `of_population`, the statement is about the population of the region, not about its
-        rows.
-
         >>> found = Finding(None, 0.0, 0.0, "scores too low", 0.1, 500, 0.0, 0.2)
-        >>> found.in_region(2_000).partition(":")[0]
-        'the 500 rows with score 0 (25%) have scores too low by at least 0.1'
-        >>> found.in_region(2_000, of_population=True).partition(", ")[2]
-        'scores are too low by at least 0.1 on average: mean score 0, observed rate 0.2'
+        >>> found.in_region(2_000)
+        'score 0 (500 rows, 25%) is too low by at least 10 points: model says 0%, happened 20%'
         """
-        rows = self.rows_in_words(n_rows)
-        size = f"{self.direction} by at least {numbers.lower(self.error)}"
-        said = f"{rows} have {size}{self.on_average}"
-        if of_population:
-            are = size.replace("scores", "scores are", 1)
-            said = f"in the region of {rows}, {are} on average"
+        which = "scores from" if self.low != self.high else "score"
+        are = "are" if self.low != self.high else "is"
+        share = numbers.per_cent(numbers.nearest(self.count / n_rows))
+        direction = self.direction.removeprefix("scores ")
+        average = "" if self.low == self.high else " on average"
         return (
-            f"{said}: mean score {numbers.nearest(self.mean_score)}, observed rate"
-            f" {numbers.nearest(self.rate)}"
+            f"{which} {self.scores} ({numbers.rows(self.count)}, {share}) {are} {direction}"
+            f" by at least {self._size}{average}: {self._seen}"
         )
 
-    def rows_in_words(self, n_rows: int) -> str:
-        """The rows of the region, and their share of all rows.
-
-        >>> Finding(None, 0.0, 0.0, "scores too low", 0.1, 500, 0.0, 0.2).rows_in_words(2_000)
-        'the 500 rows with score 0 (25%)'
-        """
-        which = f"scores from {numbers.span(self.low, self.high)}"
+    @property
+    def scores(self) -> str:
+        """The range of scores, or the one score."""
         if self.low == self.high:
-            which = f"score {numbers.nearest(self.low)}"
-        share = numbers.percent(float(numbers.nearest(self.count / n_rows)))
-        return f"the {numbers.rows(self.count)} with {which} ({share})"
+            return numbers.nearest(self.low)
+        return numbers.span(self.low, self.high)
+
+    @property
+    def _size(self) -> str:
+        return numbers.points(numbers.lower(self.error))
+
+    @property
+    def _seen(self) -> str:
+        predicted = numbers.per_cent(numbers.nearest(self.mean_score))
+        observed = numbers.per_cent(numbers.nearest(self.rate))
+        return f"model says {predicted}, happened {observed}"
 
     @property
     def is_of_both_ends(self) -> bool:
         """Whether the finding is about the lowest and the highest scores together."""
         return self.direction in (OVERCONFIDENT, UNDERCONFIDENT)
-
-    @property
-    def on_average(self) -> str:
-        """Words for a region of several scores: the error of their average is what is proved."""
-        return "" if self.low == self.high else " on average"
 
     @property
     def _factor(self) -> str:
@@ -136,8 +128,8 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AuditTable:
-    """Every region of every resolution: mean score, observed rate, and what is proved.
+class AuditTable(ColumnTable):
+    """Every region of every resolution: mean score, observed rate, and what was shown.
 
     Attributes
     ----------
@@ -157,7 +149,7 @@ class AuditTable:
         groups: `mean_score` plus limits for the mean of E[Y | score] - score over the population of
         the region.
     error : float array of shape (m,)
-        Proved distance between the mean score and that mean; 0 if nothing is proved.
+        A lower bound on the distance between the mean score and that mean; 0 if none was shown.
     relative_lower, relative_upper : float arrays of shape (m,)
         Limits on the same mean divided by the mean score: for rare events, where a difference says
         little. With importance weights or groups, both means are those of the region's population.
@@ -187,7 +179,7 @@ class AuditTable:
 
     @property
     def verdict(self) -> tuple[str, ...]:
-        """The verdict on each region: "scores too low", "scores too high" or "no evidence"."""
+        """The verdict on each region: "scores too low", "scores too high" or "no sign of error"."""
         direction = np.where(self.mean_score < self.lower, TOO_LOW, TOO_HIGH)
         return tuple(np.where(self.error > 0.0, direction, NO_EVIDENCE).tolist())
 
@@ -208,22 +200,10 @@ class AuditTable:
         return tuple(slice(*ends) for ends in pairwise([*starts, self.resolution.size]))
 
     def finding(self, row: int) -> Finding:
-        """What is proved about one region."""
+        """What was shown about one region."""
         return Finding(
             segment=self.segment[row],
             direction=TOO_LOW if self.mean_score[row] < self.lower[row] else TOO_HIGH,
             count=int(self.counts[row]),
             **{name: float(getattr(self, name)[row]) for name in _NUMBERS},
         )
-
-    @property
-    def columns(self) -> dict[str, Any]:
-        """All columns, by name."""
-        return {
-            **{field.name: getattr(self, field.name) for field in fields(self)},
-            "verdict": self.verdict,
-        }
-
-    def to_frame(self) -> Any:
-        """Return the table as a frame, one row per region; see `Result.to_frame`."""
-        return frame_of(self.columns)

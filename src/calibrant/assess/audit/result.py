@@ -5,34 +5,46 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.assess.audit.findings import NO_EVIDENCE, AuditTable, Finding
+from calibrant.assess.audit.findings import (
+    NO_EVIDENCE,
+    OVERCONFIDENT,
+    UNDERCONFIDENT,
+    AuditTable,
+    Finding,
+)
 from calibrant.assess.monotone.monotone_band import MonotoneBand
-from calibrant.assess.subgroups.findings import SubgroupFinding
-from calibrant.assess.subgroups.result import SubgroupAudit
+from calibrant.assess.subgroups.findings import TOO_HIGH, TOO_LOW, SubgroupFinding
+from calibrant.assess.subgroups.result import REPAIR_SUBGROUPS, SubgroupAudit
 from calibrant.guarantee.relative import RARE
 from calibrant.sample.facts import RowFacts
 from calibrant.text import numbers
-from calibrant.text.result import Result
+from calibrant.text.picture import Drawn, Picture
+from calibrant.text.quantity import NextStep, Quantity
+from calibrant.text.result import Result, Verdict
 from calibrant.text.result_table import ResultTable
-from calibrant.text.sentences import sentence
 
 _VACUOUS = 0.5
-
-
 _ON_FINDINGS = "In each range, some score is off by at least that much."
+CHECK_ROWS = NextStep(
+    "Test whether the rows are i.i.d., which this assumes",
+    "check(y, scores, time=time)",
+    "check {rows} --time COLUMN",
+)
+_STYLES = {TOO_HIGH: 1, OVERCONFIDENT: 1, TOO_LOW: 3, UNDERCONFIDENT: 3}
+"""Colours: one for scores that are too high, one for scores that are too low."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bounds:
-    """What is proved about the distance between a score and the rate E[Y | given].
+    """Bounds on the distance between a score and the rate E[Y | given].
 
     The condition "given" is the score alone, or the score and the segment.
 
     Attributes
     ----------
     lower_bound : float
-        A lower bound on the largest calibration error, sup |E[Y | given] - score|; 0 if nothing is
-        proved.
+        A lower bound on the largest calibration error, sup |E[Y | given] - score|; 0 if none was
+        shown.
     average_lower_bound : float
         A lower bound on the average calibration error, E |E[Y | given] - score|.
     upper_bound : float or None
@@ -54,7 +66,7 @@ class Bounds:
 
     @property
     def is_miscalibrated(self) -> bool:
-        """Whether an error larger than `tolerance` is proved."""
+        """Whether an error larger than `tolerance` was shown."""
         return self.lower_bound > self.tolerance
 
     @property
@@ -64,69 +76,47 @@ class Bounds:
 
     @property
     def is_nearly_calibrated(self) -> bool:
-        """Whether no error above `tolerance` is proved, and an upper bound on the error is low
+        """Whether no error above `tolerance` was shown, and an upper bound on the error is low
         enough to be useful.
         """
         return not self.is_miscalibrated and self.has_useful_upper_bound
 
     @property
-    def verdict(self) -> str:
-        """One of three results: proved wrong, proved nearly right, or neither."""
-        return self._verdict()
-
-    def _verdict(self) -> str:
-        least = f"by at least {numbers.lower(self.lower_bound)}"
-        if self.is_miscalibrated:
-            if self.tolerance:
-                return f"proved miscalibrated by more than {self.tolerance:g} ({least})"
-            return f"proved miscalibrated {least}"
-        if self.is_nearly_calibrated and self.upper_bound is not None:
-            return f"proved within {numbers.upper(self.upper_bound)} (finitely many scores)"
-        if self.tolerance:
-            return f"not proved to be off by more than {self.tolerance:g}"
-        return NO_EVIDENCE
+    def verdict(self) -> Verdict:
+        """Whether an error larger than `tolerance` was shown."""
+        return "problem" if self.is_miscalibrated else "ok"
 
     def to_dict(self) -> dict[str, Any]:
         """The bounds as plain JSON values."""
         return {"is_miscalibrated": self.is_miscalibrated, "verdict": self.verdict, **asdict(self)}
 
-    def proved(self, who: str = "", value: str = "score value") -> list[str]:
-        """What is proved, in words: by how much `who`, such as " the scores are", is off, and the
-        upper bound for a `value`.
-        """
+    def shown(self, where: str = "") -> list[str]:
+        """What was shown about the error, in words; `where` is such as " within segments"."""
         found = []
         if self.lower_bound > 0.0:
+            least = numbers.points(numbers.lower(self.lower_bound))
             within = "" if self.is_miscalibrated else ", which is within the tolerance"
-            found.append(
-                f"somewhere{who} off by at least {numbers.lower(self.lower_bound)}{within}"
-            )
+            found.append(f"some scores are off by at least {least}{where}{within}")
         if self.average_lower_bound > 0.0:
+            least = numbers.points(numbers.lower(self.average_lower_bound))
+            found.append(f"the average error{where} is at least {least}")
+        if self.upper_bound is None:
+            found.append(f"no upper bound on the error{where}: {self.upper_bound_reason}")
+        elif not self.has_useful_upper_bound:
+            found.append(f"no useful upper bound{where}: some score was seen too rarely")
+        elif self.unseen_mass is not None:
+            most = numbers.points(numbers.upper(self.upper_bound))
+            unseen = numbers.per_cent(numbers.upper(self.unseen_mass))
             found.append(
-                f"on average{who} off by at least {numbers.lower(self.average_lower_bound)}"
-            )
-        if self.upper_bound is not None and self.unseen_mass is not None:
-            unseen = (
-                f"unseen values make up at most {numbers.upper(self.unseen_mass)} of the population"
-            )
-            found.append(
-                f"no observed {value} is off by more than {numbers.upper(self.upper_bound)}; {unseen}"
+                f"no observed score is off by more than {most}{where}; at most {unseen} of the"
+                " population have other scores"
             )
         return found
-
-    def _lines(self, where: str, value: str) -> list[str]:
-        """What the verdict does not say, in words."""
-        known = self.proved(where, value)[int(self.is_miscalibrated) :]
-        if self.upper_bound is None:
-            return [*known, f"no upper bound{where}: {self.upper_bound_reason}"]
-        if self.has_useful_upper_bound:
-            return known
-        rare = f"some {value} was seen too rarely"
-        return [*known[:-1], f"no useful upper bound{where}: {rare}"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Audit(Result, Bounds):
-    """What is proved about a score's calibration, for every distribution, and what cannot be known.
+    """What is known about a score's calibration, for every distribution, and what cannot be known.
 
     All statements hold together with probability at least `confidence_level` over the draw of the
     rows. The audit's own bounds are about E[Y | score] and never use the segments. The bounds in
@@ -136,8 +126,8 @@ class Audit(Result, Bounds):
     Attributes
     ----------
     lower_bound : float
-        The largest calibration error, sup |E[Y | score] - score|, is at least this; 0 if nothing is
-        proved.
+        The largest calibration error, sup |E[Y | score] - score|, is at least this; 0 if none was
+        shown.
     average_lower_bound : float
         The average calibration error, E |E[Y | score] - score|, is at least this.
     upper_bound : float or None
@@ -155,7 +145,7 @@ class Audit(Result, Bounds):
     table : AuditTable
         The count, mean score, observed rate, interval and verdict of every region.
     findings : tuple of Finding
-        The largest proved error for all rows and for each segment, if it is above `tolerance`;
+        The largest error shown for all rows and for each segment, if it is above `tolerance`;
         largest first.
     confidence_level : float
         1 - alpha.
@@ -184,7 +174,7 @@ class Audit(Result, Bounds):
         its own.
     """
 
-    _also: ClassVar[tuple[str, ...]] = ("verdict", "is_miscalibrated", "at_single_scores")
+    _also: ClassVar[tuple[str, ...]] = ("is_miscalibrated", "at_single_scores")
 
     within_segments: Bounds | None
     table: AuditTable
@@ -202,7 +192,7 @@ class Audit(Result, Bounds):
 
     @property
     def subgroups(self) -> tuple[SubgroupFinding, ...]:
-        """The subgroups that are proved wrong.
+        """The subgroups that are shown to be miscalibrated.
 
         Empty if there are none, or if no attributes were given.
         """
@@ -219,12 +209,7 @@ class Audit(Result, Bounds):
     @property
     def basis(self) -> str:
         """The number of rows that were audited, and of groups."""
-        aside = (
-            f" (and {numbers.counted(self.n_set_aside, 'pilot row')} used only to choose regions)"
-            if self.n_set_aside
-            else ""
-        )
-        return f"{numbers.rows(self.n_rows, self.n_groups)}{aside}"
+        return numbers.rows(self.n_rows, self.n_groups)
 
     @property
     def is_rare(self) -> bool:
@@ -247,12 +232,12 @@ class Audit(Result, Bounds):
         alone = f"a separate statement, with {numbers.percent(band.confidence_level)} confidence"
         if band.refutation_ is not None:
             return f"the rate falls somewhere as the score rises ({alone}): {band.refutation_}"
-        found = band.largest_error() or "no single score is proved to be off"
+        found = band.largest_error() or "no single score is shown to be off"
         return f"if the rate does not fall as the score rises ({alone}): {found}"
 
     @property
     def worst(self) -> Finding | None:
-        """The largest proved error, of the score or of the score in a segment.
+        """The largest error shown, of the score or of the score in a segment.
 
         None if none is above `tolerance`.
         """
@@ -260,7 +245,7 @@ class Audit(Result, Bounds):
 
     @property
     def broadest(self) -> Finding | None:
-        """The finding about all rows that matters most: rows times proved error is largest.
+        """The finding about all rows that matters most: rows times error is largest.
 
         It is one of the finest regions, which may be a single score that many rows share. None if
         `worst` matters as much. If rows have weights or groups, the error is about their
@@ -269,92 +254,161 @@ class Audit(Result, Bounds):
         if self.worst is None:
             return None
         table = self.table
-        finest = np.arange(table.counts.size)[table.blocks[0]][table.is_finest[table.blocks[0]]]
+        finest = np.flatnonzero(table.is_finest[table.blocks[0]])
         found = table.finding(int(finest[np.argmax(table.counts[finest] * table.error[finest])]))
         matters = found.count * found.error > self.worst.count * self.worst.error
         return found if matters and found.error > self.tolerance else None
 
-    def broadest_text(self) -> str | None:
-        """The finding `broadest` in words; None if there is none."""
-        broadest = self.broadest
-        if broadest is None:
-            return None
-        return broadest.in_region(self.n_rows, of_population=bool(self.population))
-
     @property
-    def verdict(self) -> str:
-        """Proved wrong, proved nearly right, or neither: for the score, and then within segments."""
-        verdict = self._verdict()
-        within = self.within_segments
-        if within is None or verdict == within.verdict == NO_EVIDENCE:
-            return verdict
-        parts = [
-            f"{NO_EVIDENCE} of miscalibration{where}" if text == NO_EVIDENCE else text
-            for text, where in ((verdict, " overall"), (within.verdict, ""))
-        ]
-        return f"{parts[0]}; within {self.noun}s, {parts[1]}"
+    def verdict(self) -> Verdict:
+        """Whether an error larger than `tolerance` was shown, in any part of the audit."""
+        found = self.by_attributes
+        return "problem" if self.worst or (found is not None and found.is_any_off) else "ok"
 
     @property
     def sentence(self) -> str:
-        """The verdict and what it rests on.
-
-        If nothing is proved from ranges of scores, it says so, and says whether the audit of
-        subgroups proves that scores are off.
-        """
-        basis = f"with {numbers.percent(self.confidence_level)} confidence, from {self.basis}"
-        verdict = (
-            f"{NO_EVIDENCE} of miscalibration" if self.verdict == NO_EVIDENCE else self.verdict
-        )
-        if any(
-            part.is_miscalibrated or part.is_nearly_calibrated
-            for part in (self, self.within_segments or self)
-        ):
-            return sentence(f"{verdict}, {basis}")
-        if self.by_attributes is not None and self.by_attributes.is_any_off:
-            return sentence(f"{verdict} {self.by_attributes.contrast()}, {basis}")
-        aim = f"within {self.tolerance:g}" if self.tolerance else "calibrated"
+        """What was shown, how sure it is, and what is assumed."""
+        about = f"; errors{self.population}" if self.population else ""
+        basis = f"{self.basis}, assumed independent{about}"
+        subgroups = self.by_attributes
+        sure = f"{numbers.percent(self.confidence_level)} confidence, {basis}"
+        known = self.within_segments or self
+        if self.worst is not None:
+            return f"{self._off(self.worst)} ({sure})."
+        if subgroups is not None and subgroups.is_any_off:
+            return subgroups.sentence
+        if known.is_nearly_calibrated and known.upper_bound is not None:
+            most = numbers.points(numbers.upper(known.upper_bound))
+            return f"No observed score is off by more than {most} ({sure})."
+        sign = "miscalibrated"
+        if self.tolerance:
+            sign = f"off by more than {numbers.points(f'{self.tolerance:g}')}"
         level = numbers.percent(round(1.0 - self.confidence_level, 12))
-        basis = f"tested at the {level} level on {self.basis}"
-        return sentence(f"{verdict}, {basis}; this does not prove that the scores are {aim}")
+        return (
+            f"No sign that scores are {sign} (tested at the {level} level, {basis})."
+            " This does not show that they are right."
+        )
+
+    def _off(self, worst: Finding) -> str:
+        """By how much scores are off, at least: the worst, and on average."""
+        where = "" if worst.segment is None else f" in {self.noun} {worst.segment!r}"
+        parts = [f"by at least {numbers.points(numbers.lower(worst.error))} for some{where}"]
+        if self.average_lower_bound > 0.0:
+            average = numbers.points(numbers.lower(self.average_lower_bound))
+            parts.append(f"the average error is at least {average}")
+        start = (
+            worst.direction if worst.is_of_both_ends else worst.direction.removeprefix("scores ")
+        )
+        return f"Scores are {start} {'; '.join(parts)}"
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Every subgroup that is off, if attributes were given."""
+        return () if self.by_attributes is None else self.by_attributes.listing
+
+    @property
+    def numbers(self) -> tuple[Quantity, ...]:
+        """Rows, and by how much scores are off at least and at most."""
+        found = [
+            Quantity("Audited", self.n_rows, unit="row"),
+            Quantity("Confidence", self.confidence_level, unit="share"),
+        ]
+        parts: list[tuple[str, Bounds]] = [("", self)]
+        if self.within_segments is not None:
+            parts.append((f", within {self.noun}s", self.within_segments))
+        for where, bounds in parts:
+            least = bounds.lower_bound
+            average = bounds.average_lower_bound
+            found += [
+                Quantity(f"Some off by at least{where}", least, low=least, unit="points"),
+                Quantity(f"Average error, at least{where}", average, low=average, unit="points"),
+            ]
+            if bounds.upper_bound is None or bounds.has_useful_upper_bound:
+                most = bounds.upper_bound
+                name = f"Off by at most at any observed score{where}"
+                found.append(Quantity(name, most, high=most, unit="points"))
+        return (*found, *(() if self.by_attributes is None else self.by_attributes.numbers[1:]))
+
+    @property
+    def next_steps(self) -> tuple[NextStep, ...]:
+        """Calibrate, or look at subgroups, and test whether rows are i.i.d."""
+        why = "Calibrate the scores" if self.worst else "Calibrate, to know how far off they can be"
+        found = [NextStep(why, "Calibrator().fit(scores, y)", "fit {rows} -o model.json")]
+        if self.by_attributes is not None and self.by_attributes.is_any_off:
+            found.insert(0 if self.worst is None else 1, REPAIR_SUBGROUPS)
+        if self.by_attributes is None:
+            found.append(
+                NextStep(
+                    "Audit every subgroup",
+                    'audit(y, scores, attributes={"sex": sex, "age": age})',
+                    "audit {rows} --attribute COLUMN -o subgroups.html",
+                )
+            )
+        return (*found, CHECK_ROWS)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What else is proved, and what cannot be known."""
-        found = [f"this is about the error{self.population}"] if self.population else []
-        broadest = self.broadest_text()
+        """What else was shown, and what cannot be known."""
+        found = []
+        broadest = self.broadest
         if broadest is not None:
-            found.append(f"matters most (rows times error): {broadest}")
-        found += self._lines("", "score value")
+            found.append(f"matters most (rows times error): {broadest.in_region(self.n_rows)}")
+        answer = self.sentence
+        found += [text for text in self.shown() if text.rpartition(" at least ")[2] not in answer]
         if self.within_segments is not None:
-            found += self.within_segments._lines(
-                f" within {self.noun}s", f"score value of a {self.noun}"
-            )
+            found += self.within_segments.shown(f" within {self.noun}s")
         if self.at_single_scores is not None:
             found.append(self.at_single_scores)
         if self.by_attributes is not None:
-            found += [self.by_attributes.sentence, *self.by_attributes.notes]
+            found += self.by_attributes.notes
+        if self.n_set_aside:
+            pilot = numbers.counted(self.n_set_aside, "pilot row")
+            found.append(f"{pilot} only chose the regions, and are not counted")
         found += RowFacts(skipped=self.n_skipped).notes
         return tuple(found)
 
+    def pictures(self) -> tuple[Picture, ...]:
+        """The observed rate against the mean score, in the finest regions of all rows."""
+        table = self.table
+        finest = np.flatnonzero(table.is_finest[table.blocks[0]])
+        verdicts = np.array(table.verdict)[finest]
+        columns = (table.mean_score, table.rate, table.lower, table.upper)
+        drawn = []
+        for verdict in dict.fromkeys(verdicts.tolist()):
+            rows = finest[verdicts == verdict]
+            x, y, low, high = (column[rows].tolist() for column in columns)
+            calm = verdict == NO_EVIDENCE
+            drawn.append(Drawn(verdict, x, y, low, high, quiet=calm, style=_STYLES.get(verdict)))
+        text = "Each mark is a score range. The limits hold for all of them together."
+        labels = "mean score", "observed rate"
+        return (Picture("Scores and observed rates", text, *labels, tuple(drawn), is_square=True),)
+
     def tables(self) -> tuple[ResultTable, ...]:
-        """Every region, and the findings."""
+        """Every region, the findings, and the subgroups that are off."""
+        names = [field.name for field in fields(Finding)]
+        columns = {name: [getattr(finding, name) for finding in self.findings] for name in names}
+        columns["scores"] = [finding.scores for finding in self.findings]
+        shown = ["scores", "count", "mean_score", "rate", "direction", "error"]
+        if any(finding.segment is not None for finding in self.findings):
+            shown.insert(0, "segment")
+        if any(finding.rate < RARE for finding in self.findings):
+            shown += ["relative_lower", "relative_upper"]
         heads = {
-            "error": "off by at least",
+            "scores": "score range",
+            "error": "by at least",
             "count": "rows",
             "segment": self.noun,
+            "mean_score": "model says",
+            "rate": "happened",
             "direction": "finding",
             "relative_lower": "rate / score",
         }
-        names = [field.name for field in fields(Finding)]
-        findings = {name: [getattr(finding, name) for finding in self.findings] for name in names}
-        by_segment = any(finding.segment is not None for finding in self.findings)
-        hidden = () if by_segment else ("segment",)
-        if not any(finding.rate < RARE for finding in self.findings):
-            hidden = (*hidden, "relative_lower", "relative_upper")
-        shown = tuple(name for name in names if name not in hidden)
+        units = {"mean_score": "share", "rate": "share", "error": "points"}
+        off = () if self.by_attributes is None else self.by_attributes.tables()[1:2]
         return (
             ResultTable("regions", self.table.columns, shown=()),
-            ResultTable("findings", findings, shown, heads, _ON_FINDINGS),
+            ResultTable("findings", columns, tuple(shown), heads, _ON_FINDINGS, units=units),
+            *off,
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -24,7 +24,6 @@ counts and mean scores of cells are enough, wherever rows were counted.
 
 import math
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit
@@ -33,9 +32,6 @@ from calibrant._typing import FloatArray, IntArray
 from calibrant.assess.audit.findings import OVERCONFIDENT, UNDERCONFIDENT, Finding
 from calibrant.cells.score_counts import ScoreCounts
 from calibrant.limits.poisson_binomial import grouped_upper_tail, log_tail_bound
-
-SPREAD_SHARE = 0.05
-"""The share of alpha of this test."""
 
 CELL_EDGES: FloatArray = expit(np.arange(-30.0, 30.5, 0.5))
 """Where the cells of scores begin; below the first is one more."""
@@ -47,46 +43,6 @@ _MOST_EXACT = 2_000_000  # rows; beyond, Chernoff's bound is close enough
 _NEAR = 4.0  # in log units: if the bound misses the level by more, the exact tail does, too
 _HALVINGS = 30
 _EXACT_HALVINGS = 8  # each costs a tail
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """What is proved about the spread of the scores.
-
-    Attributes
-    ----------
-    error : float
-        Some score is off by at least this much; 0 if nothing is proved.
-    overconfident : bool
-        Whether that score is too extreme; otherwise, it is not extreme enough.
-    count : int
-        Rows in the outer thirds.
-    mean_score, rate : float
-        Their mean score and observed rate.
-    low, high : float
-        The smallest and the largest of their scores.
-    """
-
-    error: float
-    overconfident: bool
-    count: int
-    mean_score: float
-    rate: float
-    low: float
-    high: float
-
-    def finding(self, segment: Hashable) -> Finding:
-        """What is proved, as a finding about a segment."""
-        return Finding(
-            segment=segment,
-            low=self.low,
-            high=self.high,
-            direction=OVERCONFIDENT if self.overconfident else UNDERCONFIDENT,
-            error=self.error,
-            count=self.count,
-            mean_score=self.mean_score,
-            rate=self.rate,
-        )
 
 
 def outer_signs(counts: FloatArray, means: FloatArray) -> IntArray:
@@ -105,9 +61,10 @@ def outer_signs(counts: FloatArray, means: FloatArray) -> IntArray:
     return np.asarray(highest - (share < _OUTER))
 
 
-def spread_of(cells: ScoreCounts, alpha: float) -> Spread | None:
-    """What is proved with probability 1 - alpha about rows that were counted at each score, or in
-    cells within those of `CELL_EDGES`; None if all rows are in one cell.
+def spread_of(cells: ScoreCounts, alpha: float, segment: Hashable = None) -> Finding | None:
+    """What is shown with probability 1 - alpha about rows that were counted at each score, or in
+    cells within those of `CELL_EDGES`; its error is 0 if nothing is. None if all rows are in one
+    cell.
     """
     rows, hits = cells.whole
     first = np.flatnonzero(np.diff(np.searchsorted(CELL_EDGES, cells.scores, "right"), prepend=-1))
@@ -128,9 +85,10 @@ def spread_of(cells: ScoreCounts, alpha: float) -> Spread | None:
     if overconfident:
         seen = total - seen
         rates = 1.0 - rates
-    return Spread(
+    return Finding(
+        segment=segment,
+        direction=OVERCONFIDENT if overconfident else UNDERCONFIDENT,
         error=_largest_ruled_out(outer, rates, seen, alpha / 2.0),
-        overconfident=overconfident,
         count=total,
         mean_score=float((counts * means)[used].sum()) / total,
         rate=int(positives[used].sum()) / total,
@@ -151,15 +109,15 @@ def _largest_ruled_out(rows: IntArray, rates: FloatArray, seen: int, tail: float
     def is_above(by: float) -> bool:
         return seen >= float((rows * raised(by)).sum()) + _MARGIN
 
-    def is_bounded(by: float) -> bool:
-        return log_tail_bound(rows, raised(by), seen) <= log_tail
+    def log_bound(by: float) -> float:
+        return log_tail_bound(rows, raised(by), seen)
 
     def is_ruled_out(by: float) -> bool:
         return is_above(by) and grouped_upper_tail(rows, raised(by), seen) <= tail
 
-    if log_tail_bound(rows, raised(0.0), seen) > log_tail + _NEAR:
+    if log_bound(0.0) > log_tail + _NEAR:
         return 0.0
-    found = _last(is_bounded, 0.0, 1.0, _HALVINGS)
+    found = _last(lambda by: log_bound(by) <= log_tail, 0.0, 1.0, _HALVINGS)
     most = _last(is_above, found, 1.0, _HALVINGS)
     if rows.sum() > _MOST_EXACT:
         return found

@@ -1,6 +1,9 @@
 """The result of a test of exchangeability, as numbers and in words."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain, repeat
+from shlex import quote
 from typing import Any, ClassVar
 
 import numpy as np
@@ -8,7 +11,9 @@ import numpy as np
 from calibrant._typing import FloatArray, IntArray
 from calibrant.sample.facts import RowFacts
 from calibrant.text import numbers
-from calibrant.text.result import Result
+from calibrant.text.picture import Drawn, Picture, ReferenceLine
+from calibrant.text.quantity import NextStep, Quantity
+from calibrant.text.result import Result, Verdict
 from calibrant.text.result_table import ResultTable
 from calibrant.text.sentences import Setting, Text, joined, words
 from calibrant.text.sentences import sentence as as_sentence
@@ -36,26 +41,21 @@ _COLUMNS = (
 )
 _MOVED = {
     "scores": "the scores have changed",
-    "labels": "the rate at a given score has changed",
+    "labels": "the rate at the same score has changed",
     "scores by class": "the scores within the classes have changed",
-    "runs of scores": "scores depend on the scores of preceding rows",
-    "runs of labels": "labels depend on the labels of preceding rows",
+    "runs of scores": "neighbouring rows have similar scores",
+    "runs of labels": "neighbouring rows have similar labels",
 }
 _FEW_ROWS = 20  # from here on, rows sorted by score raise an alarm
 _PAIRS = (("scores", "runs of scores"), ("labels", "runs of labels"))
 SORTED_FILE = "the file may be sorted by outcome; if so, its order tells you nothing"
 _SORTED_SCORES = "the file seems to be sorted by score; if so, its order tells you nothing"
-_TOGETHER = (
-    "neighbouring rows are similar, as if they came from the same customer or day: pass that"
-    " customer or day as "
-)
+_ORDERED = Setting("time"), ", then check again"
+_TOGETHER = "rows from the same customer or day are not independent: pass the customer or day as "
 _TOGETHER_IN_TIME = (
-    "neighbouring rows are similar, as if they came from the same customer: pass the customer, not"
-    " the time, as "
+    "rows from the same customer are not independent: pass the customer, not the time, as "
 )
-_GROUPS_TOGETHER = (
-    "neighbouring groups are similar, as if they came from the same day or region: pass that as "
-)
+_GROUPS_TOGETHER = "neighbouring groups are alike, as if from one day or region: pass that as "
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,7 +68,7 @@ class ExchangeabilityTest:
         "scores", "labels" (the rate at a given score), "scores by class", "runs of scores" or "runs
         of labels".
     null : str
-        What an alarm disproves.
+        What an alarm speaks against.
     alarm : bool
         Whether the e-value ever reached the threshold, which is the number of tests divided by
         alpha.
@@ -106,7 +106,7 @@ class ExchangeabilityTest:
 
     @property
     def null(self) -> str:
-        """What an alarm disproves."""
+        """What an alarm speaks against."""
         return _NULLS[self.kind]
 
     @property
@@ -115,20 +115,23 @@ class ExchangeabilityTest:
         return float(np.exp(-max(self.log_evidence, 0.0)))
 
     def __str__(self) -> str:
-        strength = f"e-value {_e_value(self.log_evidence)}"
         if not self.alarm:
-            return f"{self.kind}: no alarm ({strength})"
-        when = "" if self.alarm_after is None else f", alarm after {numbers.rows(self.alarm_after)}"
-        when += "" if self.alarm_time is None else f" ({self.alarm_time})"
-        change = ""
-        if self.change_after is not None and self.before is not None and self.after is not None:
-            what = "the rate at the same scores" if self.kind == "labels" else "the mean score"
-            since = "" if self.change_time is None else f" ({self.change_time})"
-            change = (
-                f"; the largest change: {what} is {numbers.nearest(self.before)} in the first "
-                f"{self.change_after:,} rows and {numbers.nearest(self.after)} after that{since}"
-            )
-        return f"{self.kind}: {_MOVED[self.kind]} ({strength}{when}){change}"
+            return f"{self.kind}: no alarm"
+        return f"{_MOVED[self.kind]}{self.change}"
+
+    @property
+    def change(self) -> str:
+        """How much has changed, and since when; empty if that is not known."""
+        if self.change_after is None or self.before is None or self.after is None:
+            return ""
+        before, after = (numbers.nearest(mean) for mean in (self.before, self.after))
+        if self.kind == "labels":
+            before = numbers.per_cent(before)
+            after = numbers.per_cent(after)
+        since = f"after {self.change_after:,} rows"
+        if self.change_time is not None:
+            since = f"around {self.change_time}"
+        return f" from {before} to {after} {since}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -184,12 +187,13 @@ class Exchangeability(Result):
     sorted_by_score : bool
         Whether the scores, in file order, never decrease or never increase.
     signs : tuple of GroupSign
-        Signs among the first rows that rows are grouped; they prove nothing.
+        Signs among the first rows that rows are grouped; they show nothing by themselves.
     n_in_data : int
         Number of rows of the data with a label; more than were tested if a sample was drawn.
     """
 
-    _also: ClassVar[tuple[str, ...]] = ("verdict", "alarm", "p_value")
+    _also: ClassVar[tuple[str, ...]] = ("alarm", "p_value")
+    _tables_in_short: ClassVar[int] = 0
 
     tests: tuple[ExchangeabilityTest, ...]
     looks: IntArray
@@ -242,9 +246,9 @@ class Exchangeability(Result):
         return tuple(found) or (("scores by class",) if self["scores by class"].alarm else ())
 
     @property
-    def verdict(self) -> str:
-        """The conclusion, in one clause."""
-        return "; ".join(_MOVED[kind] for kind in self.causes) or "no sign of drift or dependence"
+    def verdict(self) -> Verdict:
+        """Whether drift or dependence was detected."""
+        return "problem" if self.alarm else "ok"
 
     @property
     def tested(self) -> str:
@@ -255,51 +259,31 @@ class Exchangeability(Result):
         return numbers.rows(self.n_rows)
 
     @property
-    def _is_sample(self) -> bool:
-        """Whether a random sample of the rows was tested."""
-        return self.n_rows + self.n_left_out < self.n_in_data
-
-    @property
     def advice(self) -> tuple[Text, ...]:
         """What to do about it."""
         of_order = self._advice_on_order()
         if of_order is not None:  # in such a file the other findings say nothing about the rows
             return (of_order,)
-        return (*self._advice_on_drift(), *self._advice_on_groups())
+        shared: list[Text] = [("use ", Setting("groups", name)) for name in self._columns]
+        return (*shared, *self._advice_on_drift(), *self._advice_on_groups())
+
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        """The columns whose values rows seem to share: they explain why neighbours are similar."""
+        return tuple(sign.column for sign in self.signs if sign.column is not None)
 
     def _advice_on_order(self) -> Text | None:
         """What to do about a file sorted by label or by score."""
-        again = ". Shuffle it, or give ", Setting("time"), ", then check again"
-        if self.long_run:
-            return (
-                f"{self.long_run:,} equal labels in a row: {SORTED_FILE}",
-                *again,
-            )
-        if self.sorted_by_score and (self["scores"].alarm or self["runs of scores"].alarm):
-            return (_SORTED_SCORES, *again)
-        return None
+        found = self._order
+        return (found, ". Shuffle it, or give ", *_ORDERED) if found else None
 
     def _advice_on_drift(self) -> list[Text]:
         """What to do if rates or scores have changed."""
         found: list[Text] = []
         if "labels" in self.causes:
-            since = self["labels"].change_time
-            recent = (
-                "the most recent rows"
-                if since is None
-                else f"recent rows, such as those from {since} on"
-            )
-            found.append(
-                (
-                    f"calibrate on {recent}; the rates in older rows no longer apply. ",
-                    Setting(
-                        "holdout",
-                        "last",
-                        python='CalibratedClassifier(..., holdout="last")',
-                    ),
-                    " does so",
-                )
-            )
+            last = Setting("holdout", "last", python='CalibratedClassifier(..., holdout="last")')
+            older = " does; the rates in older rows no longer apply"
+            found.append(("calibrate on recent rows, as ", last, older))
             if not self["scores by class"].alarm:
                 found.append(
                     "there is no sign that scores changed within a class, so perhaps only the share of"
@@ -322,7 +306,11 @@ class Exchangeability(Result):
         It comes after advice on drift, which also makes neighbouring rows similar.
         """
         found: list[Text] = []
-        if any(self._has_runs(*pair) for pair in _PAIRS):
+        # a drift alone gives runs less than half of its evidence
+        if not self._columns and any(
+            self[runs].alarm and 2.0 * self[runs].log_evidence >= self[drift].log_evidence
+            for drift, runs in _PAIRS
+        ):
             in_time = any(test.alarm_time is not None for test in self.tests)
             alone = _TOGETHER_IN_TIME if in_time else _TOGETHER
             together = _GROUPS_TOGETHER if self.grouped else alone
@@ -343,34 +331,112 @@ class Exchangeability(Result):
             )
         return found
 
-    def _has_runs(self, drift: str, runs: str) -> bool:
-        """Whether runs have at least half the evidence of a drift; a drift alone gives them less."""
-        return self[runs].alarm and 2.0 * self[runs].log_evidence >= self[drift].log_evidence
-
     @property
     def sentence(self) -> str:
-        """What was found, with its confidence level and number of rows."""
-        basis = f"with {numbers.percent(self.confidence_level)} confidence, from {self.tested}"
-        if not self.causes:
-            level = numbers.percent(round(1.0 - self.confidence_level, 12))
-            basis = f"tested at the {level} level on {self.tested}"
-        return as_sentence(f"{self.verdict}, {basis}")
+        """What was found, and how sure that is."""
+        level = numbers.percent(round(1.0 - self.confidence_level, 12))
+        sure = f"false alarms: at most {level}; {self.tested}"
+        if not self.alarm:
+            if self.signs:
+                return (
+                    f"No test shows that these rows are not i.i.d. ({sure}), but there is a sign of"
+                    " groups."
+                )
+            return f"No sign that these rows are not i.i.d. ({sure})."
+        return (
+            "These rows are not i.i.d.: guarantees that treat rows as independent do not apply"
+            f" ({sure})."
+        )
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was found, signs of groups first; without an alarm, why little was tested."""
+        shown = [sign for sign in self.signs if self._says_more(sign)]
+        signs = [joined("a sign of groups: ", sign.text) for sign in shown]
+        return tuple(as_sentence(words(text)) for text in (*signs, *self._findings()))
+
+    def _says_more(self, sign: GroupSign) -> bool:
+        """Whether a sign is news: a column of groups explains runs, unless the file is sorted."""
+        return sign.kind != "runs of labels" or not self._columns or bool(self._order)
+
+    def _findings(self) -> Iterator[Text]:
+        """What the tests found, if the signs do not say so already."""
+        if not self.alarm:
+            if self.n_left_out:
+                of = numbers.rows(self.n_rows + self.n_left_out)
+                yield (
+                    f"only {self.n_rows:,} of {of} were tested, one from each group: a small change"
+                    " may go unnoticed"
+                )
+            return
+        if self._advice_on_order() is not None:
+            if not self.signs:
+                yield self._order
+            return
+        found = [kind for kind in self.causes if not (self._columns and kind.startswith("runs"))]
+        remedies = self._advice_on_drift() if self._columns else []  # else it is the next step
+        for kind in found:
+            said = str(self[kind])
+            if kind == found[-1] and remedies:
+                yield joined(said, ": ", remedies[0])
+            else:
+                yield said
+
+    @property
+    def _order(self) -> str:
+        """How the file seems to be sorted; empty if it does not."""
+        if self.long_run:
+            return f"{self.long_run:,} equal labels in a row: {SORTED_FILE}"
+        moved = self["scores"].alarm or self["runs of scores"].alarm
+        return _SORTED_SCORES if self.sorted_by_score and moved else ""
+
+    @property
+    def numbers(self) -> tuple[Quantity, ...]:
+        """How many rows were tested, and the p-value of all tests."""
+        return (
+            Quantity("Tested", self.n_rows, unit="group" if self.grouped else "row"),
+            Quantity("False alarms, at most", round(1.0 - self.confidence_level, 12), unit="share"),
+            Quantity("p-value", self.p_value, high=self.p_value),
+        )
+
+    @property
+    def next_steps(self) -> tuple[NextStep, ...]:
+        """What to do about it; without an alarm, audit the scores."""
+        if self._advice_on_order():
+            return (NextStep(words(("Shuffle the rows, or give ", *_ORDERED))),)
+        steps = []
+        for name in self._columns:
+            column = quote(name).replace("{", "{{").replace("}", "}}")
+            text = words(("Check again with ", Setting("group", name)))
+            steps.append(NextStep(text, command=f"check {{rows}} --group {column}{{time}}"))
+        if not self.alarm:
+            audit = NextStep("Audit the scores", "audit(y, scores)", "audit {rows} -o audit.html")
+            return (*steps, audit)
+        recent = "fit {rows} --holdout last{time} -o model.json" if "labels" in self.causes else ""
+        commands = chain((recent,), repeat(""))
+        others = [*self._advice_on_drift(), *self._advice_on_groups()]
+        steps += [NextStep(words(text), command=next(commands)) for text in others]
+        return tuple(steps) or (NextStep("Watch the rate of each bin with DriftMonitor"),)
+
+    def pictures(self) -> tuple[Picture, ...]:
+        """The evidence of each test, and the evidence that raises an alarm."""
+        looks = self.looks.tolist()
+        drawn = tuple(
+            Drawn(test.kind, looks, test.path.tolist(), kind="line") for test in self.tests
+        )
+        needed = float(np.log(len(self.tests) / (1.0 - self.confidence_level)))
+        text = "The evidence of each test that the rows are not i.i.d., after so many rows."
+        labels = "rows", "evidence (log of the e-value)"
+        return (Picture("Evidence", text, *labels, drawn, (ReferenceLine("alarm", needed),)),)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What raised an alarm, the e-value that does so, what to do, and signs that rows are
-        grouped.
-        """
-        found = [str(test) for test in self.tests if test.alarm]
-        found.append(self.scale)
+        """The e-value that raises an alarm, and which rows were tested."""
+        found = [self.scale]
         if self.n_rows < _FEW_ROWS and not self.alarm:
             found.append("with so few rows, even clear drift may raise no alarm")
-        found.extend(words(joined("what to do: ", text)) for text in self.advice)
-        found.extend(
-            words(joined("a sign that rows are grouped: ", sign.text)) for sign in self.signs
-        )
-        if self._is_sample:
-            drawn = self.n_rows + self.n_left_out
+        drawn = self.n_rows + self.n_left_out
+        if drawn < self.n_in_data:
             found.append(
                 f"{drawn:,} of {numbers.rows(self.n_in_data)}, drawn at random, were tested"
             )
@@ -381,15 +447,13 @@ class Exchangeability(Result):
         """The tests, and the signs that rows are grouped."""
         columns = {name: [getattr(test, name) for test in self.tests] for name in _COLUMNS}
         columns["e_value"] = [_e_value(test.log_evidence) for test in self.tests]
+        columns["found"] = [str(test) if test.alarm else "" for test in self.tests]
+        columns["p"] = [numbers.p_value(test.p_value) for test in self.tests]
         names = ("kind", "column", "n_rows", "sentence")
         signs = {name: [getattr(sign, name) for sign in self.signs] for name in names}
+        heads = {"kind": "test", "p": "p-value"}
         return (
-            ResultTable(
-                "tests",
-                columns,
-                ("kind", "alarm", "e_value", "p_value"),
-                {"kind": "test"},
-            ),
+            ResultTable("tests", columns, ("kind", "alarm", "p", "found"), heads),
             ResultTable("signs", signs, shown=()),
         )
 

@@ -1,18 +1,18 @@
 """Are rows grouped although no groups were named? A check of the first rows."""
 
 import re
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant._optional import needed, pa
-from calibrant._typing import ArrayLike, FloatArray, IndexArray, Keys
-from calibrant.assess.check.equal_mass import equal_mass_bins, rates_of
+from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, Keys
 from calibrant.assess.check.exchangeability import SORTED_FILE, GroupSign
+from calibrant.assess.check.p_values import equal_mass_bins, rates_of
 from calibrant.cells.score_partition import ScorePartition
+from calibrant.cells.units import turns
 from calibrant.errors import CalibrantError
 from calibrant.params.random import RandomSource, fingerprint_of
 from calibrant.params.rules import Integer
@@ -56,7 +56,7 @@ def group_signs(
     labels.
 
     Not claimed: that rows without a sign are independent, or that a sign is proof. This is a quick
-    look at the first rows; the results of `check` are proved.
+    look at the first rows; the tests of `check` have guaranteed error rates.
 
     Parameters
     ----------
@@ -100,19 +100,19 @@ def group_signs(
     >>> table = pa.table({"p": p, "y": rng.uniform(size=2_000) < p, "customer_id": customer})
     >>> for sign in group_signs(rows_of(scored(table, score="p", label="y"))):
     ...     print(sign)  # doctest: +NORMALIZE_WHITESPACE
-    Column 'customer_id' looks like an id that repeats: the first 2,000 rows have 397 different values of 'customer_id',
-    with up to 11 rows each; rows with the same customer_id are not independent draws: use group='customer_id'.
-    """  # noqa: E501
+    Column 'customer_id' looks like an id that repeats (397 values in the first 2,000 rows, with up
+    to 11 rows each): use group='customer_id'.
+    """
     most_rows = Integer(1).check("most_rows", most_rows)
     needed("pyarrow", "arrow", "the first rows are read")
     table = first_rows_of(data, most_rows)
     if table is None or table.num_rows < 2:
         return ()
     look = _Look.at(table, data, pos_label, classes)
-    has_one_label = look.codes is None or bool((look.codes == look.codes[0]).all())
+    has_one_label = bool((look.codes == look.codes[0]).all())
     if has_one_label and (text := _one_label(table, data, pos_label, classes)) is not None:
         return (*look.signs(), GroupSign("runs of labels", None, look.n, text))
-    return tuple(look.signs())
+    return look.signs()
 
 
 def labelled_rows(table: Any, data: Rows, pos_label: Any, classes: Any) -> MemoryRows:
@@ -150,7 +150,7 @@ class _Look:
     numbers.
     """
 
-    codes: NDArray[np.uint8] | None  # None if the labels cannot be used
+    codes: CodeArray  # if the labels cannot be used, all are 0 at a rate of 0, which show no sign
     rate: FloatArray
     scores: FloatArray
     others: dict[str, IndexArray]
@@ -164,9 +164,8 @@ class _Look:
             bins = equal_mass_bins(scores)
             rate = rates_of(codes, bins)[bins]
         except CalibrantError:  # for example, one class among the first rows
-            scores = np.zeros(table.num_rows)
-            codes = None
-            rate = np.zeros(table.num_rows)
+            scores = rate = np.zeros(table.num_rows)
+            codes = np.zeros(table.num_rows, dtype=np.uint8)
         used = set(data.columns.named.values())
         others = {
             name: _numbered(table.column(name)) for name in table.schema.names if name not in used
@@ -184,15 +183,18 @@ class _Look:
             np.arange(self.n, dtype=np.uint64)
         )
 
-    def signs(self) -> Iterator[GroupSign]:
-        for name, values in self.others.items():
-            if (text := self._repeated(name, values)) is not None:
-                yield GroupSign("repeated id", name, self.n, text)
-        if self.codes is not None:
-            if (text := self._identical()) is not None:
-                yield GroupSign("identical rows", None, self.n, text)
-            if (text := self._runs()) is not None:
-                yield GroupSign("runs of labels", None, self.n, text)
+    def signs(self) -> tuple[GroupSign, ...]:
+        found: list[tuple[str, str | None, Text | None]] = [
+            ("repeated id", name, self._repeated(name, values))
+            for name, values in self.others.items()
+        ]
+        found += [
+            ("identical rows", None, self._identical()),
+            ("runs of labels", None, self._runs()),
+        ]
+        return tuple(
+            GroupSign(kind, name, self.n, text) for kind, name, text in found if text is not None
+        )
 
     def _repeated(self, name: str, values: IndexArray) -> Text | None:
         sizes = np.bincount(values)
@@ -201,17 +203,12 @@ class _Look:
         if sizes.size < _FEW_VALUES or sizes.max() == 1:
             return None
         seen = (
-            f"the first {rows(self.n)} have {sizes.size:,} different values of {name!r}, with up"
-            f" to {rows(int(sizes.max()))} each"
+            f"{sizes.size:,} values in the first {rows(self.n)}, with up to"
+            f" {rows(int(sizes.max()))} each"
         )
-        advice: tuple[str | Setting, ...] = (
-            f"; rows with the same {name} are not independent draws: use ",
-            Setting("group", name),
-        )
+        advice = ": use ", Setting("group", name)
         if _ID.search(name) and shared >= _SHARED:
-            return (f"column {name!r} looks like an id that repeats: {seen}", *advice)
-        if self.codes is None:
-            return None
+            return (f"column {name!r} looks like an id that repeats ({seen})", *advice)
         order = np.lexsort((self._random_numbers(), values))
         start = np.flatnonzero(np.diff(values[order], prepend=-1))
         group = np.repeat(np.arange(start.size), size := np.diff(start, append=self.n))
@@ -224,13 +221,7 @@ class _Look:
             order[start[other] + (row - start[group]) % size[other]],
         )  # rows with the next value
         if self._alike(close, far) > _SIGNS:
-            return (
-                (
-                    f"labels of rows with the same {name!r} are more alike than their scores"
-                    f" explain: {seen}"
-                ),
-                *advice,
-            )
+            return (f"rows with the same {name!r} are alike ({seen})", *advice)
         return None
 
     def _alike(
@@ -239,8 +230,6 @@ class _Look:
         """By how many standard deviations the labels of close pairs of rows are more similar than
         those of far pairs.
         """
-        if self.codes is None:
-            return 0.0
         residual = self.codes - self.rate
         variance = self.rate * (1.0 - self.rate)
         ratio = close[0].size / far[0].size
@@ -255,8 +244,6 @@ class _Look:
 
     def _identical(self) -> Text | None:
         """Pairs of rows that agree in everything but possibly the label."""
-        if self.codes is None:
-            return None
         # leave out unique ids, and copies of the label, which would give identical rows the same
         # label
         whole = [
@@ -283,21 +270,19 @@ class _Look:
         sure = agree - chance.sum() > _SIGNS * np.sqrt((chance * (1.0 - chance)).sum())
         if agree < 0.98 * first.size or not sure:
             return None
-        shares = (
-            percent(round(agree / first.size, 3)),
-            percent(round(float(chance.mean()), 2)),
-        )
+        share = percent(round(agree / first.size, 3))
+        by_chance = percent(round(float(chance.mean()), 2))
         return (
             (
                 f"the first {rows(self.n)} contain {first.size:,} pairs of identical rows, and"
-                f" {shares[0]} of the pairs share a label ({shares[1]} would by chance): rows"
+                f" {share} of the pairs share a label ({by_chance} would by chance): rows"
                 " may have been copied. Remove the copies, or give what they share as "
             ),
             Setting("group"),
         )
 
     def _runs(self) -> Text | None:
-        if self.codes is None or self.n < 2 * _FEW_VALUES:
+        if self.n < 2 * _FEW_VALUES:
             return None
         runs = 1 + int((np.diff(self.codes) != 0).sum())
         expected = 1.0 + float(
@@ -305,7 +290,7 @@ class _Look:
         )
         seen = (
             f"the first {rows(self.n)} have {runs:,} runs of equal labels (about"
-            f" {expected:,.0f} would be expected by chance)"
+            f" {expected:,.0f} by chance)"
         )
         if longest := long_run(self.codes, self.scores, self.rate):
             return (
@@ -328,7 +313,7 @@ class _Look:
         )
 
 
-def _determines(values: IndexArray, codes: NDArray[np.uint8]) -> bool:
+def _determines(values: IndexArray, codes: CodeArray) -> bool:
     """Return whether a column with few values determines the label."""
     counts = np.bincount(values)
     positives = np.bincount(values, codes)
@@ -342,19 +327,11 @@ def _numbered(column: Any) -> IndexArray:
 
     Nulls all get different numbers.
     """
-    flat = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    flat = column.combine_chunks()
     encoded = flat if pa.types.is_dictionary(flat.type) else flat.dictionary_encode()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.combine_chunks()
     order = pa.compute.sort_indices(encoded.dictionary).to_numpy()
-    rank = np.empty(len(order) + 1, dtype=np.intp)
-    rank[order] = np.arange(len(order))
-    number = encoded.indices.fill_null(len(order)).to_numpy(zero_copy_only=False).astype(np.intp)
-    found = (
-        rank[np.minimum(number, len(order) - 1)]
-        if len(order)
-        else np.zeros(len(flat), dtype=np.intp)
-    )
-    missing = number == len(order)
-    found[missing] = len(order) + np.arange(int(missing.sum()))
+    number = encoded.indices.fill_null(order.size).to_numpy(zero_copy_only=False).astype(np.intp)
+    found: IndexArray = np.append(turns(order), 0)[number]
+    missing = number == order.size
+    found[missing] = order.size + np.arange(np.count_nonzero(missing))
     return found

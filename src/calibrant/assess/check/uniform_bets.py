@@ -24,7 +24,7 @@ _BLOCK = 1 << 15  # rows whose factors fit in the processor's cache
 _SIZES = 0.025 * 2.0 ** np.arange(7)
 _BOTH = np.concatenate([-_SIZES[::-1], _SIZES])
 _TILTS = (-0.9, -0.3, -0.1, -0.02, 0.02, 0.1, 0.3, 0.9)
-_SWITCHES = (0.0, 4.0, 32.0)  # expected switches over all rows, for three gamblers
+_SWITCHES = (4.0, 32.0)  # expected switches over all rows, for two gamblers; a third never switches
 _WINDOWS = (1, 3, 10)  # no longer windows, which would also detect drift
 _NEAR = (0.002, 0.02)
 
@@ -58,69 +58,47 @@ def capital(bets: Iterable[Bet], ends: IntArray, *, switching: bool) -> FloatArr
     Herbster and Warmuth (1998); the jumpers of Vovk et al. (2021) are a special case.
     """
     gains = _gains(bets, ends)
-    switches = np.array(_SWITCHES if switching else (0.0,))
-    rates = np.minimum(switches / len(ends), 1.0)[:, None]
+    steady = logsumexp(np.cumsum(gains, axis=1), axis=0) - np.log(len(gains))
+    if not switching:
+        return np.asarray(steady)
     best = gains.max(axis=0)
+    rates = np.minimum(np.array(_SWITCHES) / len(ends), 1.0)[:, None]
     totals = _totals(np.exp(gains - best).T.copy(), rates)
-    if not totals.all():
-        return _log_capital(gains, rates)
-    return np.cumsum(best + np.log(totals))
+    paths = [steady, *np.cumsum(best[:, None] + np.log(totals), axis=0).T]
+    return np.asarray(np.logaddexp.reduce(paths) - np.log(len(paths)))
 
 
 def _totals(factors: FloatArray, rates: FloatArray) -> FloatArray:
-    """The factor by which the capital of all bets is multiplied at each look; 0 once all shares
-    vanish.
+    """The factor by which the capital of each gambler who switches is multiplied at each look.
 
-    Small shares become 0 for good, so the only winning bet may have no share left.
+    None is 0: after each look every bet has a share again, and the factor of the best bet is 1.
     """
-    n_bets = factors.shape[1]
-    switching = bool(rates.any())
-    shares = np.full((len(rates), n_bets), 1.0 / n_bets / len(rates))
-    totals = np.zeros(len(factors))
+    n_looks, n_bets = factors.shape
+    shares = np.full((len(rates), n_bets), 1.0 / n_bets)
+    totals = np.zeros((n_looks, len(rates)))
     kept = 1.0 - rates
+    spread = rates / n_bets
     for look, factor in enumerate(factors):
         shares *= factor
-        totals[look] = total = np.add.reduce(shares, axis=None)
-        if total == 0.0:
-            break
-        shares /= total
-        if switching:
-            spread = np.add.reduce(shares, axis=1, keepdims=True)
-            spread *= rates
-            spread /= n_bets
-            shares *= kept
-            shares += spread
+        total = np.add.reduce(shares, axis=1, keepdims=True)
+        totals[look] = total[:, 0]
+        shares *= kept / total
+        shares += spread
     return totals
-
-
-def _log_capital(gains: FloatArray, rates: FloatArray) -> FloatArray:
-    """Logarithm of the capital of all bets at each look, from logarithms of shares, which do not
-    vanish.
-    """
-    n_bets = gains.shape[0]
-    with np.errstate(divide="ignore"):
-        log_kept = np.log1p(-rates)
-        log_spread = np.log(rates / n_bets)
-    shares = np.full((len(rates), n_bets), -np.log(n_bets * len(rates)))
-    path = np.empty(gains.shape[1])
-    for look, gain in enumerate(gains.T):
-        shares = shares + gain
-        path[look] = logsumexp(shares)
-        together = logsumexp(shares, axis=1, keepdims=True)
-        shares = np.logaddexp(shares + log_kept, together + log_spread)
-    return path
 
 
 def drift_of_ranks(p_values: FloatArray) -> Iterator[Bet]:
     """Bets that later values are larger or smaller than earlier ones, or more or less extreme."""
     for centred in (p_values - 0.5, np.abs(2.0 * p_values - 1.0) - 0.5):
         for size in _BOTH:
-            yield partial(_larger, centred, size)
+            yield partial(_staked, centred, size, None)
 
 
-def _larger(centred: FloatArray, size: float, rows: slice) -> FloatArray:
-    """A bet that values are larger than the middle."""
+def _staked(centred: FloatArray, size: float, recent: "_Recent | None", rows: slice) -> FloatArray:
+    """A bet that values are larger than the middle; or similar to recent ones."""
     stake = size * centred[rows]
+    if recent is not None:
+        stake *= recent.before(rows)
     return np.log1p(stake, out=stake)
 
 
@@ -132,18 +110,11 @@ def runs_of_ranks(p_values: FloatArray) -> Iterator[Bet]:
     centred = p_values - 0.5
     for recent in _recent(centred, np.full(p_values.size, 1.0 / 12.0)):
         for size in _TILTS:
-            yield partial(_alike, centred, recent, size)
+            yield partial(_staked, centred, size, recent)
     last = np.concatenate(([0.5], p_values[:-1]))
     for width in _NEAR:
         for stake in (0.05, 0.5):
             yield partial(_near, p_values, last, width, stake)
-
-
-def _alike(centred: FloatArray, recent: "_Recent", size: float, rows: slice) -> FloatArray:
-    """A bet that values are similar to recent ones."""
-    stake = size * centred[rows]
-    stake *= recent.before(rows)
-    return np.log1p(stake, out=stake)
 
 
 def _near(

@@ -18,9 +18,9 @@ from calibrant._typing import ArrayLike, FloatArray, ScoreMap, Seed
 from calibrant.assess.compare_models.compare_models import compare_models
 from calibrant.assess.compare_models.model_comparison import CalibratorComparison
 from calibrant.assess.metrics.independent_units import Units
-from calibrant.calibrators.anchored.estimator import AnchoredCalibrator
 from calibrant.calibrators.beta import BetaCalibrator
 from calibrant.calibrators.binning import BinningCalibrator
+from calibrant.calibrators.curve.estimator import Calibrator
 from calibrant.calibrators.isotonic import IsotonicCalibrator
 from calibrant.calibrators.platt import PlattCalibrator
 from calibrant.calibrators.regions.weakness import reported_by_caller
@@ -28,13 +28,12 @@ from calibrant.calibrators.scaling_binning import ScalingBinningCalibrator
 from calibrant.calibrators.temperature import TemperatureCalibrator
 from calibrant.calibrators.venn_abers import VennAbersCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.guarantee.guarantee import Guarantee
-from calibrant.guarantee.kinds import is_guarantee
+from calibrant.guarantee.guarantee import Guarantee, is_guarantee
 from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.guarantee.statement import UNGROUPED, UNWEIGHTED
 from calibrant.params.random import RandomSource, folds_of, seed_number
 from calibrant.params.rules import error_budget
-from calibrant.sample.reader import bound_of, read_judged, refuse
+from calibrant.sample.reader import read_judged, refuse
 from calibrant.sample.row_keys import position_keys
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
@@ -64,14 +63,14 @@ def compare_calibrators(
     The calibrators are fitted to one half of the rows, drawn at random, and `compare_models`
     compares their predictions on the other half.
 
-    Claimed: with probability at least `confidence_level` the expected differences in Brier score
+    Guarantee: with probability at least `confidence_level` the expected differences in Brier score
     and in clipped log loss lie within their limits, for all pairs of fitted calibrators and both
     losses simultaneously, for every distribution. So you can pick the best one after looking at all
     of them. This is about the calibrators as fitted to that half; fitted to more rows, they may
     compare differently. Separately, the guarantees of the fitted calibrators hold simultaneously,
-    at the lowest of their confidence levels, so you can also choose by epsilon. Assumed: rows are
-    independent draws from one distribution, and neither the model behind the scores nor the list of
-    calibrators was chosen with these rows.
+    at the lowest of their confidence levels, so you can also choose by epsilon. Assumptions: rows
+    are independent draws from one distribution, and neither the model behind the scores nor the
+    list of calibrators was chosen with these rows.
 
     Parameters
     ----------
@@ -124,14 +123,21 @@ def compare_calibrators(
     array([  nan,   nan, 0.042])
     """
     error_budget(confidence_level)
-    weight_bound = bound_of(y, "weight_bound", weight_bound)
-    max_group_size = bound_of(y, "max_group_size", max_group_size)
     advice = "compare them in each segment separately"
     refuse(y, "calibrators are compared on all rows", "segment", advice=advice)
-    columns = {"groups": groups, "importance_weight": importance_weight}
-    rows = read_judged(y, scores, classes=classes, pos_label=pos_label, **columns).collect()
+    rows = read_judged(
+        y,
+        scores,
+        classes=classes,
+        pos_label=pos_label,
+        groups=groups,
+        importance_weight=importance_weight,
+        weight_bound=weight_bound,
+        max_group_size=max_group_size,
+    ).collect()
+    bounds = rows.bounds
     rows = replace(rows, scores=np.asarray(rows.scores, dtype=np.float64))
-    Units.bounded_of(rows, weight_bound, max_group_size)
+    Units.bounded_of(rows)
     probabilities = bool(rows.scores.min() >= 0.0 and rows.scores.max() <= 1.0)
     if calibrators is None:
         weighted = rows.weights is not None
@@ -142,23 +148,17 @@ def compare_calibrators(
         raise InvalidValueError("calibrators", rule, got="1")
     seed = seed_number(random_state)
     first, second = _halves(rows, seed)
-    stated: dict[str, Any] = {"weight_bound": weight_bound, "max_group_size": max_group_size}
+    stated: dict[str, Any] = {
+        "weight_bound": bounds.weight_bound,
+        "max_group_size": bounds.max_group_size,
+    }
+    fitted = {name: _fitted(one, first, stated) for name, one in contenders.items()}
     models: dict[str, FloatArray] = {UNCALIBRATED: second.scores} if probabilities else {}
-    guarantees: list[Any] = [None] * probabilities
-    for name, calibrator in contenders.items():
-        fitted = _fitted(calibrator, first, stated)
-        models[name] = np.clip(fitted.predict(second.scores), 0.0, 1.0)
-        guarantees.append(_guarantee_of(fitted, first))
-    found = compare_models(
-        second.codes,
-        models,
-        confidence_level=confidence_level,
-        clip=clip,
-        classes=(0, 1),
-        random_state=seed,
-        **_units(second),
-        **stated,
-    )
+    models |= {name: np.clip(one.predict(second.scores), 0, 1) for name, one in fitted.items()}
+    guarantees = [None] * probabilities + [_guarantee_of(one, first) for one in fitted.values()]
+    settings: dict[str, Any] = {"confidence_level": confidence_level, "clip": clip, **stated}
+    settings |= {"random_state": seed, "classes": (0, 1), **_units(second)}
+    found = compare_models(second.codes, models, **settings)
     lowest = found.models[int(np.argmin(found.brier))]
     kept = [one for one in found.differences if lowest in (one.first, one.second)]
     common = {one.name: getattr(found, one.name) for one in fields(found)}
@@ -203,7 +203,7 @@ def _fitted(calibrator: ScoreMap, rows: MemoryRows, stated: Mapping[str, Any]) -
 
 
 def _guarantee_of(fitted: Any, rows: MemoryRows) -> Guarantee | NoGuarantee | None:
-    """The guarantee of a calibrator, not proved if its `fit` ignores groups or weights."""
+    """The guarantee of a calibrator, void if its `fit` ignores groups or weights."""
     found = getattr(fitted, "guarantee_", None)
     if not is_guarantee(found):
         return found
@@ -221,7 +221,7 @@ def default_calibrators(
     Two accept only probabilities, and weighted rows are not exchangeable, as Venn-Abers requires.
     """
     found: dict[str, ScoreMap] = {
-        "anchored": AnchoredCalibrator(**settings),
+        "curve": Calibrator(**settings),
         "binning": BinningCalibrator(**settings),
         "scaling-binning": ScalingBinningCalibrator(**settings),
         "platt": PlattCalibrator(),
@@ -239,7 +239,7 @@ def _named(calibrators: Calibrators) -> dict[str, ScoreMap]:
         named = {}
         seen = Counter[str]()
         for calibrator in calibrators:
-            name = type(calibrator).__name__.removesuffix("Calibrator")
+            name = type(calibrator).__name__.removesuffix("Calibrator") or "Calibrator"
             seen[name] += 1
             named[name if seen[name] == 1 else f"{name} {seen[name]}"] = calibrator
     else:

@@ -5,34 +5,35 @@ all pairs.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from calibrant._typing import ArrayLike, FloatArray, Seed
-from calibrant.assess.compare_models.losses import (
+from calibrant._typing import ArrayLike, CodeArray, FloatArray, Seed
+from calibrant.assess.compare_models.model_comparison import (
     AUC,
     BRIER,
     LOG_LOSS,
-    PROVED,
-    TRAINED_BEFORE,
-    largest_difference,
-    losses_of,
-    names,
-    read,
+    ModelComparison,
+    PairedDifference,
 )
-from calibrant.assess.compare_models.model_comparison import ModelComparison, PairedDifference
 from calibrant.assess.metrics.auc import delong, normal_limits
+from calibrant.assess.metrics.bin_sums import read_forecasts
 from calibrant.assess.metrics.ece import ece
 from calibrant.assess.metrics.independent_units import Units
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.random import RandomSource, fingerprint_of, seed_number
 from calibrant.params.rules import CLIP, error_budget
+from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.sentences import shown
+
+PROVED = (BRIER, LOG_LOSS)
+TRAINED_BEFORE = "the models were chosen and trained before these rows were looked at"
+MOST_STAKED = 0.9  # models are often similar, which large bets can show
 
 
 def compare_models(
@@ -51,13 +52,13 @@ def compare_models(
 ) -> ModelComparison:
     """Say which of several models is better, by paired differences in loss on the same rows.
 
-    Claimed: with probability at least `confidence_level` the expected differences in Brier score
+    Guarantee: with probability at least `confidence_level` the expected differences in Brier score
     and in clipped log loss lie within their limits, for all pairs of models and both losses
     simultaneously, for every distribution. So you can pick the best model after looking at all of
-    them. Assumed: rows are independent draws from one distribution, and the models were chosen and
-    trained before these rows were looked at. Grouped rows, such as several rows per customer, are
-    not independent: pass `groups`. Limits for AUC are asymptotic and marked as such. ECE is shown
-    without limits.
+    them. Assumptions: rows are independent draws from one distribution, and the models were chosen
+    and trained before these rows were looked at. Grouped rows, such as several rows per customer,
+    are not independent: pass `groups`. Limits for AUC are asymptotic and marked as such. ECE is
+    shown without limits.
 
     Parameters
     ----------
@@ -67,7 +68,7 @@ def compare_models(
         Predicted probabilities of each model for the same rows, in the same order. At least two
         models.
     confidence_level : float, default=0.95
-        Confidence that all proved limits hold simultaneously.
+        Confidence that all exact limits hold simultaneously.
     clip : float, default=0.001
         For the log loss, probabilities are clipped to [clip, 1 - clip]. Without a clip the loss has
         no bound, and no limits hold for every distribution. A smaller clip makes wider limits.
@@ -116,8 +117,8 @@ def compare_models(
     >>> rate = rng.uniform(size=5_000)
     >>> y = rng.uniform(size=5_000) < rate
     >>> result = compare_models(y, {"sharp": rate, "dull": 0.25 + 0.5 * rate}, random_state=0)
-    >>> result.verdict
-    "'sharp' is better than 'dull'"
+    >>> result.best
+    'sharp'
     >>> print(result.differences[0])
     Brier score of 'sharp' minus that of 'dull': -0.025 to -0.017
     """
@@ -130,42 +131,42 @@ def compare_models(
         "importance_weight": importance_weight,
         "groups": groups,
         "weight_bound": weight_bound,
+        "max_group_size": max_group_size,
     }
     rows, probabilities = read(y, models, pos_label, classes, **given)
-    rows, units = Units.bounded_of(rows, weight_bound, max_group_size)
+    rows, units = Units.bounded_of(rows)
     losses = [losses_of(rows.codes, one, clip) for one in probabilities]
     seed = seed_number(random_state)
-    units = replace(units, rows=_order_of_bets(seed, rows, probabilities))
+    # the order of bets must not depend on that of the models
+    of_models = sorted(fingerprint_of(one, labels=rows.codes) for one in probabilities)
+    units = replace(units, rows=RandomSource.of(seed, "order of bets", *of_models).key)
     pairs = list(combinations(range(len(called)), 2))
     auc, covariance = _areas(rows, probabilities, units)
     share = alpha / len(pairs)
     differences: list[PairedDifference] = []
     for one, other in pairs:
         pair = (called[one], called[other])
-        both = (losses[one], losses[other])
-        differences += _loss_differences(pair, both, clip, share, units)
+        differences += _loss_differences(pair, (losses[one], losses[other]), clip, share, units)
         variance = covariance[one, one] + covariance[other, other] - 2.0 * covariance[one, other]
         gap = float(auc[one] - auc[other])
         limits = normal_limits(gap, float(variance), share)
         differences.append(PairedDifference(*pair, AUC, gap, *limits, is_proved=False))
-    auc_limits = [
-        normal_limits(float(value), float(covariance[k, k]), alpha) for k, value in enumerate(auc)
-    ]
-    auc_lower, auc_upper = np.clip(np.array(auc_limits).T, 0.0, 1.0)
+    areas = zip(auc.tolist(), np.diag(covariance).tolist(), strict=True)
+    auc_limits = np.clip([normal_limits(*area, alpha) for area in areas], 0.0, 1.0)
     return ModelComparison(
         models=called,
         differences=tuple(differences),
         confidence_level=float(confidence_level),
         clip=clip,
         n_rows=len(rows),
-        population=units.population,
+        population=units.stated_population,
         assumptions=(units.assumption, TRAINED_BEFORE),
         brier=np.array([units.mean(loss[BRIER]) for loss in losses]),
         log_loss=np.array([units.mean(loss[LOG_LOSS]) for loss in losses]),
         ece=_eces(rows, probabilities, units),
         auc=auc,
-        auc_lower=auc_lower,
-        auc_upper=auc_upper,
+        auc_lower=auc_limits[:, 0],
+        auc_upper=auc_limits[:, 1],
         seed=seed,
     )
 
@@ -195,12 +196,6 @@ def _loss_differences(
     return found
 
 
-def _order_of_bets(seed: int, rows: MemoryRows, probabilities: Sequence[FloatArray]) -> int:
-    """The key of a random order of bets, which does not depend on the order of the models."""
-    of_models = sorted(fingerprint_of(one, labels=rows.codes) for one in probabilities)
-    return RandomSource.of(seed, "order of bets", *of_models).key
-
-
 def _areas(
     rows: MemoryRows, probabilities: Sequence[FloatArray], units: Units
 ) -> tuple[FloatArray, FloatArray]:
@@ -210,3 +205,55 @@ def _areas(
     except InvalidValueError:  # only one class
         n_models = len(probabilities)
         return np.full(n_models, math.nan), np.full((n_models, n_models), math.nan)
+
+
+def losses_of(codes: CodeArray, probabilities: FloatArray, clip: float) -> dict[str, FloatArray]:
+    """Brier score and clipped log loss of each row."""
+    given = np.where(codes == 1, probabilities, 1.0 - probabilities)
+    return {
+        BRIER: (1.0 - given) ** 2,
+        LOG_LOSS: -np.log(np.clip(given, clip, 1.0 - clip)),
+    }
+
+
+def scaled(values: FloatArray, span: float) -> FloatArray:
+    """Differences in [-span, span], rescaled to [0, 1]."""
+    return np.clip((values / span + 1.0) / 2.0, 0.0, 1.0)  # beyond by rounding alone
+
+
+def largest_difference(measure: str, clip: float) -> float:
+    """Largest possible difference in a loss between two models."""
+    return 1.0 if measure == BRIER else math.log1p(-clip) - math.log(clip)
+
+
+def names(models: Iterable[Any]) -> tuple[str, ...]:
+    """The names of at least two models; they must be distinct."""
+    names = tuple(map(str, models))
+    if len(names) < 2:
+        raise InvalidValueError("models", "be at least two", got=str(len(names)))
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise InvalidValueError(
+            "models", "have different names", got=f"{repeated[0]!r} more than once"
+        )
+    return names
+
+
+def read(
+    y: ArrayLike | Sample,
+    models: Mapping[str, ArrayLike],
+    pos_label: Hashable | None,
+    classes: ArrayLike | None,
+    **beside: Any,
+) -> tuple[MemoryRows, list[FloatArray]]:
+    """The rows, and the probabilities from each model; errors name the model."""
+    probabilities = []
+    for name, scores in models.items():
+        try:
+            rows = read_forecasts(y, scores, pos_label, classes, **beside)
+        except (InvalidValueError, InvalidTypeError) as error:
+            if error.parameter in ("scores", "scores and y"):
+                error.parameter = f"{error.parameter} of model {str(name)!r}"
+            raise
+        probabilities.append(np.asarray(rows.scores, dtype=np.float64))
+    return rows, probabilities

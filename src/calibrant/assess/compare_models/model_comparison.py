@@ -3,20 +3,24 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from shlex import quote
 from typing import Any, ClassVar
 
 from calibrant._typing import FloatArray
-from calibrant.assess.compare_models.losses import AUC, BRIER, LOG_LOSS
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.text import numbers
-from calibrant.text.result import Result
+from calibrant.text.picture import Drawn, Picture, ReferenceLine
+from calibrant.text.quantity import NextStep, Quantity
+from calibrant.text.result import Result, Verdict
 from calibrant.text.result_table import ResultTable
-from calibrant.text.sentences import sentence as as_sentence
 
-CANNOT_TELL = "the data cannot tell"
-_MODELS_IN_SENTENCE = 3  # with more, the limits are in the table alone
-_ALL_AT_ONCE = "All limits that are called proved hold simultaneously."
+BRIER = "Brier score"
+LOG_LOSS = "log loss"
+AUC = "AUC"
+_MOST_DRAWN = 12  # pairs in one picture
+_LISTED = 3  # names in a sentence
+_ALL_AT_ONCE = "All exact limits hold together."
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +38,7 @@ class PairedDifference:
     lower, upper : float
         Limits for the expected difference.
     is_proved : bool
-        True: the limits hold for every distribution and every number of rows, for all proved
+        True: the limits hold for every distribution and every number of rows, for all such
         differences simultaneously. False: they are asymptotic.
     """
 
@@ -74,7 +78,7 @@ class Differences(Result):
     differences : tuple of PairedDifference
         The difference of each pair of models in each measure.
     confidence_level : float
-        Confidence that all proved differences hold simultaneously.
+        Confidence that all exact limits hold simultaneously.
     clip : float
         For the log loss, probabilities are clipped to [clip, 1 - clip].
     n_rows : int
@@ -85,7 +89,7 @@ class Differences(Result):
         What must be true.
     """
 
-    _also: ClassVar[tuple[str, ...]] = ("verdict", "best")
+    _also: ClassVar[tuple[str, ...]] = ("best",)
 
     models: tuple[str, ...]
     differences: tuple[PairedDifference, ...]
@@ -95,14 +99,16 @@ class Differences(Result):
     population: str
     assumptions: tuple[str, ...] = field()
 
+    _noun: ClassVar[str] = "model"
+
     @property
     def best(self) -> str | None:
-        """The model that is proved better than every other by both losses.
+        """The model that is shown to be better than every other by both losses.
 
         None if there is no such model.
         """
         wins = dict.fromkeys(self.models, 0)
-        for found in self._proved:
+        for found in self._guaranteed:
             if found.better is not None:
                 wins[found.better] += 1
         return next(
@@ -110,53 +116,89 @@ class Differences(Result):
         )
 
     @property
-    def verdict(self) -> str:
-        """Which model is proved better than which, in words."""
-        if self.best is not None:
-            others = [model for model in self.models if model != self.best]
-            return (
-                f"{self.best!r} is better than"
-                f" {repr(others[0]) if len(others) == 1 else 'every other model'}"
-            )
-        pairs = [
-            _pair_verdict(*pair)
-            for pair in zip(self._proved[0::2], self._proved[1::2], strict=True)
-        ]
-        told = [text for text in pairs if text is not None]
-        if not told:
-            these = (
-                " from ".join(map(repr, self.models))
-                if len(self.models) == 2
-                else "any of these models apart"
-            )
-            return f"{CANNOT_TELL} {these}"
-        if len(told) < len(pairs):
-            told.append(f"{CANNOT_TELL} the other pairs apart")
-        return "; ".join(told)
+    def verdict(self) -> Verdict:
+        """Whether one model is shown to be better than every other."""
+        return "unclear" if self.best is None else "ok"
 
     @property
     def sentence(self) -> str:
-        """What is proved about the losses, in words."""
-        level = numbers.percent(self.confidence_level)
+        """Which model is better, by how much, and what is assumed."""
         rows = numbers.rows(self.n_rows)
-        about = "limits"
+        about = ", assumed independent"
         if self.population:
-            about = f"limits on expected losses{self.population}"
-        told = f"All {about} hold simultaneously"
-        if len(self.models) <= _MODELS_IN_SENTENCE:
-            limits = "; ".join(map(str, self._proved))
-            told = f"These {about} hold simultaneously: {limits}; {_clipped(self.clip)}"
-        basis = f", with {level} confidence, from {rows}"
-        if all(found.better is None for found in self._proved):
-            basis = f" at {level} confidence ({rows})"
-        return as_sentence(f"{self.verdict}{basis}. {told}.")
+            about = f"; losses{self.population}, if {self.assumptions[0]}"
+        sure = f"({numbers.percent(self.confidence_level)} confidence, {rows}{about})"
+        if self.best is None:
+            found = self._found()
+            if not found:
+                return f"The data cannot tell which {self._noun} is better {sure}."
+            told = ", and ".join(found[:2])
+            more = f"; {len(found) - 2} more findings" if len(found) > 2 else ""
+            return f"No {self._noun} is best; {told}{more} {sure}."
+        if len(self.models) > 2:
+            return f"{self.best!r} is better than every other model {sure}."
+        brier = next(found for found in self._guaranteed if found.measure == BRIER)
+        low, high = sorted(map(abs, (brier.lower, brier.upper)))
+        other = next(model for model in self.models if model != self.best)
+        return (
+            f"{self.best!r} is better than {other!r}: its Brier score is lower by"
+            f" {numbers.limits(low, high)} {sure}."
+        )
+
+    def _found(self) -> list[str]:
+        """What is shown about pairs of models, such as "'a' is better than 'b' and 'c'"."""
+        found: dict[str, list[str]] = {}
+        for pair in zip(self._guaranteed[0::2], self._guaranteed[1::2], strict=True):
+            told = _better_in(*pair)
+            if told is not None:
+                found.setdefault(told[0], []).append(repr(told[1]))
+        return [f"{better} than {_listing(others)}" for better, others in found.items()]
+
+    @property
+    def numbers(self) -> tuple[Quantity, ...]:
+        """How many rows and models were compared."""
+        return (
+            Quantity("Compared", self.n_rows, unit="row"),
+            Quantity("Models", len(self.models)),
+            Quantity("Confidence", self.confidence_level, unit="share"),
+        )
+
+    @property
+    def next_steps(self) -> tuple[NextStep, ...]:
+        """Audit the best model, or compare until it is decided."""
+        if self.best is None:
+            call = f"SequentialModelComparison({tuple(self.models)!r})"
+            what = "Compare as labels come in, and stop once it is decided, in Python"
+            return (NextStep(what, call),)
+        name = quote(self.best).replace("{", "{{").replace("}", "}}")
+        command = f"audit {{data}} --score {name} -o audit.html"
+        return (NextStep(f"Ask whether {self.best!r} is calibrated", "audit(y, scores)", command),)
+
+    def pictures(self) -> tuple[Picture, ...]:
+        """The differences of all pairs with their limits, one picture for each measure."""
+        found = []
+        for measure in dict.fromkeys(one.measure for one in self.differences):
+            pairs = [one for one in self.differences if one.measure == measure][:_MOST_DRAWN]
+            drawn = Drawn(
+                "difference",
+                [one.value for one in pairs],
+                [-float(place) for place in range(len(pairs))],
+                [one.lower for one in pairs],
+                [one.upper for one in pairs],
+            )
+            names = tuple(f"{one.first} minus {one.second}: {_winner(one)}" for one in pairs)
+            rule = (ReferenceLine("no difference", 0.0, is_upright=True),)
+            text = "The difference between each pair of models, with its limits."
+            title = f"Differences in {measure}"
+            found.append(Picture(title, text, "difference", "", (drawn,), rule, names))
+        return tuple(found)
 
     def tables(self) -> tuple[ResultTable, ...]:
         """The differences, one row per pair and measure."""
         return (differences_table(self.differences),)
 
     @property
-    def _proved(self) -> list[PairedDifference]:
+    def _guaranteed(self) -> list[PairedDifference]:
         return [found for found in self.differences if found.is_proved]
 
 
@@ -192,7 +234,8 @@ class ModelComparison(Differences):
         bets.
         """
         found = [
-            f"{_clipped(self.clip)}; ECE has no limits, because binning biases it",
+            f"probabilities in the log loss are clipped to [{self.clip:g}, {1 - self.clip:g}]; ECE"
+            " has no limits, because binning biases it",
             "the verdict is based on the losses, not on AUC",
         ]
         if self.seed is not None:
@@ -236,26 +279,42 @@ class CalibratorComparison(ModelComparison):
     guarantee: tuple[Guarantee | NoGuarantee | None, ...] = field(kw_only=True)
     n_fitted: int = field(kw_only=True)
 
+    _noun: ClassVar[str] = "method"
+
     @property
-    def explanation(self) -> str:
-        """How the rows were divided, and that the guarantees allow a choice."""
+    def next_steps(self) -> tuple[NextStep, ...]:
+        """Fit the chosen method to other rows."""
+        best = self.models[int(self.brier.argmin())]
+        method = "" if best in ("curve", "uncalibrated") else f" --method {best}"
         return (
-            f"The methods were fitted to {self.n_fitted:,} other rows. Their guarantees hold"
-            " simultaneously, so you may choose by them."
+            NextStep(
+                "Fit the method of your choice, best to rows that had no part in it",
+                "Calibrator().fit(new_scores, new_y)",
+                f"fit {{rows}}{method} -o model.json",
+            ),
         )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How the rows were divided, and that the guarantees allow a choice."""
+        fitted = f"the methods were fitted to {self.n_fitted:,} other rows"
+        choose = "their guarantees hold together, so you may choose by them"
+        return (f"{fitted}; {choose}", *ModelComparison.notes.__get__(self))
 
     def tables(self) -> tuple[ResultTable, ...]:
         """The methods side by side, and the differences from the one with the lowest Brier score."""
         differences, models = ModelComparison.tables(self)
         measures = {name: column for name, column in models.columns.items() if name != "model"}
-        columns = {"method": self.models, **measures, "epsilon": self.epsilon}
+        # a narrow terminal shows the first columns only
+        columns = {"method": self.models, "epsilon": self.epsilon, **measures}
         said = [None if one is None else one.sentence for one in self.guarantee]
         methods = ResultTable(
             "methods",
             {**columns, "guarantee": said},
             tuple(columns),
-            {**models.heads, "epsilon": "guaranteed"},
-            "The column 'guaranteed' is proved: off by at most this much.",
+            {**models.heads, "epsilon": "guaranteed within"},
+            "Guaranteed: off by at most this much, on average in each score range.",
+            units={"epsilon": "points"},
         )
         return methods, differences
 
@@ -267,28 +326,38 @@ def differences_table(differences: Sequence[PairedDifference]) -> ResultTable:
         name: [getattr(found, name) for found in differences] for name in names
     }
     columns["better"] = [found.better for found in differences]
-    columns["basis"] = ["proved" if found.is_proved else "asymptotic" for found in differences]
+    columns["basis"] = ["exact" if found.is_proved else "asymptotic" for found in differences]
     shown = ("first", "second", "measure", "value", "lower", "upper", "better", "basis")
     heads = {"first": "model", "second": "minus", "value": "difference"}
     return ResultTable("differences", columns, shown, heads, _ALL_AT_ONCE if differences else "")
 
 
-def _clipped(clip: float) -> str:
-    return f"probabilities in the log loss are clipped to [{clip:g}, {1 - clip:g}]"
+def _winner(found: PairedDifference) -> str:
+    """Which of two models is better, in words."""
+    if found.better is None:
+        return "cannot tell"
+    return f"{found.better} is better{'' if found.is_proved else ' (asymptotic)'}"
 
 
-def _pair_verdict(brier: PairedDifference, log_loss: PairedDifference) -> str | None:
-    """The verdict on one pair of models; None if neither loss shows a difference."""
-    pair = {brier.first: brier.second, brier.second: brier.first}
+def _better_in(brier: PairedDifference, log_loss: PairedDifference) -> tuple[str, str] | None:
+    """What is shown about the better model of a pair, and the other one; None if neither loss
+    shows a difference.
+    """
     if brier.better is None and log_loss.better is None:
         return None
+    known = brier if brier.better else log_loss
+    other = known.second if known.better == known.first else known.first
     if brier.better == log_loss.better:
-        return f"{brier.better!r} is better than {pair[str(brier.better)]!r}"
-    if brier.better and log_loss.better:
-        return f"{brier.better!r} has the lower {BRIER}, {log_loss.better!r} the lower {LOG_LOSS}"
-    known, open_measure = (brier, LOG_LOSS) if brier.better else (log_loss, BRIER)
-    better = str(known.better)
-    return (
-        f"{better!r} is better than {pair[better]!r} by {known.measure} (by {open_measure},"
-        f" {CANNOT_TELL})"
-    )
+        return f"{known.better!r} is better", other
+    but = f" but a higher {LOG_LOSS}" if log_loss.better == other else ""
+    return f"{known.better!r} has a lower {known.measure}{but}", other
+
+
+def _listing(names: Sequence[str]) -> str:
+    """Names in a sentence; of many, how many more there are.
+
+    >>> _listing(["'a'"]), _listing(["'a'", "'b'", "'c'"]), _listing(["'a'", "'b'", "'c'", "'d'"])
+    ("'a'", "'a', 'b' and 'c'", "'a', 'b' and 2 others")
+    """
+    shown = list(names) if len(names) <= _LISTED else [*names[:2], f"{len(names) - 2} others"]
+    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))

@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.assess.compare_models.losses import (
+from calibrant.assess.compare_models.compare_models import (
     MOST_STAKED,
     PROVED,
     TRAINED_BEFORE,
@@ -28,7 +28,6 @@ from calibrant.params.declared_state import ResumesEach, SharedResumed
 from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.rules import CLIP, OPEN_UNIT, TEXT, Number, error_budget
 from calibrant.params.state_kinds import Lists, Numbers, OneCount
-from calibrant.text import numbers
 from calibrant.text.sentences import shown
 
 _ASSUMED = (ROWS.assumption, TRAINED_BEFORE)
@@ -38,11 +37,11 @@ _GRID_SIZE = 1000  # grid points on either side of 0
 class SequentialModelComparison(SharedResumed):
     """Which model is better, as labels arrive? You can look at the answer after every row.
 
-    Claimed: with probability at least `confidence_level`, the limits for the expected differences
+    Guarantee: with probability at least `confidence_level`, the limits for the expected differences
     in Brier score and in clipped log loss hold after every update, for all pairs and both losses at
-    once. So you can stop as soon as the verdict is clear. Assumed: rows are independent draws from
-    one distribution, taken in the order they arrive, and the models do not change. Sorted rows do
-    not satisfy this. The limits never widen. Several threads may call `update`.
+    once. So you can stop as soon as the verdict is clear. Assumptions: rows are independent draws
+    from one distribution, taken in the order they arrive, and the models do not change. Sorted rows
+    do not satisfy this. The limits never widen. Several threads may call `update`.
 
     Parameters
     ----------
@@ -71,8 +70,8 @@ class SequentialModelComparison(SharedResumed):
     ...     found = race.update(rng.uniform(size=100) < rate, {"old": 1 - rate, "new": rate}).result()
     ...     if found.best:
     ...         break
-    >>> day, found.verdict
-    (0, "'new' is better than 'old'")
+    >>> day, found.best
+    (0, 'new')
     """
 
     _entries: ClassVar[EntryTable] = {
@@ -149,7 +148,7 @@ class SequentialModelComparison(SharedResumed):
         return self
 
     def result(self) -> Differences:
-        """Return what is proved now."""
+        """Return what is shown so far."""
         found = []
         with self._lock:
             n_rows = self.n_rows
@@ -181,7 +180,7 @@ class SequentialModelComparison(SharedResumed):
             gamblers.n = self.n_rows
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self.result().verdict}, {numbers.rows(self.n_rows)}>"
+        return f"<{type(self).__name__}: {self.result().sentence}>"
 
 
 def _grid() -> FloatArray:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import ndtri
 
 from calibrant._typing import ArrayLike, BoolArray, CodeArray, FloatArray
-from calibrant.assess.metrics.bin_sums import read_scored
 from calibrant.assess.metrics.estimate import Estimate
 from calibrant.assess.metrics.independent_units import ROWS, Units
 from calibrant.errors import InvalidValueError
 from calibrant.params.rules import error_budget
+from calibrant.sample.bounds import NO_BOUNDS
+from calibrant.sample.reader import read_judged
 from calibrant.sample.sample import Sample
 
 DELONG = "DeLong's normal approximation (1988)"
@@ -72,22 +74,27 @@ def auc(
     0.75
     """
     alpha = error_budget(confidence_level)
-    rows = read_scored(
-        y, scores, pos_label, classes, importance_weight=importance_weight, groups=groups
+    read = read_judged(
+        y,
+        scores,
+        pos_label=pos_label,
+        classes=classes,
+        importance_weight=importance_weight,
+        groups=groups,
     )
-    rows, units = Units.of(rows, None, None)
-    value, covariance = delong(rows.codes, [np.asarray(rows.scores, dtype=np.float64)], units)
-    lower, upper = normal_limits(float(value[0]), float(covariance[0, 0]), alpha)
+    rows, units = Units.of(replace(read.collect(), bounds=NO_BOUNDS))
+    scores = np.asarray(rows.scores, dtype=np.float64)
+    value, lower, upper = auc_limits(rows.codes, scores, alpha, units)
     return Estimate(
         name="AUC",
-        value=float(value[0]),
-        lower=max(0.0, lower),
-        upper=min(1.0, upper),
+        value=value,
+        lower=lower,
+        upper=upper,
         confidence_level=float(confidence_level),
         heuristic=True,
         target=(
             "the probability that a positive row has a higher score than a negative"
-            f" one{units.population}"
+            f" one{units.stated_population}"
         ),
         basis=DELONG if units.row_weights is None else OBUCHOWSKI,
     )
@@ -146,6 +153,16 @@ def _weighted_auc(
         parts @ parts.T * (n / (n - 1)) if n > 1 else np.full((len(scores), len(scores)), math.nan)
     )
     return np.array(values), covariance
+
+
+def auc_limits(
+    codes: CodeArray, scores: FloatArray, alpha: float, units: Units
+) -> tuple[float, float, float]:
+    """The AUC of one score, and its limits."""
+    values, covariance = delong(codes, [scores], units)
+    value = float(values[0])
+    lower, upper = normal_limits(value, float(covariance[0, 0]), alpha)
+    return value, max(lower, 0.0), min(upper, 1.0)
 
 
 def normal_limits(value: float, variance: float, alpha: float) -> tuple[float, float]:

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from calibrant import kernels
-from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray, IntArray
+from calibrant._typing import ArrayLike, BoolArray, CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.calibrators.regions.weighted_rows import checked_bound
 from calibrant.cells.score_partition import equal_mass, middle_ranks
 from calibrant.params.arrays import check_rows
-from calibrant.params.bounds import WEIGHT_BOUND
-from calibrant.params.rules import Choice, Optional, check_bins
+from calibrant.params.rules import Choice, check_bins
 from calibrant.sample.facts import Reach
 from calibrant.sample.reader import read_judged, refuse
 from calibrant.sample.rows import Rows
@@ -29,17 +28,6 @@ MOST_VALUES = 1000
 _LOOK = 4 * MOST_VALUES
 
 
-def read_scored(
-    y: ArrayLike | Sample | Rows,
-    scores: ArrayLike | None,
-    pos_label: Hashable | None,
-    classes: ArrayLike | None,
-    **beside: Any,
-) -> MemoryRows:
-    """Read labels and scores of any scale into memory."""
-    return read_judged(y, scores, pos_label=pos_label, classes=classes, **beside).collect()
-
-
 CALIBRATE_FIRST = "turn scores into probabilities first, for example with BinningCalibrator"
 """Advice for scores that are not probabilities."""
 
@@ -49,22 +37,19 @@ def read_forecasts(
     scores: ArrayLike | None,
     pos_label: Hashable | None,
     classes: ArrayLike | None,
-    segments: ArrayLike | None = None,
-    importance_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
-    weight_bound: float | None = None,
+    **columns: Any,
 ) -> MemoryRows:
-    """Read labels and predicted probabilities; the scores of the result are doubles in [0, 1].
+    """Read labels and predicted probabilities, with further columns and bounds, into memory."""
+    return forecasts_of(read_judged(y, scores, pos_label=pos_label, classes=classes, **columns))
+
+
+def forecasts_of(data: Rows) -> MemoryRows:
+    """The rows in memory; their scores are checked to be probabilities, doubles in [0, 1].
 
     Rows without weight are left out after the bound is checked, so that errors name rows of the
     data.
     """
-    beside = {
-        "segments": segments,
-        "importance_weight": importance_weight,
-        "groups": groups,
-    }
-    rows = read_scored(y, scores, pos_label, classes, **beside)
+    rows = data.collect()
     probabilities = np.asarray(rows.scores, dtype=np.float64)
     outside = (probabilities < 0.0) | (probabilities > 1.0)
     if outside.any():
@@ -73,7 +58,7 @@ def read_forecasts(
     rows = replace(rows, scores=probabilities)
     if rows.weights is None:
         return rows
-    checked_bound(rows.weights, Optional(WEIGHT_BOUND).check("weight_bound", weight_bound))
+    checked_bound(rows.weights, rows.bounds.weight_bound)
     return rows.take(rows.weights > 0.0)
 
 
@@ -115,27 +100,30 @@ class BinSums:
         """Group rows by the index of their bin."""
         used = np.bincount(cell) > 0
         index = cell if used.all() else (np.cumsum(used) - 1)[cell]
-        weights = rows.weights
-        squares = None
-        counts: IntArray | FloatArray = np.bincount(index)
-        positives: IntArray | FloatArray = np.bincount(index, rows.codes).astype(np.int64)
-        scores = rows.scores
-        if weights is not None:
-            counts, positives, squares = (
-                np.bincount(index, values).astype(np.float64)
-                for values in (weights, weights * rows.codes, weights**2)
-            )
-            scores = weights * scores
-        lowest = np.full(counts.size, np.inf)
-        highest = np.full(counts.size, -np.inf)
+        lowest = np.full(np.count_nonzero(used), np.inf)
+        highest = -lowest
         np.minimum.at(lowest, index, rows.scores)
         np.maximum.at(highest, index, rows.scores)
-        mean = np.clip(np.bincount(index, scores) / counts, lowest, highest)
+        weights = rows.weights
+
+        def sums(values: FloatArray | CodeArray) -> FloatArray:
+            counted = values if weights is None else weights * values
+            return np.bincount(index, counted).astype(np.float64)
+
+        counts = np.bincount(index, weights)
+        hits = sums(rows.codes)
+        mean = np.clip(sums(rows.scores) / counts, lowest, highest)
+        is_value = lowest == highest
+        if weights is None and rows.groups is None:
+            return cls(index, counts, hits, mean, is_value, moves=counts.astype(np.float64))
+        units = rows.units
+        # the weight of a row times that of its unit: its squared weight, if each row is a unit
+        moves = sums(units.totals[units.unit])
+        squares = moves
         noise = None
-        moves = np.asarray(counts if squares is None else squares, dtype=np.float64)
         if rows.groups is not None:
-            squares, noise, moves = _by_group(rows, index, counts, positives / counts)
-        return cls(index, counts, positives, mean, lowest == highest, squares, noise, moves)
+            squares, noise = _of_groups(rows, index, counts, hits / counts)
+        return cls(index, counts, hits, mean, is_value, squares, noise, moves)
 
     @property
     def rate(self) -> FloatArray:
@@ -160,25 +148,19 @@ class BinSums:
         return np.asarray(self.counts / self.counts.sum())
 
 
-def _by_group(
-    rows: MemoryRows,
-    index: IndexArray,
-    counts: IntArray | FloatArray,
-    rate: FloatArray,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Squared weights of groups in each bin, the variance of each rate, and these weights times
-    those in all bins.
+def _of_groups(
+    rows: MemoryRows, index: IndexArray, total: IntArray | FloatArray, rate: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Sums of squared weights of groups in each bin, and the variance of its rate, from their
+    spread; NaN in bins with one group.
     """
-    units = rows.units
-    cells = units.in_cells(index, counts.size)
+    cells = rows.units.in_cells(index, total.size)
+    squares = np.bincount(cells.cell, cells.total**2, minlength=total.size)
     off = cells.sums((rows.codes - rate[index])[cells.rows])
-    n_groups = np.bincount(cells.cell, minlength=counts.size)
-    spread = np.bincount(cells.cell, off**2, minlength=counts.size) / counts**2
+    n_groups = np.bincount(cells.cell, minlength=total.size)
+    spread = np.bincount(cells.cell, off**2, minlength=total.size) / total**2
     noise = np.where(n_groups > 1, spread * n_groups / np.maximum(n_groups - 1.0, 1.0), np.nan)
-    squares = np.bincount(cells.cell, cells.total**2, minlength=counts.size).astype(np.float64)
-    in_all = units.weights * units.totals[units.unit]
-    moves = np.bincount(index, in_all, minlength=counts.size)
-    return squares, noise, moves.astype(np.float64)
+    return squares.astype(np.float64), noise
 
 
 def few_values(n_values: int, n_rows: int) -> bool:
@@ -257,15 +239,11 @@ def sweep_bins(
     """
     reason = "the rule is based on unweighted row counts"
     refuse(y, reason, "weight", advice="give ece the number of bins")
-    return _sweep(read_forecasts(y, scores, pos_label, classes))
+    return swept(read_forecasts(y, scores, pos_label, classes))
 
 
-def sweep_binned(rows: MemoryRows) -> BinSums:
-    """Group rows into the bins of the sweep."""
-    return binned(rows, _sweep(rows), "quantile")
-
-
-def _sweep(rows: MemoryRows) -> int:
+def swept(rows: MemoryRows) -> int:
+    """The number of bins of the sweep."""
     values, inverse = np.unique(rows.scores, return_inverse=True)
     counts: IntArray | FloatArray = np.bincount(inverse, rows.weights)
     positive = rows.codes if rows.weights is None else rows.weights * rows.codes

@@ -13,13 +13,17 @@ from calibrant.assess.metrics.bin_sums import (
     BinSums,
     binned,
     read_forecasts,
-    sweep_binned,
+    swept,
 )
 from calibrant.assess.metrics.estimate import Estimate
 from calibrant.limits.error_budget import sidak_level
 from calibrant.limits.interval import Interval
-from calibrant.limits.label_noise import largest_variance, signed_noise_bound
-from calibrant.limits.non_identical import gap_limits, non_identical
+from calibrant.limits.non_identical import (
+    gap_limits,
+    largest_variance,
+    non_identical,
+    signed_noise_bound,
+)
 from calibrant.params.rules import Choice, Integer, Only, error_budget
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
@@ -61,13 +65,13 @@ def ece(
 ) -> Estimate:
     """Return the expected calibration error in bins, as the paper defines it, and a valid interval.
 
-    Claimed: with probability at least `confidence_level` over the labels, the calibration error of
-    the scores seen, in these bins, lies in [lower, upper]. This holds for all rates of the labels
-    given the scores. In bins with several scores, this error is at most the error without bins
-    (Jensen's inequality). So `lower` is also a lower limit on the error without bins, but `upper`
-    is not an upper limit on it. If every bin has only one score value, the two errors are equal and
-    `exact` is true. Assumed: rows are independent draws, and the model was not trained on them. For
-    statements about the population see `calibrant.audit`.
+    Guarantee: with probability at least `confidence_level` over the labels, the calibration error
+    of the scores seen, in these bins, lies in [lower, upper]. This holds for all rates of the
+    labels given the scores. In bins with several scores, this error is at most the error without
+    bins (Jensen's inequality). So `lower` is also a lower limit on the error without bins, but
+    `upper` is not an upper limit on it. If every bin has only one score value, the two errors are
+    equal and `exact` is true. Assumptions: rows are independent draws, and the model was not
+    trained on them. For statements about the population see `calibrant.audit`.
 
     Parameters
     ----------
@@ -146,16 +150,16 @@ def ece(
     >>> scores = rng.uniform(size=10_000)
     >>> y = rng.uniform(size=10_000) < scores**2
     >>> print(ece(y, scores))
-    The l1-ECE is 0.177 (95% valid interval 0.15 to 0.188 for the calibration error in these bins of the scores seen, \
-which is at most the error without bins).
-    """  # noqa: E501
+    l1-ECE: 0.177, exact 95% CI 0.15 to 0.188 for the calibration error in these
+    bins of the scores seen, which is at most the error without bins.
+    """
     Choice(NORMS).check("norm", norm)
     error_budget(confidence_level)
     rows = read_forecasts(
         y, scores, pos_label, classes, importance_weight=importance_weight, groups=groups
     )
     bins = _bins(rows, n_bins, strategy)
-    return _estimate(bins, norm, confidence_level, seen(rows), swept=n_bins == _SWEEP)
+    return _estimate(bins, norm, confidence_level, given_in(rows), swept=n_bins == _SWEEP)
 
 
 def debiased_ece(
@@ -172,7 +176,7 @@ def debiased_ece(
 ) -> Estimate:
     """Return the l2 calibration error in bins without the bias of small bins, and a valid interval.
 
-    Claimed: the interval is that of `ece` with norm="l2". The square of the value is unbiased for
+    Guarantee: the interval is that of `ece` with norm="l2". The square of the value is unbiased for
     the squared calibration error in bins, for fixed bins and independent, identically distributed
     rows. There are two exceptions: a negative estimate is returned as 0, and a bin with a single
     row counts as 0, because its noise cannot be separated from its error.
@@ -213,7 +217,7 @@ def debiased_ece(
         y, scores, pos_label, classes, importance_weight=importance_weight, groups=groups
     )
     bins = _bins(rows, n_bins, strategy)
-    biased = _estimate(bins, "l2", confidence_level, seen(rows), swept=n_bins == _SWEEP)
+    biased = _estimate(bins, "l2", confidence_level, given_in(rows), swept=n_bins == _SWEEP)
     return replace(biased, name="debiased l2-ECE", value=math.sqrt(max(debiased_square(bins), 0.0)))
 
 
@@ -236,17 +240,17 @@ def debiased_square(bins: BinSums) -> float:
 
 def _bins(rows: MemoryRows, n_bins: int | str, strategy: str) -> BinSums:
     checked = (Integer(1) | Only(_SWEEP)).check("n_bins", n_bins)
-    return sweep_binned(rows) if isinstance(checked, str) else binned(rows, checked, strategy)
+    if isinstance(checked, str):
+        return binned(rows, swept(rows), "quantile")
+    return binned(rows, checked, strategy)
 
 
-def seen(rows: MemoryRows) -> str:
+def given_in(rows: MemoryRows) -> str:
     """What an estimate is conditional on."""
     given = "scores" if rows.weights is None else "scores and weights"
-    return f"{given} seen" + (
-        ""
-        if rows.groups is None
-        else f", where the rate of a row is that given all {given} of its group"
-    )
+    if rows.groups is None:
+        return f"{given} seen"
+    return f"{given} seen, where the rate of a row is that given all {given} of its group"
 
 
 def _estimate(
@@ -291,10 +295,9 @@ def rate_limits(bins: BinSums, alpha: float) -> Interval:
     if bins.noise is not None:  # groups have rows in several bins, so the bins are dependent
         tail = alpha / bins.counts.size / 2.0
     if bins.squares is None:
-        return non_identical(
-            np.asarray(bins.counts), np.asarray(bins.positives), tail, bins.is_value
-        )
-    return _weighted_limits(bins, bins.squares, tail)
+        return non_identical(bins.counts, bins.positives, tail, bins.is_value)
+    radius = np.sqrt(bins.squares * (math.log(1.0 / tail) / 2.0)) / bins.counts
+    return Interval(np.clip(bins.rate - radius, 0.0, 1.0), np.clip(bins.rate + radius, 0.0, 1.0))
 
 
 def _mean_noise(bins: BinSums, limits: Interval, tail: float) -> float:
@@ -319,12 +322,6 @@ def _noise_at_truth(bins: BinSums, limits: Interval, norm: str, tail: float) -> 
         return signed_noise_bound(int(total), variance, tail)
     move = bins.moves.sum() / total if norm == "l1" else (bins.moves / bins.counts).max()
     return math.sqrt(-math.log(tail) * float(move) / (2.0 * total))
-
-
-def _weighted_limits(bins: BinSums, squares: FloatArray, tail: float) -> Interval:
-    """Limits for each bin's weighted mean rate, given scores and weights."""
-    radius = np.sqrt(squares * (math.log(1.0 / tail) / 2.0)) / bins.counts
-    return Interval(np.clip(bins.rate - radius, 0.0, 1.0), np.clip(bins.rate + radius, 0.0, 1.0))
 
 
 def _combine(bins: BinSums, distance: FloatArray, norm: str) -> float:

@@ -1,8 +1,9 @@
-"""The result of a metric: a number, an interval, and whether the interval is proved."""
+"""The result of a metric: a number, an interval, and whether the interval is exact."""
 
 from dataclasses import dataclass
 
 from calibrant.text.numbers import limits, nearest, percent
+from calibrant.text.quantity import Quantity
 from calibrant.text.result import Result
 
 
@@ -48,6 +49,19 @@ class Estimate(Result):
     @property
     def sentence(self) -> str:
         """The value, and the interval with what it is for."""
-        kind = "heuristic interval" if self.heuristic else "valid interval"
-        interval = f"{percent(self.confidence_level)} {kind} {limits(self.lower, self.upper)}"
-        return f"The {self.name} is {nearest(self.value)} ({interval} for {self.target})."
+        kind = "asymptotic" if self.heuristic else "exact"
+        interval = f"{kind} {percent(self.confidence_level)} CI {limits(self.lower, self.upper)}"
+        return f"{self.name}: {nearest(self.value)}, {interval} for {self.target}."
+
+    @property
+    def numbers(self) -> tuple[Quantity, ...]:
+        """The value with its interval."""
+        return (
+            Quantity(self.name, self.value, self.lower, self.upper),
+            Quantity("Confidence", self.confidence_level, unit="share"),
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the interval rests on."""
+        return (f"interval: {self.basis}",) if self.basis else ()

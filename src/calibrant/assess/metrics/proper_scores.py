@@ -3,7 +3,6 @@
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -14,7 +13,6 @@ from calibrant.assess.metrics.ece import debiased_square
 from calibrant.assess.metrics.estimate import Estimate
 from calibrant.assess.metrics.independent_units import Units
 from calibrant.params.rules import Number, error_budget
-from calibrant.sample.reader import bound_of
 from calibrant.sample.sample import Sample
 
 _CLIP = Number(
@@ -77,10 +75,10 @@ def brier_score(
 ) -> BrierScore:
     """Return the mean squared error of probabilities, and its calibration and refinement parts.
 
-    Claimed: the expected Brier score lies in [lower, upper] with probability at least
+    Guarantee: the expected Brier score lies in [lower, upper] with probability at least
     `confidence_level`, for every distribution. The interval is found by betting on the rows in a
     random order, which depends on the rows. It is for the score only; the parts are plain
-    estimates. Assumed: rows are independent draws from one distribution, and the model was not
+    estimates. Assumptions: rows are independent draws from one distribution, and the model was not
     trained on them. With `groups`, the groups are independent draws.
 
     Parameters
@@ -128,37 +126,37 @@ def brier_score(
     (0.135, 0.01, 0.125, 0.0)
     """
     alpha = error_budget(confidence_level)
-    weight_bound = bound_of(y, "weight_bound", weight_bound)
-    max_group_size = bound_of(y, "max_group_size", max_group_size)
-    beside: dict[str, Any] = {
-        "importance_weight": importance_weight,
-        "groups": groups,
-        "weight_bound": weight_bound,
-    }
-    rows = read_forecasts(y, scores, pos_label, classes, **beside)
-    rows, units = Units.of(rows, weight_bound, max_group_size)
+    read = read_forecasts(
+        y,
+        scores,
+        pos_label,
+        classes,
+        importance_weight=importance_weight,
+        weight_bound=weight_bound,
+        groups=groups,
+        max_group_size=max_group_size,
+    )
+    rows, units = Units.of(read)
     bins = binned(rows, n_bins, strategy)
     losses = (rows.codes - rows.scores) ** 2
     lower, upper = units.limits(losses, alpha)
-    overall = float(np.average(rows.codes, weights=rows.weights))
+    overall = units.mean(rows.codes)
     refinement = float(bins.mass @ (bins.rate * (1.0 - bins.rate)))
     off_score = rows.scores - bins.mean_score[bins.index]
     off_label = rows.codes - bins.rate[bins.index]
     return BrierScore(
         name="Brier score",
-        value=float(np.average(losses, weights=rows.weights)),
+        value=units.mean(losses),
         lower=lower,
         upper=upper,
         confidence_level=float(confidence_level),
         heuristic=not units.bounded,
-        target=f"the expected Brier score{units.population}",
+        target=f"the expected Brier score{units.stated_population}",
         basis=_BOUNDED,
         exact=bool(bins.is_value.all()),
         calibration=float(bins.mass @ bins.gap**2),
         refinement=refinement,
-        within_bins=float(
-            np.average(off_score * (off_score - 2.0 * off_label), weights=rows.weights)
-        ),
+        within_bins=units.mean(off_score * (off_score - 2.0 * off_label)),
         uncertainty=overall * (1.0 - overall),
         resolution=overall * (1.0 - overall) - refinement,
         debiased_calibration=debiased_square(bins),
@@ -180,10 +178,10 @@ def log_loss(
 ) -> Estimate:
     """Return the mean of -log(p), where p is the predicted probability of the observed label.
 
-    Claimed, with `clip`: the expected loss of the clipped scores lies in [lower, upper] with
+    Guarantee, with `clip`: the expected loss of the clipped scores lies in [lower, upper] with
     probability at least `confidence_level`, for every distribution. Without `clip` the loss is
     unbounded, so no interval is valid for all distributions. The normal interval is then returned
-    and labelled heuristic. Assumed: as in `brier_score`.
+    and labelled heuristic. Assumptions: as in `brier_score`.
 
     Parameters
     ----------
@@ -211,22 +209,24 @@ def log_loss(
     inf
     """
     alpha = error_budget(confidence_level)
-    weight_bound = bound_of(y, "weight_bound", weight_bound)
-    max_group_size = bound_of(y, "max_group_size", max_group_size)
-    beside: dict[str, Any] = {
-        "importance_weight": importance_weight,
-        "groups": groups,
-        "weight_bound": weight_bound,
-    }
-    rows = read_forecasts(y, scores, pos_label, classes, **beside)
-    rows, units = Units.of(rows, weight_bound, max_group_size)
+    read = read_forecasts(
+        y,
+        scores,
+        pos_label,
+        classes,
+        importance_weight=importance_weight,
+        weight_bound=weight_bound,
+        groups=groups,
+        max_group_size=max_group_size,
+    )
+    rows, units = Units.of(read)
     given = np.where(rows.codes == 1, rows.scores, 1.0 - rows.scores)
     if clip is not None:
         clip = _CLIP.check("clip", clip)
         given = np.clip(given, clip, 1.0 - clip)
     with np.errstate(divide="ignore"):
         losses = -np.log(given)
-    value = float(np.average(losses, weights=rows.weights))
+    value = units.mean(losses)
     lower = 0.0
     upper = math.inf
     if clip is not None:
@@ -244,7 +244,7 @@ def log_loss(
         heuristic=clip is None or not units.bounded,
         target=(
             "the expected log"
-            f" loss{'' if clip is None else ' of the clipped scores'}{units.population}"
+            f" loss{'' if clip is None else ' of the clipped scores'}{units.stated_population}"
         ),
         basis="the normal approximation for a mean" if clip is None else _BOUNDED,
     )

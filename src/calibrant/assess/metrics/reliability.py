@@ -1,7 +1,7 @@
 """The reliability table: how well scores agree with labels, bin by bin."""
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,15 @@ from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray, IntA
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.calibrators.regions.weakness import reported_by_caller, warn_of_cap
 from calibrant.cells.partition import Partition
-from calibrant.cells.units import Counting, RowUnits
+from calibrant.cells.units import RowUnits
 from calibrant.errors import InvalidTypeError
 from calibrant.params.arrays import as_weights
 from calibrant.params.rules import error_budget
 from calibrant.sample.groups import Groups
 from calibrant.text.numbers import counted, percent, rows
-from calibrant.text.result import Result
+from calibrant.text.picture import Drawn, Picture
+from calibrant.text.quantity import Quantity
+from calibrant.text.result import Result, Verdict
 from calibrant.text.result_table import ResultTable
 
 _HISTOGRAM_CELLS = 50
@@ -80,22 +82,45 @@ class ReliabilityTable(Result):
         return (self.mean_score < self.lower) | (self.mean_score > self.upper)
 
     @property
+    def verdict(self) -> Verdict:
+        """Whether scores are shown to be off in some bin."""
+        return "problem" if self.is_off.any() else "ok"
+
+    @property
     def sentence(self) -> str:
-        """The number of bins in which the scores are proved to be off."""
+        """The number of bins in which the scores are shown to be off."""
         n_off = int(np.count_nonzero(self.is_off))
         bins = counted(len(self.regions), "bin")
-        counted_rows = rows(int(self.counts.sum()))
+        basis = f"{rows(int(self.counts.sum()))}, assumed independent"
         if not n_off:
             level = percent(round(1.0 - self.confidence_level, 12))
             return (
-                f"The mean score is not proved to differ from the true rate in any of {bins}, tested"
-                f" at the {level} level for all bins together on {counted_rows}."
+                f"No sign that the mean score differs from the true rate in any of {bins} (tested at"
+                f" the {level} level for all together, {basis})."
             )
         return (
-            f"With {percent(self.confidence_level)} confidence for all bins simultaneously, the mean"
-            f" score is proved to differ from the true rate in {n_off:,} of {bins}, from"
-            f" {counted_rows}."
+            f"The mean score differs from the true rate in {n_off:,} of {bins}"
+            f" ({percent(self.confidence_level)} confidence, all together, {basis})."
         )
+
+    @property
+    def numbers(self) -> tuple[Quantity, ...]:
+        """How many bins are off."""
+        n_off = int(np.count_nonzero(self.is_off))
+        return (
+            Quantity("Off", n_off, unit=f"of {counted(len(self.regions), 'bin')}"),
+            Quantity("Counted", int(self.counts.sum()), unit="row"),
+            Quantity("Confidence", self.confidence_level, unit="share"),
+        )
+
+    def pictures(self) -> tuple[Picture, ...]:
+        """The observed rate against the mean score."""
+        seen = self.counts > 0
+        columns = (self.mean_score, self.rate, self.lower, self.upper)
+        drawn = Drawn("observed rate", *(column[seen].tolist() for column in columns))
+        text = "Observed rate against mean score, with limits that hold for all bins together."
+        labels = "mean score", "observed rate"
+        return (Picture("Reliability", text, *labels, (drawn,), is_square=True),)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -110,8 +135,9 @@ class ReliabilityTable(Result):
             "region": self.regions,
             **{name: getattr(self, name) for name in names},
         }
-        heads = {"region": "bin", "counts": "rows", "lower": "true rate lies in"}
-        return (ResultTable("regions", columns, heads=heads),)
+        heads = {"region": "bin", "counts": "rows", "lower": "true rate"}
+        units = {"rate": "share", "lower": "share", "mean_score": "share"}
+        return (ResultTable("regions", columns, heads=heads, units=units),)
 
 
 def reliability_table(
@@ -131,9 +157,9 @@ def reliability_table(
 ) -> ReliabilityTable:
     """Compare scores with labels, bin by bin, with intervals that hold for all bins simultaneously.
 
-    Claimed, for every distribution: with probability at least `confidence_level`, the true rate of
-    the positive class lies between `lower` and `upper` in all bins simultaneously. Assumed: the
-    rows are independent draws from one distribution, and the model was not trained on them.
+    Guarantee, for every distribution: with probability at least `confidence_level`, the true rate
+    of the positive class lies between `lower` and `upper` in all bins simultaneously. Assumptions:
+    the rows are independent draws from one distribution, and the model was not trained on them.
 
     Parameters
     ----------
@@ -149,7 +175,7 @@ def reliability_table(
     importance_weight, weight_bound : array-like of shape (n,), float, optional
         How much each row counts, and an upper bound on the weights, as in `BinningCalibrator`. Mean
         scores, rates and limits are then those of the weighted population. Without a bound, the
-        limits are not proved.
+        limits are not guaranteed.
     groups, max_group_size : array-like of shape (n,), int, optional
         The group of each row, and the largest number of rows that a group counts as in a bin, as in
         `BinningCalibrator`. The limits are then for rows of new groups, and mean scores and rates
@@ -180,13 +206,13 @@ def reliability_table(
     >>> table.is_off
     array([ True,  True,  True,  True])
     """
-    level = confidence_level
-    how: dict[str, Any] = {
-        "interval": interval,
-        "partition": partition,
-        "pos_label": pos_label,
-    }
-    calibrator = BinningCalibrator(n_bins, confidence_level=level, **how)
+    calibrator = BinningCalibrator(
+        n_bins,
+        confidence_level=confidence_level,
+        interval=interval,
+        partition=partition,
+        pos_label=pos_label,
+    )
     with reported_by_caller():
         calibrator.fit(
             scores,
@@ -216,7 +242,7 @@ def reliability_table(
         bounds=bins.bounds,
         counts=guarantee.counts,
         mean_score=mean_score,
-        rate=calibrator.proof_.evidence.observed,
+        rate=calibrator.proof_.observed,
         lower=guarantee.lower,
         upper=guarantee.upper,
         confidence_level=guarantee.confidence_level,
@@ -256,7 +282,7 @@ def _row_weights(
     weights = np.ones(region.size) if weights is None else weights
     units = RowUnits(together.codes, len(together.keys), weights)
     cells = units.in_cells(region, calibrator.partition_.n_regions)
-    return cells.row_weights(Counting(float(most)))
+    return cells.row_weights(float(most))
 
 
 def reliability_tables(
@@ -276,3 +302,12 @@ def reliability_tables(
 def shared_level(confidence_level: float, n: int) -> float:
     """The level of each of several tables that hold simultaneously."""
     return 1.0 - error_budget(confidence_level) / n
+
+
+def models_picture(tables: Mapping[str, ReliabilityTable]) -> Picture:
+    """The observed rates of several models in one reliability diagram."""
+    pictures = {name: table.pictures()[0] for name, table in tables.items()}
+    drawn = tuple(replace(one.drawn[0], name=name) for name, one in pictures.items())
+    text = "Observed rate against mean score, with limits that hold for all models together."
+    labels = "mean score", "observed rate"
+    return Picture("Reliability of all models", text, *labels, drawn, is_square=True)

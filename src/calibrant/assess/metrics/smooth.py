@@ -10,9 +10,9 @@ from scipy import fft
 
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.assess.metrics.bin_sums import binned, read_forecasts
-from calibrant.assess.metrics.ece import rate_limits, seen
+from calibrant.assess.metrics.ece import given_in, rate_limits
 from calibrant.assess.metrics.estimate import Estimate
-from calibrant.limits.label_noise import largest_variance, noise_bound
+from calibrant.limits.non_identical import largest_variance, noise_bound
 from calibrant.params.rules import Integer, error_budget
 from calibrant.sample.sample import Sample
 
@@ -37,10 +37,10 @@ def smooth_ece(
 ) -> Estimate:
     """Return the smooth calibration error, which needs no bins, and a valid interval.
 
-    Claimed: with probability at least `confidence_level` over the labels, the smooth calibration
+    Guarantee: with probability at least `confidence_level` over the labels, the smooth calibration
     error of the scores seen lies in [lower, upper]. This holds for all rates of the labels given
     the scores. This error is given by the same formula with E[Y | score] in place of the labels.
-    Assumed: rows are independent draws, and the model was not trained on them.
+    Assumptions: rows are independent draws, and the model was not trained on them.
 
     Parameters
     ----------
@@ -102,8 +102,9 @@ def smooth_ece(
     >>> scores = rng.uniform(size=10_000)
     >>> y = rng.uniform(size=10_000) < scores**2
     >>> print(smooth_ece(y, scores))
-    The smooth ECE is 0.177 (95% valid interval 0.151 to 0.188 for the smooth calibration error of the scores seen).
-    """  # noqa: E501
+    smooth ECE: 0.177, exact 95% CI 0.151 to 0.188 for the smooth calibration error
+    of the scores seen.
+    """
     n_cells = Integer(16).check("n_cells", n_cells)
     alpha = error_budget(confidence_level)
     rows = read_forecasts(
@@ -138,7 +139,7 @@ def smooth_ece(
         upper=max(upper, value),
         confidence_level=float(confidence_level),
         heuristic=False,
-        target=f"the smooth calibration error of the {seen(rows)}",
+        target=f"the smooth calibration error of the {given_in(rows)}",
         basis=(
             "a sum of labels with fixed multipliers (Hoeffding 1963), bounded differences"
             " (McDiarmid 1989)"

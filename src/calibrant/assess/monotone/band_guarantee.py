@@ -7,7 +7,8 @@ import numpy as np
 
 from calibrant.assess.monotone.runs import BandSteps
 from calibrant.text.numbers import percent, rows
-from calibrant.text.result import Result, said_of_file
+from calibrant.text.picture import Drawn, Picture
+from calibrant.text.result import Result, Verdict, said_of_file
 from calibrant.text.result_table import ResultTable
 
 
@@ -40,7 +41,7 @@ class BandGuarantee(Result):
 
     @property
     def is_refuted(self) -> bool:
-        """Whether the rate is proved to decrease somewhere, so that no band holds."""
+        """Whether the rate is shown to decrease somewhere, so that no band holds."""
         return self.steps.refutation is not None
 
     @property
@@ -49,18 +50,38 @@ class BandGuarantee(Result):
         return self.steps.n_rows
 
     @property
+    def verdict(self) -> Verdict:
+        """Whether a band holds, or the rate is shown to decrease somewhere."""
+        return "problem" if self.is_refuted else "ok"
+
+    @property
     def sentence(self) -> str:
-        """What is claimed, in words."""
-        basis = f"With {percent(self.confidence_level)} confidence, from {rows(self.n_rows)}"
+        """What is guaranteed, or where the rate falls."""
+        sure = f"{percent(self.confidence_level)} confidence, {rows(self.n_rows)}"
         if self.is_refuted:
-            return (
-                f"{basis}, the rate falls somewhere as the score rises:"
-                f" {self.steps.refutation}.{self.of_groups}{said_of_file(self.read)}"
-            )
-        claim = "the rate at every score lies in its interval, at all scores simultaneously"
+            return f"The rate falls somewhere as the score rises: {self.steps.refutation} ({sure})."
+        of = " in the weighted population" if self.of_weights else ""
         return (
-            f"{basis}, {claim}.{self.of_groups}{self.of_weights} Assumed:"
-            f" {'; '.join(self.assumptions)}.{said_of_file(self.read)}"
+            f"The true rate at every score{of} lies in its interval ({sure}, all scores together, if"
+            " the rate does not fall as the score rises)."
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How groups and weights count, and what was read from a file."""
+        texts = (self.of_groups, self.of_weights, said_of_file(self.read))
+        return tuple(text.strip() for text in texts if text)
+
+    def pictures(self) -> tuple[Picture, ...]:
+        """The limits at every score."""
+        columns = {
+            name: np.asarray(column).tolist() for name, column in self.tables()[0].columns.items()
+        }
+        low = columns["lower"]
+        drawn = Drawn("true rate", columns["score"], low, low, columns["upper"], kind="band")
+        text = "The limits on the true rate at every score."
+        return (
+            Picture("Rate at every score", text, "score", "true rate", (drawn,), y_unit="share"),
         )
 
     def tables(self) -> tuple[ResultTable, ...]:

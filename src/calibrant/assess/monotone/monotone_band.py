@@ -7,37 +7,40 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.metadata_routing import UNUSED
-from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, FloatArray, Seed
 from calibrant.assess.monotone.band_guarantee import BandGuarantee
-from calibrant.assess.monotone.grouped_runs import GroupScores
+from calibrant.assess.monotone.run_limits import ScoredUnits
 from calibrant.assess.monotone.runs import BandSteps, Refutation
 from calibrant.calibrators.regions.weighted_rows import (
     checked_bound,
     has_weights,
     weights_of,
 )
-from calibrant.calibrators.tables.steps import steps_everywhere
-from calibrant.calibrators.tables.table import Table, written_by
+from calibrant.calibrators.table import Table, steps_everywhere, written_by
+from calibrant.cells.lines import LARGEST
 from calibrant.cells.score_counts import ScoreCounts
 from calibrant.errors import InvalidTypeError, warn_caller
 from calibrant.params.arrays import as_scores
-from calibrant.params.bounds import WEIGHT_BOUND
 from calibrant.params.declared_state import Inline, LabelEntries, Saved
+from calibrant.params.estimator import Estimator, check_is_fitted
 from calibrant.params.frames import FrameOutput, predicts
 from calibrant.params.kind import Entry, EntryTable, Known
 from calibrant.params.labels import Classes
 from calibrant.params.random import RandomSource
-from calibrant.params.rules import OPEN_UNIT, CheckedParameters, Integer, Only, RuleTable
+from calibrant.params.rules import (
+    OPEN_UNIT,
+    WEIGHT_BOUND,
+    CheckedParameters,
+    Integer,
+    Only,
+    RuleTable,
+)
 from calibrant.params.state_kinds import Listed, Lists, Maybe, Numbers, OneCount
 from calibrant.sample.facts import RowFacts
-from calibrant.sample.reader import ONE_EACH, bound_of, check_group_target, read_rows, refuse
+from calibrant.sample.reader import ONE_EACH, check_group_target, read_rows, refuse
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
-from calibrant.sample.sql.search import LARGEST
 from calibrant.text import numbers
 
 _N_CELLS = Integer(1) | Only("auto")
@@ -65,7 +68,7 @@ _OF_A_NEW_WEIGHTED_GROUP = (
 
 @dataclass(frozen=True, slots=True)
 class ScoreFinding:
-    """One score whose rate is proved to differ from it.
+    """One score whose rate is shown to differ from it.
 
     Attributes
     ----------
@@ -83,7 +86,7 @@ class ScoreFinding:
 
     @property
     def error(self) -> float:
-        """Proved distance between score and rate."""
+        """Guaranteed distance between score and rate."""
         return abs(self.limit - self.score)
 
     def __str__(self) -> str:
@@ -96,11 +99,11 @@ class ScoreFinding:
 
 
 @dataclass(eq=False)
-class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # type: ignore[misc]
+class MonotoneBand(Saved, FrameOutput, CheckedParameters, Estimator):
     """Intervals for the rate at every single score, if the rate does not fall as the score rises.
 
-    Claimed: with probability at least `confidence_level`, E[Y | score = s] lies in its interval for
-    all s simultaneously. Assumed: the rate does not fall as the score rises, and labels are
+    Guarantee: with probability at least `confidence_level`, E[Y | score = s] lies in its interval
+    for all s simultaneously. Assumptions: the rate does not fall as the score rises, and labels are
     independent given the scores. Nothing is assumed about how scores are drawn, so the band still
     holds if the mix of scores changes but the rates do not. The data can refute the first
     assumption; then `is_refuted_` is True, `refutation_` says where, and the intervals are [0, 1].
@@ -146,12 +149,12 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
     must fall somewhere. The computation takes O(n log n).
 
     With importance weights, the rate is E[w Y | s] / E[w | s], and the limits of a run come from
-    bets on w (Y - m) over its rows (`calibrant.assess.monotone.weighted_runs`).
+    bets on w (Y - m) over its rows (`calibrant.assess.monotone.run_limits`).
 
     With groups, a tenth of them or more are pilot groups, which only cut the runs. The limits of a
     run come from bets on W (Z - m) over the other groups, where W is the share of a group's rows
     that lie in the run and Z is the mean of their labels
-    (`calibrant.assess.monotone.grouped_runs`).
+    (`calibrant.assess.monotone.run_limits`).
 
     References
     ----------
@@ -202,9 +205,6 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
     _groups = (0, 0)  # counted groups, and pilot groups
     _read = tuple[str, ...]()  # what was read from a file
 
-    __metadata_request__fit = {"scores": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
-    __metadata_request__predict_interval = {"scores": UNUSED}  # noqa: RUF012
-
     def fit(
         self,
         scores: ArrayLike | Sample,
@@ -244,23 +244,28 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
         """
         self._check_parameters()
         refuse(scores, "one band is fitted to all rows", "segment", advice=ONE_EACH)
-        weight_bound = bound_of(scores, "weight_bound", weight_bound)
-        beside: dict[str, Any] = {"groups": groups, "importance_weight": importance_weight}
-        data = read_rows(scores, y, classes=classes, pos_label=self.pos_label, **beside)
-        bound = None
-        if has_weights(data):
-            if weight_bound is None:
-                raise InvalidTypeError(
-                    "weight_bound", "be given with importance weights: nothing is proved without it"
-                )
-            data = data.collect()
-            most = WEIGHT_BOUND.check("weight_bound", weight_bound)
-            bound = checked_bound(weights_of(data), most)  # including rows that are not drawn
+        data = read_rows(
+            scores,
+            y,
+            classes=classes,
+            pos_label=self.pos_label,
+            groups=groups,
+            importance_weight=importance_weight,
+            weight_bound=weight_bound,
+        )
         check_group_target(data, "groups", "every group counts the same")
-        rows = data.collect()
-        self._bound = bound or 0.0
+        self._bound = 0.0
         self._groups = (0, 0)
-        self._set(self._steps(rows, bound), rows.known, rows.facts(drawn=False))
+        weighted = has_weights(data)
+        bound = data.bounds.weight_bound
+        if weighted and bound is None:
+            raise InvalidTypeError(
+                "weight_bound", "be given with importance weights: no limit holds without it"
+            )
+        rows = data.collect()
+        if weighted:
+            self._bound = checked_bound(weights_of(rows), bound)  # of rows that are not drawn too
+        self._set(self._steps(rows), rows.known, rows.facts(drawn=False))
         if self.is_refuted_:
             warn_caller(
                 "the rate falls somewhere as the score rises, so there is no band:"
@@ -268,29 +273,26 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
             )
         return self
 
-    def _steps(self, rows: MemoryRows, bound: float | None) -> BandSteps:
+    def _steps(self, rows: MemoryRows) -> BandSteps:
         """The band for plain rows, for groups, or for rows whose weights have a bound."""
         alpha = 1.0 - self.confidence_level
-        found = rows.fingerprint()
-        source = RandomSource.of(self.random_state, "order of bets", rows=found)
-        if rows.groups is not None:
-            pilot, counted = GroupScores.pilot_and_counted(rows, bound, self.random_state)
-            self._groups = (counted.n_groups, pilot.n_groups)
-            return BandSteps.of_groups(pilot, counted, self.n_cells, alpha, source.generator())
-        scores = np.asarray(rows.scores, dtype=np.float64)
-        if bound is not None:
-            weights = weights_of(rows) / bound
-            return BandSteps.of_weighted(
-                scores, rows.codes, weights, self.n_cells, alpha, source.generator()
-            )
-        return BandSteps.of(ScoreCounts.of(scores, rows.codes), self.n_cells, alpha)
+        if rows.groups is None and not self._bound:
+            return BandSteps.of(ScoreCounts.of(rows.scores, rows.codes), self.n_cells, alpha)
+        pilot = None
+        most = self._bound or 1.0
+        if rows.groups is None:
+            counted = ScoredUnits.of_rows(rows, most)
+        else:
+            pilot, counted = ScoredUnits.pilot_and_counted(rows, most, self.random_state)
+            self._groups = (counted.n_units, pilot.n_units)
+        source = RandomSource.of(self.random_state, "order of bets", rows=rows.fingerprint())
+        return BandSteps.of_units(counted, pilot, self.n_cells, alpha, source.generator())
 
     @classmethod
-    def from_cells(cls, cells: ScoreCounts, classes: Classes, **parameters: Any) -> Self:
+    def from_cells(cls, cells: ScoreCounts, classes: Classes, confidence_level: float) -> Self:
         """The band for rows of which only the counts between scores are known, in increasing order."""
-        band = cls(**parameters)
-        band._check_parameters()
-        band._set(BandSteps.of(cells, band.n_cells, 1.0 - band.confidence_level), classes)
+        band = cls(confidence_level=confidence_level)
+        band._set(BandSteps.of(cells, band.n_cells, 1.0 - confidence_level), classes)
         return band
 
     def _set(self, steps: BandSteps, classes: Classes, facts: RowFacts = RowFacts()) -> None:  # noqa: B008 - frozen
@@ -331,7 +333,7 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, BaseEstimator):  # typ
         return np.union1d(self.steps_.lower_knots, self.steps_.upper_knots)
 
     def largest_error(self) -> ScoreFinding | None:
-        """Return the score with the largest proved error, for scores that are probabilities.
+        """Return the score with the largest error shown, for scores that are probabilities.
 
         None if no error is proved.
         """

@@ -7,9 +7,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from calibrant._typing import CodeArray, FloatArray, IntArray
-from calibrant.assess.monotone.grouped_runs import GroupScores, grouped_limits
-from calibrant.assess.monotone.weighted_runs import weighted_limits
+from calibrant._typing import FloatArray, IntArray
+from calibrant.assess.monotone.run_limits import ScoredUnits, run_limits
 from calibrant.cells.score_counts import ScoreCounts
 from calibrant.cells.score_partition import equal_mass
 from calibrant.errors import InvalidValueError
@@ -28,7 +27,7 @@ _CELLS_OF_GROUPS = 3.5  # the same, for rows in groups
 
 @dataclass(frozen=True, slots=True)
 class Refutation(Saved):
-    """Two ranges of scores that prove that the rate decreases somewhere.
+    """Two ranges of scores that show that the rate decreases somewhere.
 
     Attributes
     ----------
@@ -84,10 +83,10 @@ class BandSteps:
 
     @classmethod
     def of(cls, cells: ScoreCounts, n_cells: int | str, alpha: float) -> Self:
-        """The best simultaneous limits over all runs of plain rows."""
+        """The best simultaneous limits over all runs of plain rows, whose limits are exact."""
         counts, positives = cells.whole
         if not counts.sum():
-            return cls(np.empty(0), np.empty(0), np.empty(0), np.empty(0), 0, 0, None)
+            return cls._nothing(0)
         start, stop = _runs_of(counts, _number_of_cells(n_cells, _CELLS, counts.sum()))
         before = (np.append(0, np.cumsum(sums)) for sums in (counts, positives))
         rows, hits = (sums[stop] - sums[start] for sums in before)
@@ -97,51 +96,35 @@ class BandSteps:
         return cls._of_limits(low, high, limits, int(counts.sum()))
 
     @classmethod
-    def of_weighted(
+    def of_units(
         cls,
-        scores: FloatArray,
-        codes: CodeArray,
-        weights: FloatArray,
+        counted: ScoredUnits,
+        pilot: ScoredUnits | None,
         n_cells: int | str,
         alpha: float,
         generator: np.random.Generator,
     ) -> Self:
-        """The best limits for rows with weights over their bound; see `weighted_limits`."""
-        sorting = np.argsort(scores, kind="stable")
-        values, counts = np.unique(scores, return_counts=True)
-        start, stop = _runs_of(counts, _number_of_cells(n_cells, _CELLS_OF_BETS, scores.size))
-        rows = np.append(0, np.cumsum(counts))
-        limits = weighted_limits(
-            codes[sorting],
-            weights[sorting],
-            rows[start],
-            rows[stop],
-            alpha / (2.0 * start.size),
-            generator,
-        )
-        return cls._of_limits(values[start], values[stop - 1], limits, scores.size)
+        """The best limits for weighted rows or whole groups; see `run_limits`.
 
-    @classmethod
-    def of_groups(
-        cls,
-        pilot: GroupScores,
-        counted: GroupScores,
-        n_cells: int | str,
-        alpha: float,
-        generator: np.random.Generator,
-    ) -> Self:
-        """The best limits for whole groups; pilot groups cut the runs. See `grouped_limits`."""
-        n_rows = counted.scores.size
-        if not pilot.scores.size:
-            return cls(np.empty(0), np.empty(0), np.empty(0), np.empty(0), n_rows, 0, None)
-        values, counts = np.unique(pilot.scores, return_counts=True)
+        Pilot groups cut the runs; without any, every row is a unit, and all scores cut them.
+        """
+        cutting = counted if pilot is None else pilot
+        if not cutting.scores.size:
+            return cls._nothing(counted.scores.size)
+        values, counts = np.unique(cutting.scores, return_counts=True)
         # by pilot rows, because the number of rows in the counted groups must not affect it
-        about = pilot.scores.size / pilot.n_groups * counted.n_groups
-        start, stop = _runs_of(counts, _number_of_cells(n_cells, _CELLS_OF_GROUPS, about))
+        about = cutting.scores.size / cutting.n_units * counted.n_units
+        automatic = _CELLS_OF_BETS if pilot is None else _CELLS_OF_GROUPS
+        start, stop = _runs_of(counts, _number_of_cells(n_cells, automatic, about))
         low = values[start]
         high = values[stop - 1]
-        limits = grouped_limits(counted, pilot, low, high, alpha / (2.0 * start.size), generator)
-        return cls._of_limits(low, high, limits, n_rows)
+        limits = run_limits(counted, pilot, low, high, alpha / (2.0 * start.size), generator)
+        return cls._of_limits(low, high, limits, counted.scores.size)
+
+    @classmethod
+    def _nothing(cls, n_rows: int) -> Self:
+        nothing = np.empty(0)
+        return cls(nothing, nothing, nothing, nothing, n_rows, 0, None)
 
     @classmethod
     def _of_limits(cls, low: FloatArray, high: FloatArray, limits: Interval, n_rows: int) -> Self:

@@ -35,16 +35,16 @@ def plan(
 ) -> Plan:
     """Return how many labels a calibrator needs for a target epsilon, or the epsilon it reaches.
 
-    Claimed, for `BinningCalibrator` with quantile bins, `value="jeffreys"` or "mean", and scores
+    Guarantee, for `BinningCalibrator` with quantile bins, `value="jeffreys"` or "mean", and scores
     without ties: a fit on `n` rows has at most the planned epsilon. Without `base_rate` and a
     number as `pilot`, this is certain. With them, it holds with at least the stated `probability`,
     because the number of positives, or of rows in a bin, is random. Assumed then: rows are
     independent draws, and the base rate is as given.
 
-    For `AnchoredCalibrator`, the default calibrator, nothing is claimed for any rates: a curve that
+    For `Calibrator`, the default calibrator, nothing is claimed for any rates: a curve that
     keeps the ranking cannot follow every rate. The plan is then an estimate by simulation, for
     rates that rise smoothly and clearly with the score: about 9 in 10 fits reach it. Whatever
-    epsilon a fit ends up with is proved for any rates. A plan for `BinningCalibrator` gives this
+    epsilon a fit ends up with is guaranteed for any rates. A plan for `BinningCalibrator` gives this
     estimate in a note, and as `default_fit`.
 
     Parameters
@@ -82,8 +82,8 @@ def plan(
         Intra-cluster correlation of the labels, to be given with `group_size`: 0 for independent
         rows, 1 for groups whose rows all have the same label. A fit reports
         ``guarantee_.design_effect``, which is 1 + (group_size - 1) icc.
-    calibrator : {"BinningCalibrator", "AnchoredCalibrator"}, default="BinningCalibrator"
-        The calibrator that the labels are for. With "AnchoredCalibrator", you can give only
+    calibrator : {"BinningCalibrator", "Calibrator"}, default="BinningCalibrator"
+        The calibrator that the labels are for. With "Calibrator", you can give only
         `epsilon` or `n`, `n_bins` and `confidence_level`; the plan has at least 3 regions of at
         least 80 rows each.
 
@@ -96,7 +96,7 @@ def plan(
     B) exp(-z sqrt(B / A + B / C)) groups, where A groups cut the bins, C are counted, and z is the
     normal quantile that all B bins keep with the stated probability.
 
-    For `AnchoredCalibrator` epsilon is planned as z / (2 sqrt(N)) (0.98 + 4.8 / sqrt(N)), with N rows
+    For `Calibrator` epsilon is planned as z / (2 sqrt(N)) (0.98 + 4.8 / sqrt(N)), with N rows
     in each region and z the normal quantile at the tail of each limit. Simulated fits with uniform
     scores, and rates that were the score, its square, or over- and underconfident scores, had a
     smaller epsilon in about 9 of 10 draws. If the rate did not depend on the score, most fits had a
@@ -118,18 +118,21 @@ def plan(
     Examples
     --------
     >>> from calibrant import plan
-    >>> print(plan(epsilon=0.05, n_bins=10))  # doctest: +NORMALIZE_WHITESPACE
-    With 7,240 labels and 10 bins of at least 687 rows each, the epsilon of BinningCalibrator at 90% confidence will be at
-    most 0.05, whatever the rates, if no scores are tied.
-    This plan is for BinningCalibrator. With AnchoredCalibrator, the default, 9,351 labels give an epsilon of at most
-    0.05 in about 9 of 10 fits, if the rate rises smoothly and clearly with the score.
+    >>> print(plan(epsilon=0.05, n_bins=10).details)  # doctest: +NORMALIZE_WHITESPACE
+    With 7,240 labels and BinningCalibrator, the true rate in each of 10 score ranges will be within
+    5 points of the prediction (90% confidence, if no scores are tied).
+    <BLANKLINE>
+    This plan is for BinningCalibrator. With Calibrator, the default, 9,351 labels keep it within
+    5 points in about 9 of 10 fits, if the rate rises smoothly and clearly with the score.
     If scores are tied, label about 75% more rows; almost all simulated fits needed no more.
+    Each score range has at least 687 rows, whatever the rates.
     >>> plan(n=10_000, n_bins=10).epsilon <= 0.0423
     True
     >>> print(plan(epsilon=0.1, n_bins=5, group_size=10, icc=0.3).sentence)  # doctest: +NORMALIZE_WHITESPACE
-    With 10,210 labels in 1,021 groups of 10, and an intra-cluster correlation of 0.3 (design effect 3.7), the epsilon of
-    BinningCalibrator at 90% confidence will be about 0.1 or less with probability at least 90%.
-    >>> plan(epsilon=0.05, n_bins=10, calibrator="AnchoredCalibrator").n
+    With 10,210 labels in 1,021 groups of 10 and BinningCalibrator, the true rate in each of 5 score
+    ranges will be within about 10 points of the prediction with a probability of at least 90% (90%
+    confidence, if labels in a group have a correlation of 0.3).
+    >>> plan(epsilon=0.05, n_bins=10, calibrator="Calibrator").n
     9351
     >>> plan(epsilon=0.05, n_bins=10).default_fit.n  # the same
     9351

@@ -1,9 +1,9 @@
 """The approximate epsilon of the default curve for a number of labels, if rates are smooth.
 
-No number of labels gives `AnchoredCalibrator` a small epsilon for all possible rates: a curve that
+No number of labels gives `Calibrator` a small epsilon for all possible rates: a curve that
 keeps the ranking cannot follow a rate that goes up and down. So this is an estimate, from a formula
 that was fitted to simulated fits. The limits of the curve come from bets
-(`calibrant.calibrators.anchored.plain_rows`): with N rows in a region, with rate 1/2 in the worst
+(`calibrant.calibrators.curve.plain_rows`): with N rows in a region, with rate 1/2 in the worst
 case, their half-width is about z / (2 sqrt(N)), where z is the normal quantile at the tail of each
 region. Averaging the curves of both halves, and the fact that a curve without jumps cannot be in
 the middle of all limits, make epsilon larger, and rates other than 1/2 make it smaller: the factor is
@@ -23,7 +23,7 @@ from scipy.special import ndtri
 
 from calibrant.assess.plan.planned_rows import INTERVALS
 from calibrant.assess.plan.result import CURVE_NAMED, Plan
-from calibrant.calibrators.anchored.curve_bounds import CURVE_SHARE, MOVED_SHARE
+from calibrant.calibrators.curve.curve_bounds import CURVE_SHARE, MOVED_SHARE
 from calibrant.calibrators.regions.binned_rows import look_size
 from calibrant.errors import InvalidValueError
 from calibrant.limits.error_budget import ABSORBED_SHARE, budgets

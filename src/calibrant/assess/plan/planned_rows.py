@@ -11,7 +11,7 @@ from scipy.stats import binom
 from calibrant._typing import FloatArray, IntArray
 from calibrant.assess.plan.result import Plan
 from calibrant.calibrators.regions.binned_rows import look_size
-from calibrant.calibrators.regions.grouped_rows import groups_set_aside
+from calibrant.calibrators.regions.grouped_rows import n_pilot_groups
 from calibrant.cells.score_partition import edge_ranks
 from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidValueError
@@ -223,7 +223,7 @@ class PlannedGroups(PlannedRows):
         if n_groups <= bins:
             return 1.0, 0.0
         if isinstance(self.pilot, str):
-            aside = groups_set_aside(n_groups, bins)
+            aside = n_pilot_groups(n_groups, bins)
         else:
             aside = (
                 round(self.pilot * n_groups)

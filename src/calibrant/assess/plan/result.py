@@ -1,20 +1,26 @@
-"""What a number of labels proves."""
+"""What a number of labels guarantees."""
 
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from calibrant.assess._relative_plan import in_factors, limits_at
-from calibrant.guarantee.relative import RARE
+import numpy as np
+
+from calibrant.cells.tally import Tally
+from calibrant.guarantee.relative import RARE, relative_limits
+from calibrant.limits.error_budget import budgets
 from calibrant.limits.interval import Interval
-from calibrant.text.numbers import nearest, percent, plain, upper
+from calibrant.limits.methods import get_method
+from calibrant.params.rules import error_budget
+from calibrant.text.numbers import factor_limits, nearest, percent, plain, points, rows, upper
+from calibrant.text.quantity import NextStep, Quantity
 from calibrant.text.result import Result
 from calibrant.text.sentences import Setting, Text, words
 
 _PLANNED = Setting("method", "binning", python="BinningCalibrator")
-CURVE = "AnchoredCalibrator"
+CURVE = "Calibrator"
 CALIBRATORS = ("BinningCalibrator", CURVE)
 """The calibrators that can be planned for."""
-CURVE_NAMED = Setting("method", "anchored", python=CURVE)
+CURVE_NAMED = Setting("method", "curve", python=CURVE)
 MORE_IF_TIED = 0.75
 """Additional labels, as a share of those planned, if scores are tied.
 
@@ -42,15 +48,15 @@ class Plan(Result):
         Overall rate of positives, as given; None for the worst case.
     probability : float
         The probability that a fit has at most `epsilon`: 1 without a base rate, pilot rows or
-        groups, otherwise as given. For `AnchoredCalibrator`, the share of simulated fits, 0.9.
+        groups, otherwise as given. For `Calibrator`, the share of simulated fits, 0.9.
     group_size, icc : int and float, or None
         The number of rows in each group, and the correlation of labels within a group, as given;
         None for independent rows.
     calibrator : str
         The calibrator that the plan is for: "BinningCalibrator", for any rates, or
-        "AnchoredCalibrator", for smooth ones.
+        "Calibrator", for smooth ones.
     default_fit : Plan or None
-        The plan for `AnchoredCalibrator`, the default calibrator, with the same `epsilon` or `n`;
+        The plan for `Calibrator`, the default calibrator, with the same `epsilon` or `n`;
         None if this plan is for it, or if it cannot be planned for with these settings.
     """
 
@@ -76,13 +82,18 @@ class Plan(Result):
         the base rate.
 
         They are for a bin in which that share of rows is positive. None if the base rate is 5% or
-        more or not given, and with groups.
+        more or not given, with groups, and for a bin without rows.
         """
-        if self.base_rate is None or self.base_rate >= RARE or self.group_size is not None:
+        rate = self.base_rate
+        if rate is None or rate >= RARE or self.group_size is not None or not self.rows_per_bin:
             return None
-        return limits_at(
-            self.base_rate, self.rows_per_bin, self.n_bins, self.interval, self.confidence_level
-        )
+        counts = np.full(self.n_bins, self.rows_per_bin)
+        positives = np.full(self.n_bins, round(rate * self.rows_per_bin))
+        value = (positives + 0.5) / (counts + 1.0)
+        for_rates, _ = budgets(error_budget(self.confidence_level))
+        limits = get_method(self.interval)(Tally.from_counts(counts, positives), for_rates)
+        every = relative_limits(limits, Interval(value, value))
+        return Interval(every.lower[:1], every.upper[:1])
 
     @property
     def design_effect(self) -> float:
@@ -97,58 +108,71 @@ class Plan(Result):
 
     @property
     def sentence(self) -> str:
-        """The plan in words, with the calibrator that it is for."""
+        """How many labels guarantee what, and on which assumption."""
+        size = points(upper(self.epsilon))
+        sure = f"{percent(self.confidence_level)} confidence"
+        ranges = f"each of {self.n_bins:,} score ranges"
+        if self.n_bins == 1:
+            ranges = "the only score range"
         if self.calibrator == CURVE:
-            return words(self._of_curve())
-        bins = (
-            "1 bin"
-            if self.n_bins == 1
-            else f"{self.n_bins:,} bins of at least {self.rows_per_bin:,} rows each"
-        )
-        level = f" at {percent(self.confidence_level)} confidence"
-        how_likely = (
-            ""
-            if self.probability == 1.0
-            else f" with probability at least {percent(self.probability)}"
-        )
-        rates = "whatever the rates, if"
+            return (
+                f"With {self.n:,} labels, the true rate in {ranges} will be within {size} of the"
+                f" average prediction in about 9 of 10 fits ({sure}, if the rate rises smoothly and"
+                " clearly with untied scores)."
+            )
+        likely = ""
+        if self.probability < 1.0:
+            likely = f" with a probability of at least {percent(self.probability)}"
+        supposed = "if no scores are tied"
         if self.base_rate is not None:
-            rates = f"if {percent(self.base_rate)} of rows are positive and"
+            supposed = f"{supposed} and {percent(self.base_rate)} of rows are positive"
+        labels = f"With {self.n:,} labels"
         if self.group_size is not None:
-            groups = f"in {self.n // self.group_size:,} groups of {self.group_size:,}"
-            alike = (
-                f"an intra-cluster correlation of {self.icc:g} (design effect"
-                f" {nearest(self.design_effect, 2)})"
+            labels += f" in {self.n // self.group_size:,} groups of {self.group_size:,}"
+            size = f"about {size}"
+            supposed = f"if labels in a group have a correlation of {self.icc:g}"
+        return words(
+            (
+                f"{labels} and ",
+                _PLANNED,
+                f", the true rate in {ranges} will be within {size} of the prediction{likely}"
+                f" ({sure}, {supposed}).",
             )
-            return words(
-                (
-                    f"With {self.n:,} labels {groups}, and {alike}, the epsilon of ",
-                    _PLANNED,
-                    f"{level} will be about {upper(self.epsilon)} or less{how_likely}.",
-                )
-            )
-        given = (
-            f"{level} will be at most {upper(self.epsilon)}{how_likely}, {rates} no scores are"
-            f" tied.{in_factors(self.relative, self.base_rate)}"
         )
-        return words((f"With {self.n:,} labels and {bins}, the epsilon of ", _PLANNED, given))
 
-    def _of_curve(self) -> Text:
-        """The sentence of a plan for a curve, with its conditions."""
-        regions = f"{self.n_bins:,} regions of about {self.rows_per_bin:,} rows each"
-        level = f" at {percent(self.confidence_level)} confidence"
+    @property
+    def numbers(self) -> tuple[Quantity, ...]:
+        """The labels, and the bound they give."""
+        most = self.epsilon
         return (
-            f"With {self.n:,} labels and {regions}, the epsilon of ",
-            CURVE_NAMED,
-            f"{level} will be at most {upper(self.epsilon)} in about 9 of 10 fits, if the rate rises"
-            " smoothly and clearly with the score and no scores are tied. This is an estimate from"
-            " simulations, not a bound for all rates.",
+            Quantity("Labels", self.n),
+            Quantity("Off by at most", most, high=most, unit="points"),
+            Quantity("Score ranges", self.n_bins),
+            Quantity("Confidence", self.confidence_level, unit="share"),
+        )
+
+    @property
+    def next_steps(self) -> tuple[NextStep, ...]:
+        """Draw, label and calibrate."""
+        method = "curve" if self.calibrator == CURVE else "binning"
+        return (
+            NextStep(
+                f"Draw {self.n:,} rows at random, label them, and calibrate",
+                f"{self.calibrator}(n_bins={self.n_bins}).fit(scores, y)",
+                f"fit {{rows}} --method {method} --bins {self.n_bins} -o model.json",
+            ),
         )
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What the default calibrator needs, if the plan is for another; what to do about ties."""
-        found = [self._if_tied()]
+        found = [
+            self._if_tied(),
+            self._of_ranges(),
+            self._in_factors(),
+        ]
+        if self.calibrator == CURVE:
+            found.append("This is an estimate from simulations, not a bound for all rates.")
         if self.calibrator != CURVE:
             found.insert(0, self._for_default())
         return tuple(words(note) for note in found if note)
@@ -163,8 +187,28 @@ class Plan(Result):
             _PLANNED,
             ". With ",
             CURVE_NAMED,
-            f", the default, {other.n:,} labels give an epsilon of at most {upper(other.epsilon)}"
-            " in about 9 of 10 fits, if the rate rises smoothly and clearly with the score.",
+            f", the default, {other.n:,} labels keep it within {points(upper(other.epsilon))} in about"
+            " 9 of 10 fits, if the rate rises smoothly and clearly with the score.",
+        )
+
+    def _of_ranges(self) -> str:
+        """How many rows each score range has, and for which rates the plan holds."""
+        if self.calibrator == CURVE:
+            return f"Each score range has about {rows(self.rows_per_bin)}."
+        has = f"each score range has at least {rows(self.rows_per_bin)}"
+        if self.group_size is not None:
+            return f"The design effect is {nearest(self.design_effect, 2)}; {has}."
+        return f"E{has[1:]}{', whatever the rates' if self.base_rate is None else ''}."
+
+    def _in_factors(self) -> str:
+        """What epsilon does not say about rare events; empty if there is nothing to add."""
+        limits = self.relative
+        if limits is None or self.base_rate is None:
+            return ""
+        factors = factor_limits(float(limits.lower[0]), float(limits.upper[0]))
+        return (
+            f"In a bin with {percent(self.base_rate)} positive rows, the true rate is {factors} times"
+            " the prediction."
         )
 
     def _if_tied(self) -> Text:

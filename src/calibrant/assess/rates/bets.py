@@ -69,9 +69,8 @@ class Walk:
         found = np.zeros(totals.size, dtype=bool)
         active = np.arange(totals.size)
         share = np.full(totals.size, self.tail)  # share of the goal that the capital has reached
-        seen = 0.0
         for place in range(self.steps.positives.size):
-            mean = (totals[active] - seen) / self.steps.n_units[place]
+            mean = (totals[active] - self.steps.seen[place]) / self.steps.n_units[place]
             out = self._impossible(mean, place)
             share = share * self._factors(mean, share, place)
             out |= share >= 1.0 + _ROUNDING
@@ -81,7 +80,6 @@ class Walk:
                 share = share[~out]
             if active.size == 0:
                 break
-            seen += float(self.steps.positives[place])
         return found
 
     def _impossible(self, mean: FloatArray, place: int) -> BoolArray:

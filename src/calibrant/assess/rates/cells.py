@@ -4,6 +4,7 @@ They are determined by the scores of all items, never by labels.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ _MOST_CELLS = 20
 _SUREST = 0.02
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Scores:
     """What is known about every item before labels are seen.
 
@@ -57,6 +58,31 @@ class Scores:
         inside = bool(self.distinct[0] >= 0.0 and self.distinct[-1] <= 1.0)
         return inside and not self.words and self.distinct.size > 2
 
+    @cached_property
+    def upper(self) -> BoolArray | None:
+        """Which items are in the upper of two strata; None if all scores are equal.
+
+        Two verdicts are the strata themselves. With several words, the most common one is compared
+        with the rest. Numbers are split where the variance between both sides is largest (Otsu
+        1979).
+        """
+        distinct = self.distinct
+        if distinct.size == 1:
+            return None
+        if distinct.size == 2:
+            return np.asarray(self.values == distinct[1])
+        # sorted once more: to search all items among millions of values takes far longer
+        counts = np.unique(self.values, return_counts=True)[1]
+        if self.words:
+            return np.asarray(self.values == distinct[counts.argmax()])
+        below = np.cumsum(counts)[:-1]
+        above = self.values.size - below
+        sums = np.cumsum(counts * np.ldexp(distinct, -exponent_of(distinct)))
+        gap = (sums[-1] - sums[:-1]) / above - sums[:-1] / below
+        between = below.astype(np.float64) * above * gap * gap
+        cut = distinct[int(between.argmax()) + 1]
+        return np.asarray(self.values >= cut)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreCells:
@@ -66,7 +92,7 @@ class ScoreCells:
     ----------
     of_item : int array
     counts : int array
-        Items in each cell.
+        Items in each cell; with a pilot, its items.
     prior : float array or None
         The mean score in each cell, if scores are probabilities.
     """
@@ -122,23 +148,29 @@ def _what_is_no_number(array: NDArray[Any], n_words: int) -> str:
     return at_row(repr(array.tolist()[first]), first, int(wrong.sum()))
 
 
-def cells_of(scores: Scores, n_labels: int) -> ScoreCells:
+def cells_of(scores: Scores, n_labels: int, pilot: BoolArray | None = None) -> ScoreCells:
     """One cell for each verdict.
 
-    For numbers, cells with about equally many items; more labels give more cells.
+    For numbers, cells with about equally many items; more labels give more cells. With a pilot,
+    cells and their numbers are those of its items alone, and words that it does not have share one
+    more cell.
     """
-    edges = scores.distinct[1:]
-    if not scores.words and scores.distinct.size > MOST_VERDICTS:
+    seen = scores if pilot is None else scores.take(pilot)
+    edges = seen.distinct[1:]
+    if not seen.words and seen.distinct.size > MOST_VERDICTS:
         n_cells = int(np.clip(n_labels // _LABELS_PER_CELL, 2, _MOST_CELLS))
         ranks = np.linspace(0.0, 1.0, n_cells + 1)[1:-1]
-        edges = np.unique(np.quantile(scores.values, ranks, method="higher"))
-        edges = edges[edges > scores.distinct[0]]
+        edges = np.unique(np.quantile(seen.values, ranks, method="higher"))
+        edges = edges[edges > seen.distinct[0]]
     codes = np.searchsorted(edges, scores.values, side="right")
-    counts = np.bincount(codes)
+    if seen.words and seen.distinct.size < scores.distinct.size:
+        codes[~np.isin(scores.values, seen.distinct)] = seen.distinct.size
+    of_seen = codes if pilot is None else codes[pilot]
+    counts = np.bincount(of_seen, minlength=int(codes.max()) + 1)
     prior = None
-    if scores.are_probabilities:
-        prior = np.bincount(codes, weights=scores.values) / np.maximum(counts, 1)
-        prior = np.clip(prior, _SUREST, 1.0 - _SUREST)
+    if seen.are_probabilities:
+        sums = np.bincount(of_seen, weights=seen.values, minlength=counts.size)
+        prior = np.clip(sums / np.maximum(counts, 1), _SUREST, 1.0 - _SUREST)
     return ScoreCells(codes.astype(np.int64), counts.astype(np.int64), prior)
 
 
@@ -152,26 +184,3 @@ def exponent_of(values: FloatArray) -> int:
     3
     """
     return int(np.frexp(np.abs(values).max())[1])
-
-
-def two_strata(scores: Scores) -> BoolArray | None:
-    """Which items are in the upper of two strata; None if all scores are equal.
-
-    Two verdicts are the strata themselves. With several words, the most common one is compared with
-    the rest. Numbers are split where the variance between both sides is largest (Otsu 1979).
-    """
-    distinct = scores.distinct
-    if distinct.size == 1:
-        return None
-    if distinct.size == 2:
-        return np.asarray(scores.values == distinct[1])
-    counts = np.bincount(np.searchsorted(distinct, scores.values))
-    if scores.words:
-        return np.asarray(scores.values == distinct[counts.argmax()])
-    below = np.cumsum(counts)[:-1]
-    above = scores.values.size - below
-    sums = np.cumsum(counts * np.ldexp(distinct, -exponent_of(distinct)))
-    gap = (sums[-1] - sums[:-1]) / above - sums[:-1] / below
-    between = below.astype(np.float64) * above * gap * gap
-    cut = distinct[int(between.argmax()) + 1]
-    return np.asarray(scores.values >= cut)

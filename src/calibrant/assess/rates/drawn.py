@@ -2,7 +2,7 @@
 limits nothing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,24 +10,43 @@ import numpy as np
 
 from calibrant._typing import FloatArray, IntArray
 from calibrant.assess.rates.cells import MOST_VERDICTS, Scores, exponent_of
-from calibrant.assess.rates.hypergeometric import probabilities, upper_tails
+from calibrant.assess.rates.exact import probabilities, upper_tails
 from calibrant.assess.rates.items import Items
 from calibrant.cells.units import RowUnits
-from calibrant.text.numbers import nearest, percent, upper
-from calibrant.text.result import Result
+from calibrant.text.numbers import nearest, p_value, percent
+from calibrant.text.result import Result, Verdict
 
 LEVEL = 0.01
 """The largest probability that a truly random draw is rejected."""
 
 _CUTS = 8
-_TINY = 1e-6
 _EXACT_LABELS = (
     20_000  # beyond, the tail is bounded by Hoeffding's inequality for draws without replacement
 )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class DrawCheck(Result):
+class _ScoreCheck(Result):
+    """A test of the scores of labelled items."""
+
+    _also: ClassVar[tuple[str, ...]] = ("refuted",)
+
+    p_value: float
+    part: str
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the assumption is refuted."""
+        return self.p_value <= LEVEL
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether it is refuted."""
+        return "problem" if self.refuted else "ok"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DrawCheck(_ScoreCheck):
     """Whether the scores of labelled items look like a random draw from the scores of all items.
 
     Attributes
@@ -36,42 +55,32 @@ class DrawCheck(Result):
         An upper bound on the probability that a random draw differs from all items as much as this
         one.
     part : str
-        The set of scores where they differ most, such as "score at least 0.7".
+        The set of scores where they differ most, such as "score of at least 0.7", or the segment.
     share_labelled, share_all : float
         The share of that set among labelled items, and among all.
+    is_segment : bool
+        Whether that set is a segment, as when labels were drawn in each segment separately.
     """
 
-    _also: ClassVar[tuple[str, ...]] = ("refuted",)
-
-    p_value: float
-    part: str
     share_labelled: float
     share_all: float
-
-    @property
-    def refuted(self) -> bool:
-        """Whether a random draw is refuted."""
-        return self.p_value <= LEVEL
+    is_segment: bool = False
 
     @property
     def sentence(self) -> str:
         """What was found."""
         if not self.refuted:
-            p_value = nearest(self.p_value, 3)
-            return (
-                "The scores of labelled items look like a random sample of all scores (p ="
-                f" {p_value})."
-            )
+            return f"The labelled items look like a random draw ({p_value(self.p_value)})."
+        have, do = ("are in", "are") if self.is_segment else ("have a", "do")
         return (
-            "The labelled items are not a random sample:"
-            f" {percent(round(self.share_labelled, 3))} of them have a {self.part}, but"
-            f" {percent(round(self.share_all, 3))} of all items do ({_chance(self.p_value)}), so"
-            " the limits may not hold."
+            f"The labelled items are not a random draw ({p_value(self.p_value)}):"
+            f" {percent(round(self.share_labelled, 3))} of them {have} {self.part}, but"
+            f" {percent(round(self.share_all, 3))} of all items {do}. The limits may not hold."
         )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class OrderCheck(Result):
+class OrderCheck(_ScoreCheck):
     """Whether the scores of labelled items look exchangeable in the order in which they are given.
 
     Attributes
@@ -85,48 +94,44 @@ class OrderCheck(Result):
         have one time, the first half ends where a time ends.
     """
 
-    _also: ClassVar[tuple[str, ...]] = ("refuted",)
-
-    p_value: float
-    part: str
     share_first: float
     share_labelled: float
-
-    @property
-    def refuted(self) -> bool:
-        """Whether the order in which items were drawn is refuted."""
-        return self.p_value <= LEVEL
 
     @property
     def sentence(self) -> str:
         """What was found."""
         if not self.refuted:
             return (
-                "The scores of labelled items look exchangeable in the given order (p ="
-                f" {nearest(self.p_value, 3)})."
+                "The labelled items look as if they were drawn in this order"
+                f" ({p_value(self.p_value)})."
             )
         return (
-            "The labelled items are not in the order in which they were drawn:"
-            f" {percent(round(self.share_first, 3))} of those given first have a {self.part}, but"
-            f" {percent(round(self.share_labelled, 3))} of all labelled items do"
-            f" ({_chance(self.p_value)}), so the limits may not hold."
+            "The labelled items are not in the order in which they were drawn"
+            f" ({p_value(self.p_value)}): {percent(round(self.share_first, 3))} of the first have a"
+            f" {self.part}, but {percent(round(self.share_labelled, 3))} of all do. The limits may"
+            " not hold."
         )
 
 
-def _chance(p_value: float) -> str:
-    return f"p = {upper(p_value)}" if p_value >= _TINY else "p < 0.000001"
-
-
-def check_draw(items: Items) -> DrawCheck | None:
+def check_draw(
+    items: Items, names: Sequence[Hashable] = (), number: IntArray | None = None
+) -> DrawCheck | None:
     """Test whether the labelled units are a random sample of all units.
 
     With groups, a unit is a group, and its score is the mean score of its items; for verdicts, the
-    share of its items with that verdict. How a verdict is spelled makes no difference. None if
-    there is nothing to compare.
+    share of its items with that verdict. How a verdict is spelled makes no difference. Segments,
+    their names and the number of each item's segment, are tested like verdicts: labels drawn in each
+    segment separately are no random draw from all items. None if there is nothing to compare.
     """
     labelled, mean = _units(items)
-    found = _largest_difference(_parts(items, mean), labelled)
-    return None if found is None else DrawCheck(*found)
+    segments = []
+    for place, name in enumerate(names if len(names) > 1 else ()):
+        inside = np.asarray(number == place, dtype=np.float64)
+        segments += _shares(mean(inside), f"segment {name!r}")
+    found = _largest_difference([*_parts(items, mean), *segments], labelled)
+    if found is None:
+        return None
+    return DrawCheck(*found, is_segment=found[1] in [part for part, _ in segments])
 
 
 def check_order(items: Items) -> OrderCheck | None:
@@ -139,10 +144,8 @@ def check_order(items: Items) -> OrderCheck | None:
     if items.order is None or items.n_labels == len(items):
         return None
     labelled, mean = _units(items)
-    order = items.order
-    if items.groups is not None:  # all items of a group have its time
-        order = np.zeros(labelled.size, dtype=np.int64)
-        order[items.groups] = items.order
+    order = np.zeros(labelled.size, dtype=np.int64)
+    order[items.units] = items.order  # all items of a group have its time
     inside = labelled == 1
     times = order[inside]
     # the end of the time that is nearest to the middle
@@ -209,11 +212,16 @@ def _parts(items: Items, mean: Callable[[FloatArray], FloatArray]) -> list[tuple
     for value in _verdicts(scores):
         has = (scores.values == value).astype(np.float64)
         what = f"verdict {scores.words[int(value)]!r}" if scores.words else f"score {value:g}"
-        shares = mean(has)
-        for cut, inside in _cuts(shares):
-            at_least = f"share of at least {nearest(cut)} with " if cut < 1.0 else ""
-            parts.append((at_least + what, inside))
+        parts += _shares(mean(has), what)
     return parts
+
+
+def _shares(shares: FloatArray, what: str) -> list[tuple[str, IntArray]]:
+    """Sets of units by the share of their items with a verdict, or in a segment."""
+    return [
+        (f"share of at least {nearest(cut)} with {what}" if cut < 1.0 else what, inside)
+        for cut, inside in _cuts(shares)
+    ]
 
 
 def _verdicts(scores: Scores) -> list[float]:

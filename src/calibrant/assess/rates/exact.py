@@ -1,5 +1,8 @@
-"""Exact limits from labels in two strata of items, such as those that a judge passed and those that
-it failed.
+"""Exact limits from labels alone, and from labels in two strata of items, such as those that a judge
+passed and those that it failed.
+
+*Labels alone.* The number of positives in a sample without replacement is hypergeometric, so exact
+limits on the number among all items follow from its tails. The rest is about two strata.
 
 Let n1 of the N1 items of the first stratum be labelled, and n0 of the N0 of the other. Given these
 numbers the drawn items of each stratum are a simple random sample of it, so the positives x1 and x0
@@ -11,8 +14,7 @@ probability at most t. For each pair, that happens with probability at most t.
 
 *The box* (Berger and Boos 1994). Pairs outside a box of exact limits at level gamma are not
 considered. The true pair is outside with probability at most gamma. So the smallest K1 + K0 in the
-box that is not ruled out exceeds the truth with probability at most t in addition. The two limits
-share the box, and alpha = gamma + 2 t.
+box that is not ruled out exceeds the truth with probability at most gamma + t.
 
 *The order* is that of an approximate lower limit (Kabaila and Lloyd 1997): p - sqrt(sum of w^2 (p_h
 - l_h)^2), with l_h the limit of one stratum (Jeffreys). Ordering by the estimate alone is valid
@@ -28,6 +30,7 @@ this bound is below the smallest sum found, until no noticeable gain is possible
 returned.
 """
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -35,19 +38,79 @@ import numpy as np
 from scipy.special import betaincinv
 
 from calibrant._typing import BoolArray, FloatArray, IntArray
-from calibrant.assess.rates.hypergeometric import (
-    ROUNDING,
-    positives_within,
-    probabilities,
-    upper_tails,
-)
 
-BOX_SHARE = 0.02  # share of alpha; a larger box costs little, a larger share of alpha costs more
+BOX_SHARE = 0.02  # share of the tail; a larger box costs little, a larger share costs more
 _NET = 24  # initial number of values of K1
 _FINENESS = (
     1 / 400
 )  # share of the distance between limit and estimate by which the last bound may be too small
 _AT_ONCE = 1 << 18  # numbers in an array
+ROUNDING = 1e-9
+"""Largest relative error of a tail: a number of positives is ruled out only beyond it."""
+
+
+def probabilities(n_items: int, positives: IntArray, n_drawn: int) -> FloatArray:
+    """P(X = 0), ..., P(X = n_drawn), one row for each number of positives among the items.
+
+    The ratio of neighbouring probabilities is a ratio of small integers, so their products are
+    accurate for any number of items, where differences of log-factorials lose digits.
+
+    >>> probabilities(4, np.array([2]), 2).round(4)
+    array([[0.1667, 0.6667, 0.1667]])
+    """
+    good = np.asarray(positives, dtype=np.float64)[:, None]
+    hits = np.arange(n_drawn, dtype=np.float64)
+    up = (good - hits) * (n_drawn - hits)
+    down = (hits + 1.0) * (n_items - good - n_drawn + hits + 1.0)
+    possible = (up > 0.0) & (down > 0.0)
+    steps = np.zeros(up.shape)
+    np.log(up, out=steps, where=possible)
+    steps -= np.log(down, out=np.zeros(up.shape), where=possible)
+    logs = np.concatenate([np.zeros((len(good), 1)), np.cumsum(steps, axis=1)], axis=1)
+    counts = np.arange(n_drawn + 1, dtype=np.float64)
+    inside = (counts <= good) & (n_drawn - counts <= n_items - good)
+    logs[~inside] = -np.inf
+    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+def upper_tails(law: FloatArray) -> FloatArray:
+    """P(X >= 0), ..., P(X >= n), and 0 at the end, summed from the small end."""
+    sums = np.cumsum(law[:, ::-1], axis=1)[:, ::-1]
+    return np.concatenate([sums, np.zeros((len(law), 1))], axis=1)
+
+
+@lru_cache(maxsize=4096)
+def fewest_positives(n_items: int, n_drawn: int, seen: int, tail: float) -> int:
+    """The smallest number of positives among the items that is not ruled out by `seen` positives
+    among the drawn.
+
+    That is the smallest K >= seen with P(X >= seen) > tail. The tail increases with K, so bisection
+    finds it.
+
+    >>> fewest_positives(100, 10, 10, 0.025), fewest_positives(100, 100, 7, 0.025)
+    (71, 7)
+    """
+
+    def is_possible(positives: int) -> bool:
+        tails = upper_tails(probabilities(n_items, np.array([positives]), n_drawn))
+        return bool(tails[0, seen] * (1.0 + ROUNDING) > tail)
+
+    # the last of these numbers is possible for certain
+    tried = range(seen, n_items - (n_drawn - seen))
+    return seen + bisect_left(tried, True, key=is_possible)
+
+
+def positives_within(n_items: int, n_drawn: int, seen: int, tail: float) -> tuple[int, int]:
+    """Exact limits on the number of positives among the items.
+
+    Each fails with probability at most `tail`.
+
+    >>> positives_within(100, 10, 10, 0.025)
+    (71, 100)
+    """
+    fewest_negatives = fewest_positives(n_items, n_drawn, n_drawn - seen, tail)
+    return fewest_positives(n_items, n_drawn, seen, tail), n_items - fewest_negatives
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,23 +130,23 @@ class Stratum:
 
 
 @lru_cache(maxsize=1024)
-def stratified_limits(first: Stratum, second: Stratum, alpha: float) -> tuple[int, int]:
+def stratified_limits(first: Stratum, second: Stratum, tail: float) -> tuple[int, int]:
     """Limits on the number of positives among all items.
 
-    Both hold with probability at least 1 - alpha.
+    Each fails with probability at most `tail`.
 
-    >>> stratified_limits(Stratum(3200, 160, 156), Stratum(800, 40, 4), 0.05)
+    >>> stratified_limits(Stratum(3200, 160, 156), Stratum(800, 40, 4), 0.025)
     (3078, 3314)
     """
-    tail = (1.0 - BOX_SHARE) * alpha / 2.0
+    left = (1.0 - BOX_SHARE) * tail
     n_items = first.n_items + second.n_items
-    boxes = [_box(stratum, BOX_SHARE * alpha) for stratum in (first, second)]
-    lower = _lowest(first, second, boxes, tail)
+    boxes = [_box(stratum, BOX_SHARE * tail) for stratum in (first, second)]
+    lower = _lowest(first, second, boxes, left)
     turned = [
         (part.n_items - high, part.n_items - low)
         for part, (low, high) in zip((first, second), boxes, strict=True)
     ]
-    upper = n_items - _lowest(first.mirrored, second.mirrored, turned, tail)
+    upper = n_items - _lowest(first.mirrored, second.mirrored, turned, left)
     return lower, upper
 
 
@@ -98,7 +161,7 @@ def _box(stratum: Stratum, gamma: float) -> tuple[int, int]:
 
 def _lowest(first: Stratum, second: Stratum, boxes: list[tuple[int, int]], tail: float) -> int:
     """The smallest number of positives in the box that is not ruled out, or a bound just below it."""
-    ranks = _order(first.n_items, first.n_labels, second.n_items, second.n_labels, tail)
+    ranks = outcome_order(first.n_items, first.n_labels, second.n_items, second.n_labels, tail)
     needed = np.sum(ranks < ranks[first.positives, second.positives], axis=1)
     search = _Search(first, second, needed, tail)
     (low1, high1), (low0, high0) = boxes
@@ -165,7 +228,9 @@ class _Search:
 
 
 @lru_cache(maxsize=256)
-def _order(n_items1: int, n_labels1: int, n_items0: int, n_labels0: int, tail: float) -> FloatArray:
+def outcome_order(
+    n_items1: int, n_labels1: int, n_items0: int, n_labels0: int, tail: float
+) -> FloatArray:
     """A number for each outcome that defines the order: an approximate lower limit on the rate."""
     total = n_items1 + n_items0
     rate1, gap1 = _rate_and_gap(n_items1, n_labels1, tail)

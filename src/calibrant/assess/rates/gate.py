@@ -1,34 +1,57 @@
 """The answer to "is the rate at least, or at most, this?", for all items and for each segment.
 
+The goal is one number, fixed before labels are seen. So for each part, all items or a segment, only
+one of the two errors is possible: a part that misses the goal can only be wrongly shown, one that
+meets it can only be wrongly refuted.
+
+*Without segments* each of the two limits may therefore fail with probability alpha, at every look if
+they are sequential: the gate is wrong with probability at most alpha.
+
 *All shown.* A release needs every part: all items, and each segment. If some part misses the goal,
-then "all shown" is wrong only if that part is shown, too. So limits that hold on their own are
-enough, and no part of alpha is shared (the intersection-union test, Berger 1982).
+then "all shown" is wrong only if that part is shown, too. So one limit on its own is enough for each
+part, and no part of alpha is shared (the intersection-union test, Berger 1982).
 
 *Anything else* is said about the parts that the labels pick out, such as those that are refuted. So
 it needs limits that hold for all parts simultaneously, and these share alpha.
 
-*Together.* With S segments, each limit fails with probability at most alpha / 2 on its own, and
-alpha / (2 (1 + S)) among all. A part that misses the goal is wrongly shown through its shared limit,
-or, one given such part for all of them, through its own. A part that meets it is wrongly refuted
-through its shared limit. The sum is at most alpha / 2 + alpha / 2.
+*Together.* With S segments, each simultaneous limit fails with probability at most
+s = alpha / (2 (1 + S)), and each limit on its own with probability at most alpha - S s. If all parts
+meet the goal, one is wrongly refuted with probability at most (1 + S) s = alpha / 2. If some part
+misses it, take one of them. It is wrongly shown, alone or with all others, only if its own limit
+fails, because no simultaneous limit is compared with the goal where it is narrower than the part's
+own. Each of the S other parts can go wrong through one simultaneous limit. The sum is at most
+alpha - S s + S s = alpha.
 """
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from calibrant.assess.rates.goal import Goal
-from calibrant.text.numbers import lower as rounded_down
-from calibrant.text.numbers import percent
-from calibrant.text.numbers import upper as rounded_up
-from calibrant.text.result import Result
+from calibrant.text.numbers import counted, percent
+from calibrant.text.picture import Picture, ReferenceLine
+from calibrant.text.quantity import NextStep, Quantity
+from calibrant.text.result import Result, Verdict
 from calibrant.text.result_table import ResultTable
 from calibrant.text.sentences import sentence
 
-_WORDS = {"refuted": "is refuted", "undecided": "is not decided", "shown": "is shown"}
+if TYPE_CHECKING:
+    from calibrant.assess.rates.result import Rate
+
+_WORDS = {"refuted": "is not met", "undecided": "is not decided", "shown": "is met"}
 _MOST_NAMED = 4
 ALL_ITEMS = "all items"
 """The name of the first row of a table of segments, which is about all items."""
+
+
+def tails(alpha: float, n_segments: int) -> tuple[float, float]:
+    """The error probabilities of each simultaneous limit, and of each limit on its own.
+
+    >>> tails(0.05, 0)
+    (0.025, 0.05)
+    """
+    simultaneous = alpha / (2.0 * (1 + n_segments))
+    return simultaneous, alpha - n_segments * simultaneous
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +83,7 @@ class Gate(Result):
     ----------
     at_least, at_most : float or None
         The rate that is asked for; one of them is None.
-    verdict : {"shown", "refuted", "undecided"}
+    answer : {"shown", "refuted", "undecided"}
         "shown" if all items and every segment are shown, "refuted" if any of them is refuted.
     whole : PartVerdict
         The verdict on all items.
@@ -73,18 +96,21 @@ class Gate(Result):
     is_doubtful : bool
         Whether nothing is decided because the limits are in doubt: the draw or the order of the
         items is refuted, or sequential limits cross.
+    rate : Rate
+        The rate.
     """
 
     _also: ClassVar[tuple[str, ...]] = ("whole_verdict",)
 
     at_least: float | None
     at_most: float | None
-    verdict: str
+    answer: str
     whole: PartVerdict
     segments: tuple[PartVerdict, ...]
     confidence_level: float
     simultaneous: bool
     is_doubtful: bool
+    rate: "Rate" = field(repr=False)
 
     @property
     def goal(self) -> Goal:
@@ -101,19 +127,31 @@ class Gate(Result):
         return tuple(part for part in (self.whole, *self.segments) if part.verdict == verdict)
 
     @property
+    def verdict(self) -> Verdict:
+        """Whether the rate is as asked for; unclear if the limits are in doubt, as then nothing is
+        refuted.
+        """
+        answers: dict[str, Verdict] = {"shown": "ok", "refuted": "problem", "undecided": "unclear"}
+        return answers[self.answer]
+
+    @property
     def sentence(self) -> str:
-        """What is refuted, undecided and shown, and where."""
-        return sentence(f"a rate of {self.goal.words} {self.said}")
+        """Whether the target is met, and the limits that say so."""
+        if self.is_doubtful:
+            return self.rate.sentence
+        target = f"the target of {self.goal.words} {self.said}"
+        if self.segments:
+            sure = f"{percent(self.confidence_level)} confidence, {self.rate.drawn}"
+            return f"{sentence(target).removesuffix('.')} ({sure})."
+        return f"{self.rate.against(self.goal).removesuffix('.')}, so {target}."
 
     @property
     def said(self) -> str:
-        """What is known about the goal, as a clause: "is refuted in segment 'a'"."""
-        if self.is_doubtful:
-            return "is not decided, because the limits are in doubt"
+        """What is known about the goal, as a clause: "is not met in segment 'a'"."""
         if not self.segments:
-            return _WORDS[self.verdict]
-        if self.verdict == "shown":
-            return f"is shown {_where((self.whole, *self.segments))}: {self._limit_of_each}"
+            return _WORDS[self.answer]
+        if self.answer == "shown":
+            return f"is met {_where((self.whole, *self.segments))}"
         clauses = [
             f"{words} {_where(parts)}"
             for verdict, words in _WORDS.items()
@@ -122,18 +160,64 @@ class Gate(Result):
         return "; it ".join(clauses)
 
     @property
-    def _limit_of_each(self) -> str:
-        """The limit that shows the goal for every part."""
+    def numbers(self) -> tuple[Quantity, ...]:
+        """The estimate, the target, and the one-sided limits that are compared with it."""
+        goal = Quantity(f"Target, {'at most' if self.goal.at_most else 'at least'}", self.goal.rate)
+        estimate, *others = self.rate.numbers
+        return (
+            replace(estimate, low=None, high=None),
+            Quantity("At least", self.whole.lower, low=self.whole.lower, unit="share"),
+            Quantity("At most", self.whole.upper, high=self.whole.upper, unit="share"),
+            *others,
+            replace(goal, unit="share"),
+        )
+
+    @property
+    def next_steps(self) -> tuple[NextStep, ...]:
+        """Label more items, if that would decide it."""
+        if self.is_doubtful:
+            return ()
+        if self.answer == "undecided" and self.rate.n_labels < self.rate.n_items:
+            asked = {"at_least": self.at_least, "at_most": self.at_most}
+            more = max(1, self.rate.labels_needed(**asked) - self.rate.n_labels)
+            labels = counted(more, "more item")
+            return (NextStep(f"Label about {labels}, drawn at random, to decide it"),)
+        return self.rate.next_steps
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Those of the rate."""
+        return self.rate.remarks
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Those of the rate, and that labels did not choose the target."""
+        return (*self.rate.assumptions, "the target was fixed before labels were seen")
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Those of the rate, and what one-sided limits say."""
+        if self.segments or self.is_doubtful:
+            return self.rate.notes
+        level = percent(self.confidence_level)
+        wrong = percent(round(1.0 - self.confidence_level, 12))
+        return (
+            f"The verdict is wrong with probability at most {wrong}; limits are one-sided, so"
+            f' "at least" and "at most" each hold with {level} confidence, but not both together.',
+            *self.rate.notes,
+        )
+
+    def pictures(self) -> tuple[Picture, ...]:
+        """The rates, with the target."""
+        words = f"target: {self.goal.words}"
+        rule = ReferenceLine(words, self.goal.rate, is_upright=True)
+        hold = "hold together" if self.simultaneous else "are one-sided, each"
         parts = (self.whole, *self.segments)
-        confidence = f"on its own, with {percent(self.confidence_level)} confidence"
-        if self.goal.at_most:
-            most = rounded_up(max(part.upper for part in parts))
-            return f"each upper limit, {confidence}, is at most {most}"
-        least = rounded_down(min(part.lower for part in parts))
-        return f"each lower limit, {confidence}, is at least {least}"
+        limits = [(part.lower, part.upper) for part in parts]
+        return (replace(self.rate.picture(limits, hold), rules=(rule,)),)
 
     def tables(self) -> tuple[ResultTable, ...]:
-        """The verdict on all items and, below it, on each segment."""
+        """The verdict on all items and, below it, on each segment; and the rates."""
         parts = (self.whole, *self.segments)
         columns = {
             "segment": [ALL_ITEMS, *(part.segment for part in self.segments)],
@@ -141,11 +225,16 @@ class Gate(Result):
             "lower": [part.lower for part in parts],
             "upper": [part.upper for part in parts],
         }
-        hold = "hold for all of them simultaneously" if self.simultaneous else "hold on their own"
+        hold = "hold for all of them together" if self.simultaneous else "hold on their own"
         about = f"The limits {hold}, with {percent(self.confidence_level)} confidence."
-        if self.is_doubtful:
-            about = "The limits are in doubt, so nothing is decided."
-        return (ResultTable("verdicts", columns, None if self.segments else (), about=about),)
+        shown = None if self.segments and not self.is_doubtful else ()
+        units = {"lower": "share"}
+        verdicts = ResultTable("verdicts", columns, shown, about=about, units=units)
+        return (verdicts, *self.rate.tables())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The rate and the answer as plain JSON values."""
+        return {**self.rate.to_dict(), **Result.to_dict(self)}
 
 
 def _where(parts: Sequence[PartVerdict]) -> str:

@@ -28,7 +28,7 @@ class Goal:
 
     @classmethod
     def of(cls, at_least: float | None, at_most: float | None) -> "Goal":
-        """The goal that was given; raise an error for both, and for none."""
+        """The goal that was given; an error if both or neither were."""
         if (at_least is None) == (at_most is None):
             rule = ("be given if ", Setting("at_most"), " is not, and only then")
             raise InvalidTypeError("at_least", rule, got="neither" if at_least is None else "both")

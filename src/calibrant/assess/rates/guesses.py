@@ -1,6 +1,7 @@
 """Guesses at each next label from its score and earlier labels: the control variate of the bets."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -78,8 +79,11 @@ class BetSteps:
         Limits on positives minus surplus over the remaining units.
     spread : float array
         A guess at the standard deviation of positives minus surplus.
-    n_units : int array
-        Remaining units, including the next one.
+    seen : float array
+        Positives of earlier units that a number of positives includes; 0 for a population.
+    n_units : float array
+        Remaining units, including the next one; for a population, the units that a number of
+        positives is about.
     room : float array
         The largest possible average number of positives among the remaining units.
     """
@@ -89,10 +93,13 @@ class BetSteps:
     lowest: FloatArray
     highest: FloatArray
     spread: FloatArray
-    n_units: IntArray
+    seen: FloatArray
+    n_units: FloatArray
     room: FloatArray
 
 
+POPULATION = 10**6
+"""The number of items in whose multiples the rate of a population is looked for."""
 _TRUSTED = 5.0  # labels that the guess at a spread counts as, against observed squared errors
 _LEAST_SPREAD = 1e-3
 
@@ -104,8 +111,9 @@ def steps_of(units: list[Unit], cells: ScoreCells, n_units: int, largest: int) -
     """
     guesser = Guesser(cells)
     left = cells.counts.astype(np.float64)
-    found = np.empty((len(units), 6))
+    found = np.empty((len(units), len(fields(BetSteps))))
     squares = 0.0
+    seen = 0.0
     for place, unit in enumerate(units):
         remaining = n_units - place
         guess = guesser.guesses()
@@ -113,30 +121,60 @@ def steps_of(units: list[Unit], cells: ScoreCells, n_units: int, largest: int) -
         mean = float(left @ guess) / remaining
         surplus = float(guess[unit.cells].sum()) - mean
         positives = float(unit.codes.sum())
-        spread = float(left @ (guess * (1.0 - guess))) / remaining
-        if largest > 1:
-            spread *= (
-                1.0 + largest
-            ) / 2.0  # between independent items and items that are all alike
-            spread = (squares + _TRUSTED * spread) / (place + _TRUSTED)
+        variance = float(left @ (guess * (1.0 - guess))) / remaining
         found[place] = (
             positives,
             surplus,
             mean - largest * float(guess[there].max()),
             mean + largest * (1.0 - float(guess[there].min())),
-            max(spread, _LEAST_SPREAD**2),
+            _spread(variance, largest, squares, place),
+            seen,
+            remaining,
             float(left.sum()) / remaining,
         )
+        seen += positives
         squares += (positives - mean - surplus) ** 2
         np.subtract.at(left, unit.cells, 1.0)
         guesser.learn(unit)
-    remaining_units = n_units - np.arange(len(units))
-    return BetSteps(
-        positives=found[:, 0],
-        surplus=found[:, 1],
-        lowest=found[:, 2],
-        highest=found[:, 3],
-        spread=np.sqrt(found[:, 4]),
-        room=found[:, 5],
-        n_units=remaining_units,
-    )
+    return BetSteps(*found.T)
+
+
+def _spread(variance: float, largest: int, squares: float, n_bets: int) -> float:
+    """A guess at the standard deviation of the next unit, from a variance if items were independent
+    and from the squared errors of the bets so far.
+    """
+    if largest > 1:
+        variance *= (1.0 + largest) / 2.0  # between independent items and items that are all alike
+        variance = (squares + _TRUSTED * variance) / (n_bets + _TRUSTED)
+    return math.sqrt(max(variance, _LEAST_SPREAD**2))
+
+
+def paired_steps(
+    units: list[Unit], blocks: FloatArray, cells: ScoreCells, largest: int, n_paired: int
+) -> BetSteps:
+    """Bets on the population's mean: each labelled unit is paired with a block of unlabelled ones.
+
+    Row i of `blocks` has the mean number of items in each cell over the `n_paired` units of block i.
+    Numbers of positives are out of `POPULATION` items. Bounds on what a unit can bring must not look
+    at its own block, so the block's mean guess is only known to lie between the smallest and the
+    largest guess.
+    """
+    guesser = Guesser(cells)
+    kept = n_paired / (n_paired + 1.0)  # of the guess: the least variance, if guesses are right
+    share = cells.counts / cells.counts.sum()
+    found = np.empty((len(units), len(fields(BetSteps))))
+    squares = 0.0
+    for place, (unit, block) in enumerate(zip(units, blocks, strict=True)):
+        guess = guesser.guesses()
+        surplus = kept * (float(guess[unit.cells].sum()) - float(block @ guess))
+        reach = kept * largest * float(guess.max() - guess.min())
+        mean = float(share @ guess)
+        variance = float(share @ (guess * (1.0 - guess)))
+        variance += float(share @ (guess - mean) ** 2) / (n_paired + 1.0)
+        spread = _spread(largest * variance, largest, squares, place)
+        positives = float(unit.codes.sum())
+        own = positives, surplus, -reach, largest + reach, spread
+        found[place] = *own, 0.0, POPULATION / largest, largest
+        squares += (positives - largest * mean - surplus) ** 2
+        guesser.learn(unit)
+    return BetSteps(*found.T)

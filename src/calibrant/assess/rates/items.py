@@ -52,6 +52,28 @@ class Items:
         return self.codes.size
 
     @property
+    def sequential(self) -> bool:
+        """Whether labels arrive one by one."""
+        return self.order is not None
+
+    @property
+    def units(self) -> IntArray:
+        """The number of each item's unit, which is drawn as a whole: its group, or the item alone."""
+        return np.arange(len(self)) if self.groups is None else self.groups
+
+    @property
+    def unit_sizes(self) -> IntArray:
+        """The number of items in each unit."""
+        return np.bincount(self.units)
+
+    @property
+    def rare_labels(self) -> float:
+        """The average number of labels in the smaller of the two strata of scores."""
+        strata = self.scores.upper
+        share = 0.0 if strata is None else float(strata.mean())
+        return min(share, 1.0 - share) * self.n_labels
+
+    @property
     def labelled(self) -> BoolArray:
         """Which items have a label."""
         return np.asarray(self.codes != UNLABELLED)

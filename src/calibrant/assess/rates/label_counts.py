@@ -4,14 +4,26 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from scipy.special import ndtri
+import numpy as np
 
-from calibrant.assess.rates.exact import Stratum, stratified_limits
+from calibrant._typing import FloatArray
+from calibrant.assess._fewest_labels import smallest_enough
+from calibrant.assess.rates.exact import (
+    BOX_SHARE,
+    ROUNDING,
+    Stratum,
+    fewest_positives,
+    outcome_order,
+    positives_within,
+    probabilities,
+    stratified_limits,
+    upper_tails,
+)
 from calibrant.assess.rates.goal import Goal
-from calibrant.assess.rates.hypergeometric import fewest_positives, positives_within
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.rules import OPEN_UNIT, Integer, Number, Optional, error_budget
-from calibrant.text.numbers import counted, nearest, percent
+from calibrant.text.numbers import counted, percent, points
+from calibrant.text.quantity import NextStep, Quantity
 from calibrant.text.result import Result
 from calibrant.text.result_table import ResultTable
 from calibrant.text.sentences import Setting
@@ -19,6 +31,7 @@ from calibrant.text.sentences import Setting
 _UNIT = Number("a number from 0 to 1", 0.0, 1.0)
 _ENDLESS = 10**7  # items, if their number is not given: more make no difference
 _MOST_LABELS = 2_000_000
+_TOOTH = 200  # most labels that are tried one by one
 _FEASIBLE = (50, 100, 200, 500, 1_000, 2_000)
 _MOST_EXACT = (
     2_000  # labels with a judge; beyond, widths shrink with the root of the number of labels
@@ -59,11 +72,31 @@ class RatePlan(Result):
     at_most: float | None = None
 
     @property
+    def numbers(self) -> tuple[Quantity, ...]:
+        """The number of labels."""
+        labels = self.fewest_labels if self.n_labels is None else self.n_labels
+        return (
+            Quantity("Labels", labels),
+            Quantity("Confidence", self.confidence_level, unit="share"),
+        )
+
+    @property
+    def next_steps(self) -> tuple[NextStep, ...]:
+        """Label items drawn at random, and ask."""
+        why = "Label items drawn at random, and ask for the rate"
+        goal = "".join(
+            f" --{option} {level:g}"
+            for option, level in (("at-least", self.at_least), ("at-most", self.at_most))
+            if level is not None
+        )
+        return (NextStep(why, "rate(labels, scores)", f"rate {{rows}}{goal}"),)
+
+    @property
     def sentence(self) -> str:
         """The number of labels, and what it is for."""
         sure = f"with {percent(self.confidence_level)} confidence"
         if self.width is not None:
-            width = nearest(self.width)
+            width = points(f"{self.width:g}")
             sure = f"at {percent(self.confidence_level)} confidence"
             rate = percent(0.5 if self.expected_rate is None else self.expected_rate)
             if self.n_labels is None:
@@ -117,7 +150,7 @@ class RatePlan(Result):
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What the plan assumes."""
-        found = ["items to be labelled are drawn at random"]
+        found = ["items to be labelled are drawn at random, one by one, and looked at once"]
         if self.sensitivity is not None:
             found.append("the judge is as good as stated")
         return tuple(found)
@@ -160,19 +193,14 @@ def most_negative_labels(
     -1 if these labels cannot show the rate even if none is negative.
 
     >>> most_negative_labels(200, 10_000, 0.95), most_negative_labels(20, 10_000, 0.95)
-    (3, -1)
+    (4, -1)
     """
-    tail = error_budget(confidence_level) / 2.0
-    needed = math.ceil(at_least * n_items - 1e-9)
-    low = -1
-    high = n_labels
-    while low < high:  # the largest number of negatives that is not too many
-        middle = (low + high + 1) // 2
-        if fewest_positives(n_items, n_labels, n_labels - middle, tail) >= needed:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    alpha = error_budget(confidence_level)
+    too_few = math.ceil(at_least * n_items - 1e-9) - 1
+    # the probabilities of at least 0, 1, ..., n_labels positive labels, and 0
+    tails = upper_tails(probabilities(n_items, np.array([too_few]), n_labels))[0]
+    is_shown = tails * (1.0 + ROUNDING) <= alpha
+    return n_labels - int(is_shown.argmax())
 
 
 def plan_rate(
@@ -191,9 +219,13 @@ def plan_rate(
     """Return how many labels `rate` needs for limits of a given width, or to show that a rate is
     high or low enough.
 
-    The number is an estimate, based on the limits that `rate` would give for typical labels. What a
-    given number of labels and failures can show at best is exact for labels alone; a good judge
-    allows a few more failures.
+    It plans for individual items that are drawn and looked at once, without segments, and for the
+    rate among these items; without `n_items`, for the population. Groups, segments and looks while
+    labels come in need more labels.
+
+    Without a judge, the probability of showing a rate is exact, and so is what a given number of
+    labels and failures can show at best. With a judge, the number is an estimate, based on the limits
+    that `rate` would give for typical labels; a good judge allows a few more failures.
 
     Parameters
     ----------
@@ -225,9 +257,10 @@ def plan_rate(
     --------
     >>> from calibrant import plan_rate
     >>> print(plan_rate(at_least=0.95, n_items=10_000, n_labels=200).details)
-    At least 72 labels are needed to show a rate of at least 95% with 95% confidence, even if none of them is negative.
-    Assumptions: items to be labelled are drawn at random.
-    With 200 labels, 95% can be shown only if at most 3 fail.
+    At least 59 labels are needed to show a rate of at least 95% with 95% confidence, even if none of them is negative.
+    <BLANKLINE>
+    Assumptions: items to be labelled are drawn at random, one by one, and looked at once.
+    With 200 labels, 95% can be shown only if at most 4 fail.
     >>> plan_rate(width=0.05, n_items=4_000, expected_rate=0.8, sensitivity=0.97,
     ...     specificity=0.95).n_labels
     237
@@ -257,12 +290,15 @@ def plan_rate(
         needed = _smallest(lambda count: world.width(count) <= width, total)
     if goal is not None:
         target = goal.mirrored
-        gate = _Gate(total, target, confidence_level)
-        fewest = _smallest(lambda count: gate.most_negative(count) >= 0, total)
+
+        def most_negative(count: int) -> int:
+            return most_negative_labels(count, total, target, confidence_level)
+
+        fewest = _smallest(lambda count: most_negative(count) >= 0, total)
         sizes = [asked] if asked is not None else [count for count in _FEASIBLE if count <= total]
-        feasible = [(count, gate.most_negative(count)) for count in sizes]
+        feasible = [(count, most_negative(count)) for count in sizes]
         if expected_rate is not None and world.rate > target:
-            needed = _smallest(lambda count: world.lower(count, probability) >= target, total)
+            needed = _labels_to_show(target, world, probability)
     return RatePlan(
         needed,
         fewest,
@@ -302,19 +338,6 @@ def _check_labels(n_labels: int | None, n_items: int, goal: Goal | None) -> None
 
 
 @dataclass(frozen=True, slots=True)
-class _Gate:
-    """A rate to be shown for some items."""
-
-    n_items: int
-    at_least: float
-    confidence_level: float
-
-    def most_negative(self, n_labels: int) -> int:
-        """The largest number of negatives among `n_labels` labels; -1 if these labels show nothing."""
-        return most_negative_labels(n_labels, self.n_items, self.at_least, self.confidence_level)
-
-
-@dataclass(frozen=True, slots=True)
 class _World:
     """Items and a judge with the expected properties."""
 
@@ -335,43 +358,58 @@ class _World:
 
     def width(self, n_labels: int) -> float:
         """The distance between the limits, for the expected labels."""
-        low, high = self._limits(n_labels, 0.0)
-        return high - low
-
-    def lower(self, n_labels: int, probability: float) -> float:
-        """A lower limit that is reached with about this probability."""
-        return self._limits(n_labels, float(ndtri(probability)))[0]
-
-    def _limits(self, n_labels: int, shift: float) -> tuple[float, float]:
-        """Limits for labels that are `shift` standard deviations worse than expected."""
-        parts = [part for part in self._parts() if part[0] > 0.0]
-        if len(parts) == 2 and n_labels > _MOST_EXACT:
-            low, high = self._limits(_MOST_EXACT, shift)
-            middle = (low + high) / 2.0
-            scale = math.sqrt(_MOST_EXACT / n_labels) / 2.0
-            return middle - (high - low) * scale, middle + (high - low) * scale
-        variance = sum(share * rate * (1.0 - rate) for share, rate in parts) / n_labels
-        deviation = math.sqrt(max(variance, 1e-12))
-        strata = []
-        left_items = self.n_items
-        left_labels = n_labels
-        for place, (share, rate) in enumerate(parts):
-            last = place == len(parts) - 1
-            labels = left_labels if last else min(round(share * n_labels), n_labels)
-            items = left_items if last else max(round(share * self.n_items), labels)
-            worse = shift * share * rate * (1.0 - rate) / deviation
-            positives = min(max(math.floor(labels * rate - worse + 1e-9), 0), labels)
-            strata.append(Stratum(items, labels, positives))
-            left_items -= items
-            left_labels -= labels
+        if n_labels > _MOST_EXACT and self.sensitivity is not None:
+            return math.sqrt(_MOST_EXACT / n_labels) * self.width(_MOST_EXACT)
+        strata = [
+            Stratum(items, labels, math.floor(labels * positives / items + 1e-9))
+            for items, labels, positives in self._strata(n_labels)
+        ]
+        tail = self.alpha / 2.0
         if len(strata) == 1:
             only = strata[0]
-            fewest, most = positives_within(
-                only.n_items, only.n_labels, only.positives, self.alpha / 2.0
-            )
+            fewest, most = positives_within(only.n_items, n_labels, only.positives, tail)
         else:
-            fewest, most = stratified_limits(strata[0], strata[1], self.alpha)
-        return fewest / self.n_items, most / self.n_items
+            fewest, most = stratified_limits(strata[0], strata[1], tail)
+        return (most - fewest) / self.n_items
+
+    def lower(self, n_labels: int, probability: float) -> float:
+        """A one-sided lower limit that is reached with this probability, if labels are divided
+        between the strata as expected.
+
+        Limits rise in the order of outcomes, so it is the limit at a quantile of that order.
+        """
+        if n_labels > _MOST_EXACT and self.sensitivity is not None:
+            distance = self.rate - self.lower(_MOST_EXACT, probability)
+            return self.rate - math.sqrt(_MOST_EXACT / n_labels) * distance
+        strata = self._strata(n_labels)
+        laws = [
+            probabilities(items, np.array([positives]), labels)[0]
+            for items, labels, positives in strata
+        ]
+        if len(laws) == 1:
+            seen = _quantile(laws[0], 1.0 - probability)
+            return fewest_positives(self.n_items, n_labels, seen, self.alpha) / self.n_items
+        first, second = ((items, labels) for items, labels, _ in strata)
+        order = outcome_order(*first, *second, (1.0 - BOX_SHARE) * self.alpha).ravel().argsort()
+        chances = np.outer(*laws).ravel()[order]
+        outcome = int(order[_quantile(chances, 1.0 - probability)])
+        seen1, seen0 = divmod(outcome, second[1] + 1)
+        outcomes = Stratum(*first, seen1), Stratum(*second, seen0)
+        return stratified_limits(*outcomes, self.alpha)[0] / self.n_items
+
+    def _strata(self, n_labels: int) -> list[tuple[int, int, int]]:
+        """The expected items, labels and positive items of each stratum."""
+        parts = [part for part in self._parts() if part[0] > 0.0]
+        (share, rate), *others = parts
+        if not others:
+            return [(self.n_items, n_labels, round(self.n_items * rate))]
+        labels = min(round(share * n_labels), n_labels)
+        items = min(max(round(share * self.n_items), labels), self.n_items - n_labels + labels)
+        left = self.n_items - items
+        return [
+            (items, labels, round(items * rate)),
+            (left, n_labels - labels, round(left * others[0][1])),
+        ]
 
     def _parts(self) -> list[tuple[float, float]]:
         """The share of items with each verdict, and their rate; without a judge, all items."""
@@ -387,20 +425,25 @@ class _World:
         ]
 
 
+def _labels_to_show(target: float, world: _World, probability: float) -> int | None:
+    """How many labels show the rate with this probability; None if all items do not."""
+
+    def is_likely(count: int) -> bool:
+        return world.lower(count, probability) >= target
+
+    needed = _smallest(is_likely, world.n_items)
+    if needed is None or world.sensitivity is not None:
+        return needed
+    # each label makes it less likely until one more may fail, so fewer may do, too
+    fewer = range(max(1, needed - min(_TOOTH, math.ceil(2.0 / (1.0 - target)))), needed)
+    return next(filter(is_likely, fewer), needed)
+
+
+def _quantile(chances: FloatArray, share: float) -> int:
+    """The last outcome before which outcomes have at most this probability together."""
+    return min(int(np.searchsorted(np.cumsum(chances), share, side="right")), chances.size - 1)
+
+
 def _smallest(enough: Callable[[int], bool], n_items: int) -> int | None:
-    """A number of labels that is enough while one fewer is not, by doubling and bisection."""
-    most = min(n_items, _MOST_LABELS)
-    low = 1
-    high = min(16, most)
-    while not enough(high):
-        if high >= most:
-            return None
-        low = high
-        high = min(2 * high, most)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if enough(middle):
-            high = middle
-        else:
-            low = middle
-    return high
+    """A number of labels that is enough while one fewer is not; None if all items are not."""
+    return 1 if enough(1) else smallest_enough(enough, 1, 16, min(n_items, _MOST_LABELS))

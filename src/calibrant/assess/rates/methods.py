@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant._typing import IntArray, Seed
+from calibrant._typing import BoolArray, IntArray
 from calibrant.assess.rates.bets import fewest_and_most
-from calibrant.assess.rates.cells import cells_of, two_strata
-from calibrant.assess.rates.exact import Stratum, stratified_limits
+from calibrant.assess.rates.cells import cells_of
+from calibrant.assess.rates.exact import Stratum, positives_within, stratified_limits
 from calibrant.assess.rates.guesses import Guesser, Unit, steps_of
-from calibrant.assess.rates.hypergeometric import positives_within
 from calibrant.assess.rates.items import Items
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.random import RandomSource, fingerprint_of
@@ -28,51 +27,46 @@ _LEAST_RARE = 2.0
 _LABELS_AT_EVERY_LOOK = (
     250  # number for which cells are cut if more labels may come: the cells must not change
 )
-_START_SHARE = 0.01  # share of the tail for the limits from labels alone at which the walk begins
+START_SHARE = 0.01  # share of the tail for the limits from labels alone at which the walk begins
 
 
 @dataclass(frozen=True, slots=True)
-class CountLimits:
-    """Limits on the number of positives among items.
+class Limits:
+    """Limits on a number of positives among items, or on a rate.
 
     Attributes
     ----------
-    fewest, most : int
     estimate : float
         The most likely rate.
-    method : {"exact", "labels", "bets", "all labelled", "no labels"}
+    lower, upper : float
+    method : {"exact", "labels", "bets", "pairs", "all labelled", "no labels"}
     crossed : bool
         Whether the lower limit was above the upper one. Then only what the labels count is known:
         all positives seen are there, and no negative seen is positive.
     """
 
-    fewest: int
-    most: int
     estimate: float
+    lower: float
+    upper: float
     method: str
     crossed: bool = False
 
 
-def choose_method(items: Items, *, sequential: bool) -> str:
+def choose_method(items: Items) -> str:
     """The method for these items, chosen by the numbers of items and labels and by the scores.
 
     Exact limits in two strata are the narrowest for up to a few thousand labels. If the rarer
     stratum would have fewer than two labels on average, strata gain nothing, and labels alone are
     used.
     """
-    if items.groups is not None or sequential or items.n_labels > _MOST_EXACT:
+    if items.groups is not None or items.sequential or items.n_labels > _MOST_EXACT:
         return "bets"
-    strata = two_strata(items.scores)
-    if strata is None:
-        return "labels"
-    share = float(strata.mean())
-    rare = min(share, 1.0 - share) * items.n_labels
-    return "exact" if rare >= _LEAST_RARE else "labels"
+    return "exact" if items.rare_labels >= _LEAST_RARE else "labels"
 
 
-def check_method(items: Items, method: str, *, sequential: bool) -> None:
+def check_method(items: Items, method: str) -> None:
     """Raise an error for a method that cannot be used with these items."""
-    if method in ("exact", "labels") and (items.groups is not None or sequential):
+    if method in ("exact", "labels") and (items.groups is not None or items.sequential):
         what = "groups" if items.groups is not None else "sequential"
         raise InvalidTypeError(
             "method", ('be "auto" or "bets" with ', Setting(what)), got=repr(method)
@@ -82,37 +76,30 @@ def check_method(items: Items, method: str, *, sequential: bool) -> None:
         raise InvalidValueError("method", rule, got=repr(method))
 
 
-def count_limits(
-    items: Items, alpha: float, method: str, *, sequential: bool, random_state: Seed
-) -> CountLimits:
+def count_limits(items: Items, tail: float, method: str, seed: int) -> Limits:
     """Limits on the number of positives among the items.
 
-    Both hold with probability at least 1 - alpha.
+    Each fails with probability at most `tail`.
     """
     n_items = len(items)
     n_labels = items.n_labels
     positives = items.positives
     if n_labels == n_items:
-        return CountLimits(positives, positives, positives / n_items, "all labelled")
+        return Limits(positives / n_items, positives, positives, "all labelled")
     if n_labels == 0:
-        return CountLimits(0, n_items, 0.5, "no labels")
+        return Limits(0.5, 0, n_items, "no labels")
     if method == "auto":
-        method = choose_method(items, sequential=sequential)
-    if method == "exact":
-        found = _by_strata(items, alpha)
-        if found is not None:
-            return found
-        method = "labels"
-    if method == "labels":
-        fewest, most = positives_within(n_items, n_labels, positives, alpha / 2.0)
-        return CountLimits(fewest, most, positives / n_labels, "labels")
-    return _by_bets(items, alpha, sequential=sequential, random_state=random_state)
+        method = choose_method(items)
+    if method == "bets":
+        return _by_bets(items, tail, seed)
+    strata = items.scores.upper
+    if method == "exact" and strata is not None:
+        return _by_strata(items, strata, tail)
+    fewest, most = positives_within(n_items, n_labels, positives, tail)
+    return Limits(positives / n_labels, fewest, most, "labels")
 
 
-def _by_strata(items: Items, alpha: float) -> CountLimits | None:
-    strata = two_strata(items.scores)
-    if strata is None:
-        return None
+def _by_strata(items: Items, strata: BoolArray, tail: float) -> Limits:
     both = []
     overall = items.positives / items.n_labels
     estimate = 0.0
@@ -122,24 +109,24 @@ def _by_strata(items: Items, alpha: float) -> CountLimits | None:
         positives = int((codes == 1).sum())
         both.append(Stratum(codes.size, labels, positives))
         estimate += codes.size * (positives / labels if labels else overall)
-    fewest, most = stratified_limits(both[0], both[1], alpha)
-    return CountLimits(fewest, most, estimate / len(items), "exact")
+    fewest, most = stratified_limits(both[0], both[1], tail)
+    return Limits(estimate / len(items), fewest, most, "exact")
 
 
-def _by_bets(items: Items, alpha: float, *, sequential: bool, random_state: Seed) -> CountLimits:
+def _by_bets(items: Items, tail: float, seed: int) -> Limits:
+    sequential = items.sequential
     cells = cells_of(items.scores, _LABELS_AT_EVERY_LOOK if sequential else items.n_labels)
-    units, n_units, largest = _drawn_units(
-        items, cells.of_item, sequential=sequential, random_state=random_state
-    )
-    steps = steps_of(units, cells, n_units, largest)
+    units = drawn_units(items, cells.of_item, seed)
+    sizes = items.unit_sizes
+    largest = int(sizes.max())
+    steps = steps_of(units, cells, sizes.size, largest)
     n_items = len(items)
     positives = items.positives
     negatives = items.n_labels - positives
-    tail = alpha / 2.0
     start = None
     if largest == 1 and not sequential:
-        start = positives_within(n_items, items.n_labels, positives, _START_SHARE * tail)
-        tail *= 1.0 - _START_SHARE
+        start = positives_within(n_items, items.n_labels, positives, START_SHARE * tail)
+        tail *= 1.0 - START_SHARE
     fewest, most = fewest_and_most(steps, n_items, tail, sequential=sequential, start=start)
     fewest = max(fewest, positives)
     most = min(most, n_items - negatives)
@@ -153,40 +140,28 @@ def _by_bets(items: Items, alpha: float, *, sequential: bool, random_state: Seed
         guesser.learn(unit)
     labelled = items.labelled
     expected = positives + float(guesser.guesses()[cells.of_item[~labelled]].sum())
-    return CountLimits(fewest, most, expected / n_items, "bets", crossed)
+    return Limits(expected / n_items, fewest, most, "bets", crossed)
 
 
-def _drawn_units(
-    items: Items, cell: IntArray, *, sequential: bool, random_state: Seed
-) -> tuple[list[Unit], int, int]:
-    """The labelled units in the order of the bets, the number of units, and the size of the
-    largest.
+def drawn_units(items: Items, cell: IntArray, seed: int) -> list[Unit]:
+    """The labelled units in the order of the bets.
 
     The order is a random order of positions, so a file sorted by label does no harm. If labels
     arrive one by one, it is the order of arrival, and a random order among labels that arrived
     together; it does not change when more labels arrive.
     """
-    rows = np.flatnonzero(items.labelled)
-    if items.groups is None:
-        number = np.arange(len(items))
-        n_units = len(items)
-        largest = 1
-    else:
-        number = items.groups
-        sizes = np.bincount(number)
-        n_units = sizes.size
-        largest = int(sizes.max())
-    columns = [items.scores.values] if sequential else [items.scores.values, items.codes]
-    source = RandomSource.of(random_state, "rate: order of labels", rows=fingerprint_of(*columns))
-    ranks = source.hashes(number[rows].astype(np.uint64))
-    keys = [number[rows], ranks]
+    rows = rows_in_random_order(items, items.labelled, seed)
+    parts = np.split(rows, np.flatnonzero(np.diff(items.units[rows])) + 1)
+    return [Unit(cell[part], items.codes[part]) for part in parts]
+
+
+def rows_in_random_order(items: Items, some: BoolArray, seed: int) -> IntArray:
+    """Some of the items, in a random order of units; if labels arrive one by one, in their order."""
+    rows = np.flatnonzero(some)
+    units = items.units[rows]
+    columns = [items.scores.values] if items.sequential else [items.scores.values, items.codes]
+    source = RandomSource.of(seed, "rate: order of labels", rows=fingerprint_of(*columns))
+    keys = [units, source.hashes(units.astype(np.uint64))]
     if items.order is not None:
         keys.append(items.order[rows])
-    rows = rows[np.lexsort(keys)]
-    if items.groups is None:
-        codes = items.codes
-        units = [Unit(cell[row : row + 1], codes[row : row + 1]) for row in rows.tolist()]
-        return units, n_units, largest
-    ends = np.flatnonzero(np.diff(number[rows])) + 1
-    units = [Unit(cell[part], items.codes[part]) for part in np.split(rows, ends)]
-    return units, n_units, largest
+    return rows[np.lexsort(keys)]

@@ -4,7 +4,8 @@ inconclusive limits.
 
 import math
 
-from calibrant.assess.rates.hypergeometric import fewest_positives
+from calibrant.assess._fewest_labels import smallest_enough
+from calibrant.assess.rates.exact import fewest_positives
 
 _MOST_EXACT = 20_000  # labels; beyond, limits shrink with the root of 1 / labels - 1 / items
 
@@ -27,20 +28,13 @@ def labels_that_reach(
     72
     """
     scale = reach / max(_alone(estimate, n_labels, n_items, tail), 1.0 / n_items)
-    low = n_labels
-    high = n_labels
-    while scale * _alone(estimate, high, n_items, tail) > distance:
-        if high >= n_items:
-            return n_items
-        low = high
-        high = min(2 * high, n_items)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if scale * _alone(estimate, middle, n_items, tail) > distance:
-            low = middle
-        else:
-            high = middle
-    return high
+
+    def enough(count: int) -> bool:
+        return scale * _alone(estimate, count, n_items, tail) <= distance
+
+    if enough(n_labels):
+        return n_labels
+    return smallest_enough(enough, n_labels, 2 * n_labels, n_items) or n_items
 
 
 def _alone(rate: float, n_labels: int, n_items: int, tail: float) -> float:

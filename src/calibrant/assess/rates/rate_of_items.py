@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 
 from calibrant._typing import ArrayLike, IntArray, Seed
 from calibrant.assess.rates.drawn import check_draw, check_order
+from calibrant.assess.rates.exact import positives_within
+from calibrant.assess.rates.gate import tails
 from calibrant.assess.rates.items import Items, read_items
-from calibrant.assess.rates.methods import METHODS, CountLimits, check_method, count_limits
-from calibrant.assess.rates.population import (
-    group_population_limits,
-    population_limits,
-    population_share,
-)
+from calibrant.assess.rates.methods import METHODS, Limits, check_method, count_limits
+from calibrant.assess.rates.population import direct_limits, population_limits, population_share
 from calibrant.assess.rates.result import Rate, SegmentRate
 from calibrant.cells.segmented_partition import segment_kinds
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -49,11 +47,11 @@ def rate(
     A language model's judge has scored 10,000 answers, and people have checked 200 of them: what
     share is good? The limits are valid for every judge, and a good judge makes them narrower.
 
-    Claimed: with probability at least `confidence_level` over the draw of the labelled items, the
-    limits hold, for all segments simultaneously. Assumed: the labelled items were drawn at random
-    from all of them. Nothing is assumed about scores and labels, or about how items depend on each
-    other. The draw is tested at no cost, using only the scores, and so is the order with
-    `sequential`; if a test rejects, the sentence says so first.
+    Guarantee: with probability at least `confidence_level` over the draw of the labelled items, the
+    limits hold, for all segments simultaneously. Assumptions: the labelled items were drawn at
+    random from all of them. Nothing is assumed about scores and labels, or about how items depend
+    on each other. The draw is tested at no cost, using only the scores and the segments, and so is
+    the order with `sequential`; if a test rejects, the sentence says so first.
 
     Parameters
     ----------
@@ -79,7 +77,8 @@ def rate(
         labelled whole or not at all. Items of a group may depend on each other in any way. Leave it
         out if individual items were drawn.
     segments : array-like of shape (n,), optional
-        The segment of each item. Each segment gets its own limits, and they share alpha.
+        The segment of each item. Each segment gets its own limits, and they share alpha. If labels
+        were drawn in each segment separately, ask for the rate of one segment at a time.
     sequential : bool or array-like of shape (n,), default=False
         For limits that hold at every look while labels come in. True: labelled items are in the
         order in which they were drawn. An array: when each item was drawn, such as a day or a
@@ -100,8 +99,11 @@ def rate(
     `method="exact"` follows Buehler, with a box of Berger and Boos, in two strata. Two verdicts are
     the strata; other scores are cut in two where the variance between the two sides is largest,
     from scores alone. `method="bets"` bets on each label minus a guess from earlier labels. For the
-    population, the limits for the items take 90% of alpha, and Clopper-Pearson limits from items to
-    population take the rest; with many labels, more than that.
+    population, the guess is compared with its mean over a block of unlabelled items that belong to
+    this label alone; a tenth of the unlabelled items fix the cells of scores. With few labels, "auto"
+    takes exact limits for the items, with 90% of alpha and Clopper-Pearson limits from items to
+    population for the rest, or Clopper-Pearson limits from labels alone. The scores and the numbers
+    of labels and items decide which.
 
     Labels chosen with known probabilities, several judges together and differences between two
     rates are not covered.
@@ -126,107 +128,97 @@ def rate(
     >>> human[checked] = good[checked]
     >>> found = rate(human, judge)
     >>> print(found.sentence)  # doctest: +NORMALIZE_WHITESPACE
-    With 95% confidence, 0.873 to 0.931 of these 4,000 items have the label 1 (estimate 0.902), from 200 labels on
-    items drawn at random.
-    """  # noqa: E501
+    87.3 to 93.1% of these 4,000 items are positive (95% confidence; estimate 90.2%; 200 labels on
+    items drawn at random).
+    """
     alpha = error_budget(confidence_level)
     Choice(TARGETS).check("target", target)
     Choice(METHODS).check("method", method)
     RandomState().check("random_state", random_state)
     items, positive = read_items(y, scores, groups, pos_label)
     items = replace(items, order=_order(sequential, items))
-    one_by_one = items.order is not None
-    check_method(items, method, sequential=one_by_one)
+    check_method(items, method)
     names, number = _segments(segments, len(items))
+    parts = [items, *(items.take(number == place) for place in range(len(names)))]
     if target == "population":
-        _check_sizes(items)
-        for place in range(len(names)):
-            _check_sizes(items.take(number == place))
+        for part in parts:
+            _check_sizes(part)
     seed = seed_number(random_state)
-    budgets = (alpha / (1 + len(names)), alpha)
-    whole = _rate_of(items, budgets, target, method, seed)
-    parts = tuple(
-        replace(_rate_of(items.take(number == place), budgets, target, method, seed), segment=name)
-        for place, name in enumerate(names)
+    both = tails(alpha, len(names))
+    whole, *of_segments = (
+        _rate_of(part, name, both, target, method, seed)
+        for part, name in zip(parts, (None, *names), strict=True)
     )
-    n_groups = 0
-    labelled_groups = 0
-    if items.groups is not None:
-        n_groups = int(items.groups.max()) + 1
-        labelled_groups = np.unique(items.groups[items.labelled]).size
+    known: dict[str, Any] = {**asdict(whole), **_alone(items, both[0], target)}
+    del known["segment"]
+    grouped = items.groups is not None
     return Rate(
-        estimate=whole.estimate,
-        lower=whole.lower,
-        upper=whole.upper,
+        **known,
         confidence_level=float(confidence_level),
-        n_labels=items.n_labels,
-        n_items=len(items),
         target=target,
-        method=whole.method,
         positive_label=positive,
-        sequential=one_by_one,
-        n_groups=n_groups,
-        n_labelled_groups=labelled_groups,
-        segments=parts,
-        draw=check_draw(items),
+        sequential=items.sequential,
+        n_groups=items.unit_sizes.size if grouped else 0,
+        n_labelled_groups=np.unique(items.units[items.labelled]).size if grouped else 0,
+        segments=tuple(of_segments),
+        draw=check_draw(items, names, number),
         order=check_order(items),
-        lower_alone=whole.lower_alone,
-        upper_alone=whole.upper_alone,
-        crossed=whole.crossed,
     )
+
+
+def _alone(items: Items, tail: float, target: str) -> dict[str, float]:
+    """What the scores alone say, and what the labels alone say, for a drawing with both."""
+    found: dict[str, float] = {}
+    scores = items.scores.values
+    if not items.scores.words and ((scores >= 0.0) & (scores <= 1.0)).all():
+        found["judge_alone"] = float(scores.mean())
+    if target == "items" and items.groups is None and not items.sequential:
+        n_items = len(items)
+        low, high = positives_within(n_items, items.n_labels, items.positives, tail)
+        found |= {"labels_lower": low / n_items, "labels_upper": high / n_items}
+    return found
 
 
 def _rate_of(
-    items: Items, budgets: tuple[float, float], target: str, method: str, seed: int
+    items: Items,
+    segment: Hashable,
+    both: tuple[float, float],
+    target: str,
+    method: str,
+    seed: int,
 ) -> SegmentRate:
     """The rate among items, or in their population.
 
-    `budgets` are the error probabilities of its limits among all limits, and on their own.
+    `both` are the error probabilities of each limit among all limits, and on its own.
     """
-    counts, lower, upper = _limits_of(items, budgets[0], target, method, seed)
-    alone = counts, lower, upper
-    if budgets[1] != budgets[0]:
-        alone = _limits_of(items, budgets[1], target, method, seed)
+    found, alone = (_limits_of(items, tail, target, method, seed) for tail in both)
     return SegmentRate(
-        segment=None,
-        estimate=min(max(counts.estimate, lower), upper),
-        lower=lower,
-        upper=upper,
+        segment=segment,
+        estimate=min(max(found.estimate, found.lower), found.upper),
+        lower=found.lower,
+        upper=found.upper,
         n_labels=items.n_labels,
         n_items=len(items),
-        method=counts.method,
-        lower_alone=alone[1],
-        upper_alone=alone[2],
-        crossed=counts.crossed,
+        method=found.method,
+        lower_alone=alone.lower,
+        upper_alone=alone.upper,
+        crossed=found.crossed,
     )
 
 
-def _limits_of(
-    items: Items, alpha: float, target: str, method: str, seed: int
-) -> tuple[CountLimits, float, float]:
-    """Limits on the number of positives, and on the rate, which hold with probability at least 1 -
-    alpha.
-    """
-    n_items = len(items)
-    sequential = items.order is not None
-    further = 0.0
-    if target == "population":
-        further = population_share(items.n_labels, n_items, sequential=sequential)
-    counts = count_limits(
-        items,
-        max(alpha * (1.0 - further), 1e-300),
-        method,
-        sequential=sequential,
-        random_state=seed,
-    )
-    fewest = counts.fewest
-    most = counts.most
+def _limits_of(items: Items, tail: float, target: str, method: str, seed: int) -> Limits:
+    """Limits on the rate; each fails with probability at most `tail`."""
     if target == "items":
-        return counts, fewest / n_items, most / n_items
-    if items.groups is None:
-        return counts, *population_limits(fewest, most, n_items, alpha * further)
-    n_groups = int(items.groups.max()) + 1
-    return counts, *group_population_limits(fewest, most, n_items, n_groups, alpha * further)
+        counts = count_limits(items, tail, method, seed)
+        lower = counts.lower / len(items)
+        return replace(counts, lower=lower, upper=counts.upper / len(items))
+    direct = direct_limits(items, tail, method, seed)
+    if direct is not None:
+        return direct
+    share = population_share(items)
+    counts = count_limits(items, max(tail * (1.0 - share), 1e-300), method, seed)
+    lower, upper = population_limits(items, counts.lower, counts.upper, tail * share)
+    return replace(counts, lower=lower, upper=upper)
 
 
 def _order(sequential: bool | ArrayLike, items: Items) -> IntArray | None:
@@ -250,11 +242,9 @@ def _order(sequential: bool | ArrayLike, items: Items) -> IntArray | None:
             else times[labelled]
         )
         when[labelled] = np.unique(given, return_inverse=True)[1]
-    if items.groups is None:
-        return when
-    last = np.zeros(int(items.groups.max()) + 1, dtype=np.int64)
-    np.maximum.at(last, items.groups, when)
-    return last[items.groups]
+    last = np.zeros(items.unit_sizes.size, dtype=np.int64)
+    np.maximum.at(last, items.units, when)
+    return last[items.units]
 
 
 def _times(values: Any) -> NDArray[Any]:
@@ -271,9 +261,7 @@ def _check_sizes(items: Items) -> None:
 
     Limits count each group once. A segment may cut groups of one size into parts of several.
     """
-    if items.groups is None:
-        return
-    sizes = np.bincount(items.groups)
+    sizes = items.unit_sizes
     if sizes.min() < sizes.max():
         rule = ("all have the same size with ", Setting("target", "population"))
         advice = (

@@ -1,25 +1,32 @@
 """The result of `rate`."""
 
 import math
-from collections.abc import Hashable
-from dataclasses import dataclass, field, fields
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 from calibrant.assess.rates.drawn import DrawCheck, OrderCheck
-from calibrant.assess.rates.gate import ALL_ITEMS, Gate, PartVerdict
+from calibrant.assess.rates.gate import ALL_ITEMS, Gate, PartVerdict, tails
 from calibrant.assess.rates.goal import Goal
 from calibrant.assess.rates.more_labels import labels_that_reach
-from calibrant.text.numbers import counted, limits, nearest, percent
-from calibrant.text.result import Result
+from calibrant.text.numbers import counted, nearest, per_cent, per_cent_limits, percent
+from calibrant.text.numbers import lower as rounded_down
+from calibrant.text.numbers import upper as rounded_up
+from calibrant.text.picture import Drawn, Picture
+from calibrant.text.quantity import NextStep, Quantity
+from calibrant.text.result import Result, Verdict
 from calibrant.text.result_table import ResultTable
+from calibrant.text.sentences import is_true, sentence
 
 _HOW = {
     "exact": "exact hypergeometric tails in two strata of scores",
-    "labels": "exact hypergeometric tails of labels alone",
+    "labels": "exact tails of labels alone",
     "bets": "bets without replacement, with the score as control variate",
+    "pairs": "bets on labels, each paired with unlabelled items of its own",
     "all labelled": "a count of all labels",
     "no labels": "nothing, as there is no label",
 }
+_MOST_DRAWN = 40  # segments
 _ROUNDING = 1e-12  # of a difference of two rates, so that swapped classes give the same number
 
 
@@ -35,7 +42,7 @@ class SegmentRate:
     n_labels, n_items : int
     method : str
     lower_alone, upper_alone : float
-        Limits that hold on their own.
+        One-sided limits for `gate`; see `Rate.lower_alone`.
     crossed : bool
         Whether the lower limit was above the upper one; see `Rate.crossed`.
     """
@@ -66,7 +73,7 @@ class Rate(Result):
         The number of items with a label, and of all items.
     target : {"items", "population"}
         Whether the rate is that of the items or of the population.
-    method : {"exact", "labels", "bets", "all labelled", "no labels"}
+    method : {"exact", "labels", "bets", "pairs", "all labelled", "no labels"}
         How the limits were found.
     positive_label : object
         The label whose rate it is.
@@ -82,12 +89,19 @@ class Rate(Result):
     order : OrderCheck or None
         Whether labelled items look exchangeable in the given order, with `sequential`.
     lower_alone, upper_alone : float
-        Limits that hold on their own; `lower` and `upper` if there are no segments.
+        One-sided limits, which decide whether the rate is as asked for: each of them holds on its
+        own with probability `confidence_level`. Both together are no interval at that level.
     crossed : bool
         Whether the lower limit was above the upper one. Then at least one of them is wrong:
         an assumption does not hold, or one of the cases has occurred that `confidence_level`
         allows. `lower` and `upper` are then what the labels count, without the scores: the
         positives seen, and all items but the negatives seen.
+    judge_alone : float or None
+        The mean score, which is what a judge without labels says; None if scores are not all
+        between 0 and 1.
+    labels_lower, labels_upper : float or None
+        Limits from the labels without scores, as `lower` and `upper`; None for groups, a sequence
+        or a population.
     """
 
     _also: ClassVar[tuple[str, ...]] = ("is_doubtful",)
@@ -110,6 +124,9 @@ class Rate(Result):
     lower_alone: float = field(kw_only=True)
     upper_alone: float = field(kw_only=True)
     crossed: bool = False
+    judge_alone: float | None = None
+    labels_lower: float | None = None
+    labels_upper: float | None = None
 
     @property
     def is_doubtful(self) -> bool:
@@ -128,72 +145,140 @@ class Rate(Result):
         ]
         crossed = [part.segment for part in (self._whole, *self.segments) if part.crossed]
         if crossed:
-            whose = "" if crossed[0] is None else f" in segment {crossed[0]!r}"
-            wrong = "the labelled items were not drawn at random"
+            wrong = "not drawn at random"
             if self.sequential:
-                wrong = "the labels are not in the order in which their items were drawn"
+                wrong = "not given in the order in which they were drawn"
             rare = percent(round(1.0 - self.confidence_level, 12))
             found.append(
-                f"The limits{whose} contradict each other: the lower one was above the upper one."
-                f" Either {wrong}, or this is one of the cases, at most {rare}, in which limits"
-                " fail."
+                f"The limits contradict each other: either the labelled items were {wrong}, or this"
+                f" is one of the cases, at most {rare}, in which limits fail."
             )
         return found
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Whether the limits are in doubt; without a target, nothing else is judged."""
+        return "problem" if self.is_doubtful else None
 
     @property
     def sentence(self) -> str:
         """The limits, the rate they are about, and what they assume.
 
-        If an assumption is refuted, or limits contradict each other, the sentence says so first.
+        If an assumption is refuted, or limits contradict each other, the sentence says so instead.
         """
-        return " ".join([*self._doubts, self._claim()])
+        if self._doubts:
+            return " ".join(self._doubts)
+        return self._said(per_cent_limits(self.lower, self.upper), "")
 
-    def _claim(self) -> str:
-        labelled = f"have the label {self.positive_label!r}"
-        if self.target == "items" and self.n_labels == self.n_items:
-            return self._count()
+    def against(self, goal: Goal) -> str:
+        """The same with the one-sided limit that decides on a goal; with both if neither does."""
+        least = f"at least {per_cent(rounded_down(self.lower_alone))}"
+        most = f"at most {per_cent(rounded_up(self.upper_alone))}"
+        verdict = goal.verdict(self.lower_alone, self.upper_alone)
+        if verdict == "undecided":
+            return self._said(f"{least}, and {most},", "each with ")
+        decides = most if goal.at_most == (verdict == "shown") else least
+        return self._said(decides, "one-sided, ")
+
+    def _said(self, share: str, how: str) -> str:
+        """The sentence about a share of the items."""
+        are = "are positive"
+        if not is_true(self.positive_label):
+            are = f"have the label {self.positive_label!r}"
+        start = f"{share[:1].upper()}{share[1:]}"
         whose = f"these {self.n_items:,} items"
         if self.target == "population":
-            whose = f"the population that these {self.n_items:,} items were drawn from"
-        drawn = f"{counted(self.n_labels, 'label')} on items"
+            whose = f"the population behind these {self.n_items:,} items"
+        elif self.n_labels == self.n_items:
+            all_known = f"all {self.n_items:,} labels are known"
+            return f"{per_cent(nearest(self.estimate))} of {whose} {are}: {all_known}."
+        looks = " at every look" if self.sequential else ""
+        estimate = per_cent(nearest(self.estimate))
+        sure = f"{how}{percent(self.confidence_level)} confidence{looks}; estimate {estimate}"
+        return f"{start} of {whose} {are} ({sure}; {self.drawn})."
+
+    @property
+    def drawn(self) -> str:
+        """The labels, and how their items were drawn."""
+        labels = counted(self.n_labels, "label")
         if self.n_groups:
             groups = counted(self.n_labelled_groups, "group")
-            drawn = f"{counted(self.n_labels, 'label')} in {groups}"
-        if self.crossed:
-            count = f"the count of {drawn} alone"
-            if self.target == "population":
-                count = f"{count}, with {percent(self.confidence_level)} confidence"
-            return (
-                f"From {count}, {limits(self.lower, self.upper)} of {whose} {labelled} (estimate"
-                f" {nearest(self.estimate)})."
-            )
-        drawn += self._how_drawn()
-        looks = ", at every look" if self.sequential else ""
-        together = ""
-        if self.segments:
-            together = f", together with the limits of {counted(len(self.segments), 'segment')}"
+            return f"{labels} in {groups} drawn at random"
+        return f"{labels} on items drawn at random"
+
+    @property
+    def numbers(self) -> tuple[Quantity, ...]:
+        """The rate with its limits, and the labels."""
         return (
-            f"With {percent(self.confidence_level)} confidence{looks}{together},"
-            f" {limits(self.lower, self.upper)} of {whose} {labelled} (estimate"
-            f" {nearest(self.estimate)}), from {drawn}."
+            Quantity("Rate", self.estimate, self.lower, self.upper, "share"),
+            Quantity("Confidence", self.confidence_level, unit="share"),
+            Quantity("Labelled", self.n_labels, unit=f"of {self.n_items:,} items"),
         )
 
-    def _how_drawn(self) -> str:
-        """The assumption in words: as a fact, or as a condition if it is refuted."""
-        if self.draw is not None and self.draw.refuted:
-            return ", if they had been drawn at random"
-        if self.order is not None and self.order.refuted:
-            return " drawn at random, if they had been drawn in this order"
-        return " drawn at random"
-
-    def _count(self) -> str:
-        """The sentence if every item has a label."""
-        label = f"the label {self.positive_label!r}"
-        if self.n_items == 1:
-            return f"The only item {'has' if self.estimate else 'does not have'} {label}."
+    @property
+    def next_steps(self) -> tuple[NextStep, ...]:
+        """How many labels make the limits narrower."""
+        known: dict[str, Any] = {"items": self.n_items} if self.target == "items" else {}
+        rate = nearest(self.estimate)
+        if 0.0 < float(rate) < 1.0:  # otherwise the worst case
+            known["expected-rate"] = rate
+        names = {"items": "n_items", "expected-rate": "expected_rate"}
+        call = "".join(f", {names[name]}={value}" for name, value in known.items())
+        command = "".join(f" --{name} {value}" for name, value in known.items())
         return (
-            f"Exactly {nearest(self.estimate)} of these {self.n_items:,} items have {label}:"
-            f" all {self.n_items:,} labels are known."
+            NextStep(
+                "Label more items, drawn at random from all, if the limits are too wide",
+                f"plan_rate(width=0.05{call})",
+                f"plan-rate --width 0.05{command}",
+            ),
+        )
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the judge alone says, and the labels alone."""
+        if self.is_doubtful or self.n_labels == self.n_items:
+            return ()
+        said = []
+        if self.judge_alone is not None:
+            said.append(f"the scores alone say {per_cent(nearest(self.judge_alone))}")
+        if self.labels_lower is not None and self.labels_upper is not None:
+            said.append(f"the labels alone {per_cent_limits(self.labels_lower, self.labels_upper)}")
+        return (sentence("; ".join(said)),) if said else ()
+
+    def pictures(self) -> tuple[Picture, ...]:
+        """The rate of all items, and of each segment, with limits."""
+        limits = [(part.lower, part.upper) for part in (self._whole, *self.segments)]
+        return (self.picture(limits, "hold together"),)
+
+    def picture(self, limits: Sequence[tuple[float, float]], hold: str) -> Picture:
+        """The rates with some limits, and how these hold, in words."""
+        parts = (self._whole, *self.segments)[:_MOST_DRAWN]
+        limits = limits[:_MOST_DRAWN]
+        names = [ALL_ITEMS if one.segment is None else str(one.segment) for one in parts]
+        drawn = [
+            Drawn(
+                "scores and labels",
+                [one.estimate for one in parts],
+                [-float(place) for place in range(len(parts))],
+                [low for low, _ in limits],
+                [high for _, high in limits],
+            )
+        ]
+        if self.labels_lower is not None and self.labels_upper is not None:
+            place = [-float(len(names))]
+            middle = [(self.labels_lower + self.labels_upper) / 2.0]
+            ends = [self.labels_lower], [self.labels_upper]
+            drawn.append(Drawn("labels alone", middle, place, *ends))
+            names.append("labels alone")
+        if self.judge_alone is not None:
+            drawn.append(
+                Drawn("scores alone", [self.judge_alone], [-float(len(names))], quiet=True)
+            )
+            names.append("scores alone")
+        sure = percent(self.confidence_level)
+        text = f"Each estimate with its limits, which {hold} with {sure} confidence."
+        return Picture(
+            "Rates and limits", text, "rate", "", tuple(drawn), rows=tuple(names), x_unit="share"
         )
 
     @property
@@ -227,11 +312,13 @@ class Rate(Result):
         """Whether the rate is shown to be at least, or at most, this: "shown", "refuted" or
         "undecided".
 
-        Give either `at_least` or `at_most`. "At least" is shown if the lower limit is at least the
-        target, and refuted if the upper limit is below it; "at most" is shown if the upper limit is
-        at most the target, and refuted if the lower limit is above it. With segments, it is shown
-        if it is shown for all items and in every segment, and refuted if it is refuted for any of
-        them; `gate` says for which. If an assumption is refuted, the answer is "undecided".
+        Give either `at_least` or `at_most`, fixed before labels are seen. "At least" is shown if the
+        one-sided lower limit is at least the target, and refuted if the upper one is below it; "at
+        most" is shown if the upper one is at most the target, and refuted if the lower one is above
+        it. As only one of these errors is possible, each limit may use the whole error budget. With
+        segments, it is shown if it is shown for all items and in every segment, and refuted if it is
+        refuted for any of them; `gate` says for which. If an assumption is refuted, the answer is
+        "undecided".
 
         Examples
         --------
@@ -241,14 +328,16 @@ class Rate(Result):
         >>> rate([0] * 100 + [None] * 900, [0] * 1000).check(at_most=0.05)
         'shown'
         """
-        return self.gate(at_least, at_most=at_most).verdict
+        return self.gate(at_least, at_most=at_most).answer
 
     def gate(self, at_least: float | None = None, *, at_most: float | None = None) -> Gate:
         """What is shown, refuted or undecided about this rate, for all items and in each segment.
 
-        Give either `at_least` or `at_most`. "Shown for all items and in every segment" needs no
-        shared alpha: then the limits that hold on their own are compared with the target. Anything
-        else, such as the segments that are refuted, comes from limits that hold simultaneously.
+        Give either `at_least` or `at_most`, fixed before labels are seen. "Shown for all items and
+        in every segment" needs no shared alpha: then the limits that hold on their own are compared
+        with the target. Anything else about segments, such as those that are refuted, comes from
+        limits that hold simultaneously. The answer is wrong, for any part, with probability at most
+        1 - `confidence_level`.
 
         Examples
         --------
@@ -256,15 +345,15 @@ class Rate(Result):
         >>> labels = [1] * 40 + [None] * 160 + [0] * 40 + [None] * 160
         >>> gate = rate(labels, [0] * 400, segments=["a"] * 200 + ["b"] * 200).gate(at_least=0.8)
         >>> gate.verdict, [part.segment for part in gate.of("refuted")]
-        ('refuted', [None, 'b'])
-        >>> print(gate.sentence)
-        A rate of at least 80% is refuted for all items and in segment 'b'; it is shown in segment 'a'.
+        ('problem', [None, 'b'])
+        >>> gate.said
+        "is not met for all items and in segment 'b'; it is met in segment 'a'"
         """
         goal = Goal.of(at_least, at_most)
         parts = (self._whole, *self.segments)
         alone = all(goal.is_shown(part.lower_alone, part.upper_alone) for part in parts)
         refuted = any(goal.is_refuted(part.lower, part.upper) for part in parts)
-        simultaneous = refuted or not alone or not self.segments
+        simultaneous = bool(self.segments) and (refuted or not alone)
         judged = tuple(
             PartVerdict(
                 part.segment,
@@ -278,12 +367,13 @@ class Rate(Result):
         return Gate(
             at_least=at_least,
             at_most=at_most,
-            verdict="refuted" if "refuted" in verdicts else undecided,
+            answer="refuted" if "refuted" in verdicts else undecided,
             whole=judged[0],
             segments=judged[1:],
             confidence_level=self.confidence_level,
             simultaneous=simultaneous,
             is_doubtful=self.is_doubtful,
+            rate=self,
         )
 
     def labels_needed(self, at_least: float | None = None, *, at_most: float | None = None) -> int:
@@ -298,16 +388,18 @@ class Rate(Result):
         --------
         >>> from calibrant import rate
         >>> rate([1] * 30 + [None] * 2_970, [0] * 3_000).labels_needed(at_least=0.95)
-        71
+        58
         >>> rate([0] * 30 + [None] * 2_970, [0] * 3_000).labels_needed(at_most=0.05)
-        71
+        58
         """
         goal = Goal.of(at_least, at_most)
-        tail = (1.0 - self.confidence_level) / (2.0 * (1 + len(self.segments)))
+        simultaneous, alone = tails(1.0 - self.confidence_level, len(self.segments))
+        tail = simultaneous if self.segments else alone
+        parts = (self._whole, *self.segments)
         needed = [self.n_labels]
-        for part in (self._whole, *self.segments):
-            if goal.verdict(part.lower, part.upper) == "undecided":
-                labels = _needed(part, goal.rate, tail)
+        for part, (lower, upper) in zip(parts, _compared(parts, bool(self.segments)), strict=True):
+            if goal.verdict(lower, upper) == "undecided":
+                labels = _needed(replace(part, lower=lower, upper=upper), goal.rate, tail)
                 needed.append(math.ceil(labels * self.n_items / part.n_items))
         return max(needed)
 
@@ -328,13 +420,18 @@ class Rate(Result):
         shown = ("segment", "estimate", "lower", "upper", "n_labels", "n_items", "method")
         for name in (*shown[1:], "lower_alone", "upper_alone", "crossed"):
             columns[name] = [getattr(row, name) for row in rows]
-        return (ResultTable("rates", columns, shown=shown if self.segments else ()),)
+        units = {"estimate": "share", "lower": "share"}
+        return (ResultTable("rates", columns, shown if self.segments else (), units=units),)
 
 
 def _compared(parts: tuple[SegmentRate, ...], simultaneous: bool) -> list[tuple[float, float]]:
-    """The limits that are compared with a target."""
+    """The limits that are compared with a target: simultaneous ones are never narrower than those
+    that hold on their own.
+    """
     if simultaneous:
-        return [(part.lower, part.upper) for part in parts]
+        return [
+            (min(part.lower, part.lower_alone), max(part.upper, part.upper_alone)) for part in parts
+        ]
     return [(part.lower_alone, part.upper_alone) for part in parts]
 
 

@@ -3,19 +3,23 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from calibrant._typing import BoolArray, FloatArray, IndexArray
-from calibrant.assess.metrics.divided_rows import DividedRows
-from calibrant.assess.subgroups.bets import all_error_limits, all_score_limits, bet_tests
-from calibrant.assess.subgroups.evidence import Expected, positives_of
-from calibrant.assess.subgroups.findings import Observed, Proofs, SubgroupFinding, folded
-from calibrant.assess.subgroups.how_much import ProvedSize, Tested, proved_sizes, unlike_rates
+from calibrant.assess.metrics.independent_units import DividedRows
+from calibrant.assess.subgroups.entries import SubgroupEntries, proved_off
+from calibrant.assess.subgroups.findings import SubgroupFinding, folded
+from calibrant.assess.subgroups.how_much import (
+    Tested,
+    all_limits,
+    bet_tests,
+    proved_sizes,
+    rate_tests,
+)
 from calibrant.assess.subgroups.monte_carlo import largest_surprise_p_value
 from calibrant.assess.subgroups.result import SubgroupAudit, SubgroupTable
-from calibrant.assess.subgroups.upper_bound import all_limits
-from calibrant.assess.subgroups.which import proved_off
 from calibrant.cells.attribute_levels import AttributeLevels
 from calibrant.cells.subgroup_family import SubgroupFamily, most_subgroups
 from calibrant.guarantee.relative import RARE, relative_limits
@@ -37,12 +41,6 @@ _LARGE = 200_000  # rows from which on fewer draws are made
 _ROUNDING = 1e-12
 
 _INDEPENDENT = "labels are independent given scores and attributes"
-_IID = "the rows are independent draws from one distribution"
-_REFUSED = (
-    "With groups or weights, there is no test of whether any subgroup is off, and which one: labels"
-    " in a group depend on each other, and weights are about another population. The sizes of errors"
-    " and the upper bound are proved."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +72,17 @@ class Question:
         """The probability with which each of the two statements may be wrong."""
         return 1.0 - self.confidence_level
 
+    def rejects(self, p_value: float) -> bool:
+        """Whether it is shown that some subgroup is off."""
+        return p_value <= self.alpha + _ROUNDING
+
+    def family(
+        self, levels: list[AttributeLevels], columns: list[AttributeColumn]
+    ) -> SubgroupFamily:
+        """The subgroups of rows with these attributes."""
+        codes = [level.codes(column) for level, column in zip(levels, columns, strict=True)]
+        return SubgroupFamily.of(levels, codes, self.order, self.min_share)
+
     def draws_for(self, n_rows: int) -> int:
         """The number of label sets to draw: enough for a p-value to reach alpha."""
         if self.n_draws is not None:
@@ -83,16 +92,11 @@ class Question:
 
 
 def audit_subgroups(
-    rows: MemoryRows,
-    columns: list[AttributeColumn],
-    question: Question,
-    *,
-    weight_bound: float | None = None,
-    max_group_size: int | None = None,
+    rows: MemoryRows, columns: list[AttributeColumn], question: Question
 ) -> SubgroupAudit:
     """Determine whether any subgroup is off, which, by how much, and by how much at most.
 
-    Claimed, each with probability at least 1 - alpha: what is found is right, and the upper bound
+    Guarantee, each with probability at least 1 - alpha: what is found is right, and the upper bound
     holds.
 
     Notes
@@ -112,240 +116,171 @@ def audit_subgroups(
     in one half of the rows are searched for among the subgroups with enough rows in the other half.
 
     *Groups and weights.* Labels within a group are dependent, so the first two questions have no
-    exact test. The sizes are then proved at the full alpha, by bets on whole groups, which need no
+    exact test. The sizes are then shown at the full alpha, by bets on whole groups, which need no
     gate.
     """
-    has_units = rows.groups is not None or rows.weights is not None
-    if has_units:
-        return _of_population(rows, columns, question, weight_bound, max_group_size, gate=False)
-    if question.target == "population":
-        return _of_population(rows, columns, question, None, None, gate=True)
-    return _of_rows(rows, columns, question)
-
-
-def _of_rows(rows: MemoryRows, columns: list[AttributeColumn], question: Question) -> SubgroupAudit:
-    """Audit the rows at hand: attributes and scores are given, and cut as they are."""
+    if rows.groups is not None or rows.weights is not None or question.target == "population":
+        return _of_population(DividedRows.of(rows), columns, question)
     levels = [AttributeLevels.of(column) for column in columns]
-    family = _family(levels, columns, question)
-    observed = Observed.of(family, rows.scores, rows.codes.astype(np.float64), np.ones(len(rows)))
-    limits = all_limits(family, rows.scores, rows.codes, question.alpha)
-    largest = np.maximum(limits.upper - observed.mean_score, observed.mean_score - limits.lower)
-    table = subgroup_table(family, observed, limits.lower, limits.upper, largest)
-    spread = rows.scores * (1.0 - rows.scores)
-    search = _Search(
-        family, rows, rows.codes - rows.scores, spread, unlike_rates(rows.scores, rows.codes)
+    family = question.family(levels, columns)
+    entries = SubgroupEntries.of_rows(family, rows.scores, rows.codes)
+    p_value = gate(entries, question, rows)
+    return audit_entries(entries, _first_half(rows), question, p_value, len(rows))
+
+
+def audit_entries(
+    entries: SubgroupEntries, first: BoolArray, question: Question, p_value: float, n_tested: int
+) -> SubgroupAudit:
+    """Audit the rows at hand: attributes and scores are given, and cut as they are.
+
+    The p-value is that of the gate, for `n_tested` of these rows; `first` says which entries are in
+    the first half.
+    """
+    limits = entries.rate_limits(question.alpha)
+    mean_score, _ = entries.averages()
+    return _audited(
+        entries,
+        question,
+        p_value,
+        limits,
+        np.maximum(limits.upper - mean_score, mean_score - limits.lower) + entries.rounding,
+        first,
+        entries.variances,
+        rate_tests(entries),
+        n_draws=question.draws_for(n_tested),
+        n_tested=n_tested,
+        n_rows=int(entries.rows.sum()),
+        assumptions=(_INDEPENDENT,),
     )
-    found = _gated(search, observed, question)
-    return replace(found, table=table, upper_bound=_bound(largest), assumptions=(_INDEPENDENT,))
 
 
 def _of_population(
-    rows: MemoryRows,
-    columns: list[AttributeColumn],
-    question: Question,
-    weight_bound: float | None,
-    max_group_size: int | None,
-    *,
-    gate: bool,
+    divided: DividedRows, columns: list[AttributeColumn], question: Question
 ) -> SubgroupAudit:
     """Audit the population: a tenth of the rows, or of whole groups, only cuts the attributes."""
-    divided = DividedRows.of(rows, weight_bound, max_group_size)
+    rows = divided.others
+    units = divided.units
     levels = [AttributeLevels.of(column.take(divided.cutting)) for column in columns]
     counted = [column.take(~divided.cutting) for column in columns]
-    family = _family(levels, counted, question)
-    others = divided.others
-    weights = divided.units.weights(len(others))
-    observed = Observed.of(family, others.scores, others.codes.astype(np.float64), weights)
-    is_rare = float(divided.rows.scores[divided.cutting].mean()) < RARE
-    share = question.min_share if divided.units.unit is None else 0.0
+    weights = units.weights(len(rows))
+    family = question.family(levels, counted)
+    entries = SubgroupEntries.of_rows(family, rows.scores, rows.codes, weights)
+    mean_score, _ = entries.averages()
+    share = 0.0 if units.grouped else question.min_share
     each = question.alpha / most_subgroups(levels, question.order, share)
-    limits, ratios = _population_limits(family, divided, each, is_rare=is_rare)
-    largest = np.maximum(limits.upper, -limits.lower)
-    lower = np.clip(observed.mean_score + limits.lower, 0.0, 1.0)
-    upper = np.clip(observed.mean_score + limits.upper, 0.0, 1.0)
-    table = subgroup_table(family, observed, lower, upper, largest)
-    surplus = weights * (others.codes - others.scores)
-    search = _Search(
-        family,
-        others,
-        surplus,
-        np.square(surplus),
-        bet_tests(others, divided.units),
-        divided.units.unit,
-        lambda half: _family(levels, [column.take(half) for column in counted], question),
+    errors, ratios = _population_limits(family, divided, each)
+    limits = Interval(
+        *(np.clip(mean_score + end, 0.0, 1.0) for end in (errors.lower, errors.upper))
     )
-    found = _gated(search, observed, question) if gate else _ungated(search, observed, question)
-    assumed: tuple[str, ...] = (_IID,) if gate else (divided.units.assumption,)
-    if divided.units.population:
-        assumed += (f"the statements are about the error{divided.units.population}",)
-    aside = int(np.count_nonzero(divided.cutting))
-    target = "population"
-    return replace(
-        found,
-        table=table,
-        upper_bound=_bound(largest),
-        assumptions=assumed,
-        n_set_aside=aside,
+    p_value = None
+    facts: dict[str, Any] = {}
+    if units.row_weights is None:
+        p_value = gate(entries, question, rows)
+        facts = {"n_draws": question.draws_for(len(rows)), "n_tested": len(rows)}
+    assumed = [units.assumption]
+    if units.stated_population:
+        assumed.append(f"the statements are about the error{units.stated_population}")
+    return _audited(
+        entries,
+        replace(question, target="population"),
+        p_value,
+        limits,
+        np.maximum(errors.upper, -errors.lower),
+        _first_half(rows, None if units.of_rows is None else units.of_rows.unit),
+        np.square(entries.surplus),
+        bet_tests(rows, units),
+        lambda half: question.family(levels, [column.take(half) for column in counted]),
+        n_rows=len(rows),
+        assumptions=tuple(assumed),
+        n_set_aside=int(np.count_nonzero(divided.cutting)),
         population_ratios=ratios,
-        findings=tuple(
-            replace(one, target="population", rate_limit=None) for one in found.findings
-        ),
-        target=target,
+        **facts,
     )
 
 
-def _family(
-    levels: list[AttributeLevels], columns: list[AttributeColumn], question: Question
-) -> SubgroupFamily:
-    codes = [level.codes(column) for level, column in zip(levels, columns, strict=True)]
-    return SubgroupFamily.of(levels, codes, question.order, question.min_share)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Search:
-    """The inputs of the questions: the subgroups, the rows, and how sizes are tested.
-
-    Attributes
-    ----------
-    surplus, variance : float arrays
-        Label minus score, times its weight, and its expected variance; they guide the search.
-    tested : Tested
-        How a size is tested.
-    unit : int array or None
-        The group of each row; halves keep groups whole.
-    searched_in : function or None
-        The family to search in one half of the rows; None for `family`.
-    """
-
-    family: SubgroupFamily
-    rows: MemoryRows
-    surplus: FloatArray
-    variance: FloatArray
-    tested: Tested
-    unit: IndexArray | None = None
-    searched_in: Callable[[BoolArray], SubgroupFamily] | None = None
-
-    def first_half(self) -> BoolArray:
-        """A random half of the rows, or of whole groups, by position."""
-        source = RandomSource.of(0, "halves of subgroups", rows=self.rows.fingerprint())
-        unit = np.arange(len(self.rows)) if self.unit is None else self.unit
-        bits = source.hashes(position_keys(0, int(unit.max()) + 1)) >> np.uint64(63)
-        return np.asarray(bits[unit] == 1)
-
-    def sizes(self, alpha: float) -> list[ProvedSize]:
-        """The proved sizes."""
-        return proved_sizes(
-            self.family,
-            self.surplus,
-            self.variance,
-            self.first_half(),
-            alpha,
-            self.tested,
-            self.searched_in,
-        )
-
-
-def _gated(search: _Search, observed: Observed, question: Question) -> SubgroupAudit:
-    """Answer the three questions for independent labels."""
-    family = search.family
-    rows = search.rows
-    tested = _tested(family, rows, question)
-    if not tested.is_any_off:
-        return tested
-    proved = proved_off(family, rows.scores, rows.codes, WHICH_SHARE * question.alpha)
-    sizes = search.sizes(SIZE_SHARE * question.alpha)
-    strength = Expected.of(family, rows.scores).surprise(positives_of(family, rows.codes))
-    proofs = Proofs(proved, sizes, strength, search.surplus, search.variance)
-    return replace(tested, findings=folded(family, observed, proofs))
-
-
-def any_off(rows: MemoryRows, columns: list[AttributeColumn], question: Question) -> SubgroupAudit:
-    """Test whether any subgroup is off, and nothing else."""
-    levels = [AttributeLevels.of(column) for column in columns]
-    tested = _tested(_family(levels, columns, question), rows, question)
-    return replace(tested, assumptions=(_INDEPENDENT,))
-
-
-def _tested(family: SubgroupFamily, rows: MemoryRows, question: Question) -> SubgroupAudit:
-    n_draws = question.draws_for(len(rows))
+def gate(entries: SubgroupEntries, question: Question, rows: MemoryRows) -> float:
+    """The p-value of the test whether any subgroup of these single rows is off."""
     source = RandomSource.of(0, "labels from scores", rows=rows.fingerprint())
-    p_value = largest_surprise_p_value(family, rows.scores, rows.codes, n_draws, source)
-    return _result(len(rows), question, (), p_value=p_value, n_draws=n_draws)
+    return largest_surprise_p_value(entries, question.draws_for(len(rows)), source)
 
 
-def _ungated(search: _Search, observed: Observed, question: Question) -> SubgroupAudit:
-    """Prove sizes only, for rows with groups or weights."""
-    family = search.family
-    sizes = search.sizes(question.alpha)
-    spread = np.maximum(family.sums(search.variance), 1e-300)
-    strength = np.square(family.sums(search.surplus)) / spread
-    nothing = np.zeros(family.n_subgroups, dtype=bool)
-    findings = folded(
-        family, observed, Proofs(nothing, sizes, strength, search.surplus, search.variance)
-    )
-    return replace(_result(len(search.rows), question, findings), refused=_REFUSED)
-
-
-def _result(
-    n_rows: int,
-    question: Question,
-    findings: tuple[SubgroupFinding, ...],
-    p_value: float | None = None,
-    n_draws: int = 0,
-) -> SubgroupAudit:
-    nothing = np.zeros(0)
-    empty = SubgroupTable(
-        (), nothing.astype(int), nothing.astype(int), nothing, nothing, nothing, nothing, nothing
-    )
-    return SubgroupAudit(
-        findings=findings,
-        upper_bound=1.0,
-        p_value=p_value,
-        refused=None,
-        table=empty,
-        confidence_level=question.confidence_level,
-        order=question.order,
-        min_share=question.min_share,
-        target=question.target,
-        n_rows=n_rows,
-        n_draws=n_draws,
-        n_tested=n_rows if n_draws else 0,
-    )
-
-
-def subgroup_table(
-    family: SubgroupFamily,
-    observed: Observed,
-    lower: FloatArray,
-    upper: FloatArray,
-    largest: FloatArray,
-) -> SubgroupTable:
-    """All subgroups, with limits that hold for all of them simultaneously."""
-    words = tuple(family.words(number) for number in range(family.n_subgroups))
-    means = (observed.mean_score, observed.rate)
-    return SubgroupTable(
-        words, family.order, family.counts, *means, lower, upper, np.minimum(largest, 1.0)
-    )
+def _first_half(rows: MemoryRows, unit: IndexArray | None = None) -> BoolArray:
+    """A random half of the rows, or of whole groups, by position."""
+    source = RandomSource.of(0, "halves of subgroups", rows=rows.fingerprint())
+    unit = np.arange(len(rows)) if unit is None else unit
+    bits = source.hashes(position_keys(0, int(unit.max()) + 1)) >> np.uint64(63)
+    return np.asarray(bits[unit] == 1)
 
 
 def _population_limits(
-    family: SubgroupFamily, divided: DividedRows, each: float, *, is_rare: bool
+    family: SubgroupFamily, divided: DividedRows, each: float
 ) -> tuple[Interval, tuple[float, float] | None]:
     """Limits on the error in every subgroup and, for rare events, on the ratio of rate to score.
 
     The limits of a subgroup miss with probability at most `each`. Ratios need limits on average
     scores, which use a tenth of it. Rows that are not counted determine whether events are rare.
     """
-    if not is_rare:
-        return all_error_limits(family, divided.others, divided.units, each), None
-    averages = all_score_limits(family, divided.others, divided.units, RATIO_SHARE * each)
-    left = (1.0 - RATIO_SHARE) * each
-    errors = all_error_limits(family, divided.others, divided.units, left)
+    rows = divided.others
+    units = divided.units
+    error = rows.codes - rows.scores
+    if divided.rows.scores[divided.cutting].mean() >= RARE:
+        return all_limits(family, error, units, each, (-1.0, 1.0)), None
+    averages = all_limits(family, rows.scores, units, RATIO_SHARE * each, (0.0, 1.0))
+    errors = all_limits(family, error, units, (1.0 - RATIO_SHARE) * each, (-1.0, 1.0))
     lower = np.clip(averages.lower + errors.lower, 0.0, 1.0)
     upper = np.clip(averages.upper + errors.upper, 0.0, 1.0)
     ratios = relative_limits(Interval(lower, upper), averages, errors)
     return errors, (float(ratios.lower.min()), float(ratios.upper.max()))
 
 
-def _bound(largest: FloatArray) -> float:
-    return min(1.0, float(largest.max()) + _ROUNDING)
+def _audited(
+    entries: SubgroupEntries,
+    question: Question,
+    p_value: float | None,
+    limits: Interval,
+    largest: FloatArray,
+    first: BoolArray,
+    variance: FloatArray,
+    tests: Tested,
+    searched_in: Callable[[BoolArray], SubgroupFamily] | None = None,
+    **facts: Any,
+) -> SubgroupAudit:
+    """The result: which subgroups are off and by how much, if the gate opens, and limits and the
+    largest error of all subgroups simultaneously.
+
+    Without a `p_value` there is no gate, and only the sizes are proved, at the full alpha.
+    `variance` is the expected variance of each entry's label minus score; it guides the search.
+    """
+    family = entries.family
+    findings: tuple[SubgroupFinding, ...] = ()
+    if p_value is None or question.rejects(p_value):
+        alpha = question.alpha * (1.0 if p_value is None else SIZE_SHARE)
+        sizes = proved_sizes(family, entries.surplus, variance, first, alpha, tests, searched_in)
+        if p_value is None:
+            which = np.zeros(family.n_subgroups, dtype=bool)
+            spread = np.maximum(family.sums(variance), 1e-300)
+            strength = np.square(family.sums(entries.surplus)) / spread
+        else:
+            which = proved_off(entries, WHICH_SHARE * question.alpha)
+            strength = entries.expected().surprise(entries.n_positive)
+        findings = folded(entries, which, sizes, strength, variance, question.target)
+    table = SubgroupTable(
+        tuple(family.words(number) for number in range(family.n_subgroups)),
+        family.order,
+        family.counts,
+        *entries.averages(),
+        limits.lower,
+        limits.upper,
+        np.minimum(largest, 1.0),
+    )
+    return SubgroupAudit(
+        findings=findings,
+        upper_bound=min(1.0, float(largest.max()) + _ROUNDING),
+        p_value=p_value,
+        table=table,
+        confidence_level=question.confidence_level,
+        order=question.order,
+        min_share=question.min_share,
+        target=question.target,
+        **facts,
+    )

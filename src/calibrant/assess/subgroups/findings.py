@@ -1,13 +1,13 @@
-"""What is proved about subgroups, as numbers and in words; equivalent findings are merged."""
+"""What was shown about subgroups, as numbers and in words; equivalent findings are merged."""
 
-from dataclasses import dataclass
-from typing import Self, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
 from calibrant._typing import BoolArray, FloatArray
+from calibrant.assess.subgroups.entries import SubgroupEntries
 from calibrant.assess.subgroups.how_much import ProvedSize
-from calibrant.cells.subgroup_family import SubgroupFamily
 from calibrant.guarantee.relative import RARE
 from calibrant.text import numbers
 
@@ -21,7 +21,7 @@ _CLEAR = 3.0  # standard deviations from which on an error is a finding of its o
 
 @dataclass(frozen=True, slots=True)
 class SubgroupFinding:
-    """A subgroup whose scores are proved wrong.
+    """A subgroup whose scores are shown to be wrong.
 
     Attributes
     ----------
@@ -35,17 +35,17 @@ class SubgroupFinding:
         Their mean score and their observed rate.
     error : float
         A lower bound on the error: the mean of rate minus score, or of score minus rate, over the
-        rows that it was tested on. 0 if only the direction is proved, for some row of the subgroup.
+        rows that it was tested on. 0 if only the direction is known, for some row of the subgroup.
     tested_rows : int
         The number of rows that `error` is about: a random half of the subgroup's rows; 0 if only
-        the direction is proved.
+        the direction is known.
     tested_score : float or None
         Their mean score.
     rate_limit : float or None
         A lower bound on their mean rate if scores are too low, an upper bound if they are too high.
-        None for a population, whose mean score is not known exactly: only the error is proved.
+        None for a population, whose mean score is not known exactly: only the error is shown.
     also : tuple of str
-        Other subgroups proved wrong in the same direction that this one explains.
+        Other subgroups that are off in the same direction that this one explains.
     target : {"rows", "population"}
         Whether `error` is about the tested rows or their population.
     """
@@ -64,119 +64,66 @@ class SubgroupFinding:
 
     @property
     def ratio_limit(self) -> float | None:
-        """A lower or upper bound on the ratio of true to predicted rate; None if none is proved."""
+        """A lower or upper bound on the ratio of true to predicted rate; None if none is shown."""
         if self.rate_limit is None or not self.tested_score:
             return None
         return self.rate_limit / self.tested_score
 
     @property
-    def text(self) -> str:
-        """The finding in words."""
-        return f"In {self.clause}."
+    def short(self) -> str:
+        """The finding in a few words, to follow "scores are"."""
+        direction = self.direction.removeprefix("scores ")
+        where = f"in {self.subgroup}"
+        if self.tested_rows and self.target == "rows":
+            where = f"in {self.tested_rows:,} tested rows of {self.subgroup}"
+        if not self.error:
+            return f"{direction} for some {where}"
+        least = numbers.points(numbers.lower(self.error))
+        return f"{direction} by at least {least} on average {where}"
 
     @property
-    def clause(self) -> str:
-        """The finding in words, to follow the word "in" within a sentence."""
-        score = numbers.nearest(self.mean_score)
-        seen = f"predicted {score}, observed rate {numbers.nearest(self.rate)}"
-        where = f"{self.subgroup} ({seen} in {numbers.rows(self.n_rows)})"
-        return f"{where}, {self._proved()}{self._others()}"
+    def text(self) -> str:
+        """The finding in words, with what was seen and the ratio of the rates if they are small."""
+        predicted = numbers.per_cent(numbers.nearest(self.mean_score))
+        observed = numbers.per_cent(numbers.nearest(self.rate))
+        seen = f"model says {predicted}, happened {observed} in {numbers.rows(self.n_rows)}"
+        return f"Scores are {self.short}{self._in_tested()} ({seen}){self._others()}."
 
-    def _proved(self) -> str:
-        too_low = self.direction == TOO_LOW
-        if self.tested_score is None:
-            side = "above" if too_low else "below"
-            return f"some rows have a true rate {side} their score"
-        limit = self.rate_limit
-        if limit is None:
-            side = "higher" if too_low else "lower"
-            return f"the true rate is {side} by at least {numbers.lower(self.error)}"
-        at_limit = (
-            f"at least {numbers.lower(limit)}" if too_low else f"at most {numbers.upper(limit)}"
-        )
-        rows = numbers.rows(self.tested_rows)
-        tested = f"the {rows} tested (predicted {numbers.nearest(self.tested_score)})"
-        return f"{tested} have a true rate of {at_limit}{self._ratio()}"
-
-    def _ratio(self) -> str:
-        ratio = self.ratio_limit
-        if ratio is None or self.tested_score is None or self.tested_score >= RARE:
+    def _in_tested(self) -> str:
+        """What the model says in the tested rows, beside the limit on their true rate."""
+        if self.rate_limit is None or self.tested_score is None:
             return ""
-        if self.direction == TOO_LOW:
-            return f", at least {numbers.lower(min(ratio, _LARGE_RATIO))} times as large"
-        return f", at most {numbers.upper(ratio)} times as large"
+        is_low = self.direction == TOO_LOW
+        predicted = numbers.per_cent(numbers.nearest(self.tested_score))
+        rounded = numbers.lower if is_low else numbers.upper
+        at = "at least" if is_low else "at most"
+        limit = f"{at} {numbers.per_cent(rounded(self.rate_limit))}"
+        ratio = self.ratio_limit
+        if ratio is not None and self.tested_score < RARE:
+            most = _LARGE_RATIO if is_low else np.inf
+            limit += f", {at} {rounded(min(ratio, most))} times as large"
+        return f", where the model says {predicted} and the true rate is {limit}"
 
     def _others(self) -> str:
         if not self.also:
             return ""
-        verb = "is" if len(self.also) == 1 else "are"
-        more = f"{numbers.counted(len(self.also), 'more subgroup')} {verb} proved to be off"
-        such_as = "" if len(self.also) == 1 else "such as "
-        return f"; {more} in the same direction ({such_as}{self.also[0]})"
+        others = numbers.counted(len(self.also), "more subgroup is", "more subgroups are")
+        such = "" if len(self.also) == 1 else "such as "
+        return f"; {others} off in the same direction ({such}{self.also[0]})"
 
     def __str__(self) -> str:
         return self.text
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Observed:
-    """The weighted mean score and rate of each subgroup.
-
-    Attributes
-    ----------
-    mean_score, rate : float arrays of shape (n_subgroups,)
-        Weighted means over rows; NaN if the total weight is 0.
-    """
-
-    mean_score: FloatArray
-    rate: FloatArray
-
-    @classmethod
-    def of(
-        cls, family: SubgroupFamily, scores: FloatArray, labels: FloatArray, weights: FloatArray
-    ) -> Self:
-        """Weighted means over the rows of each subgroup."""
-        total = family.sums(weights)
-        some = np.where(total > 0.0, total, np.nan)
-        return cls(family.sums(weights * scores) / some, family.sums(weights * labels) / some)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Proofs:
-    """Everything that was proved, before it is put into words.
-
-    Attributes
-    ----------
-    which : bool array of shape (n_subgroups,)
-        The subgroups that contain rows whose rate is off.
-    sizes : list of ProvedSize
-        The proved errors.
-    strength : float array of shape (n_subgroups,)
-        The strength of the evidence against each subgroup.
-    surplus, variance : float arrays of shape (n,)
-        Label minus score of each row, times its weight, and its expected variance.
-    """
-
-    which: BoolArray
-    sizes: list[ProvedSize]
-    strength: FloatArray
-    surplus: FloatArray
-    variance: FloatArray
-
-    def largest(self) -> dict[_Key, ProvedSize]:
-        """The largest proved error of each subgroup and side."""
-        found: dict[_Key, ProvedSize] = {}
-        for size in self.sizes:
-            known = found.get((size.subgroup, size.too_low))
-            if known is None or size.error > known.error:
-                found[size.subgroup, size.too_low] = size
-        return found
-
-
 def folded(
-    family: SubgroupFamily, observed: Observed, proofs: Proofs
+    entries: SubgroupEntries,
+    which: BoolArray,
+    sizes: list[ProvedSize],
+    strength: FloatArray,
+    variance: FloatArray,
+    target: str,
 ) -> tuple[SubgroupFinding, ...]:
-    """Everything that is proved, in as few findings as possible: the strongest first, with those
+    """Everything that is shown, in as few findings as possible: the strongest first, with those
     that it explains.
 
     A finding explains others of the same direction if their rows outside of it, and outside of
@@ -184,49 +131,60 @@ def folded(
     what their scores predict. So parts of a subgroup, larger subgroups that contain it, and nearly
     the same rows defined by other attributes are reported as one. Everything that is merged is
     proved, too; this affects only the wording.
+
+    Parameters
+    ----------
+    entries : SubgroupEntries
+        The rows.
+    which : bool array of shape (n_subgroups,)
+        The subgroups that contain rows whose rate is off.
+    sizes : list of ProvedSize
+        The errors shown.
+    strength : float array of shape (n_subgroups,)
+        The strength of the evidence against each subgroup.
+    variance : float array
+        The expected variance of each entry's label minus score.
+    target : {"rows", "population"}
+        Whether the proved errors are about the tested rows or their population.
     """
-    largest = proofs.largest()
-    numbers_off = np.flatnonzero(proofs.which).tolist()
-    sides = [
-        (number, bool(observed.rate[number] > observed.mean_score[number]))
-        for number in numbers_off
-    ]
+    family = entries.family
+    surplus = entries.surplus
+    averages = entries.averages()
+    largest: dict[_Key, ProvedSize] = {}
+    for one in sorted(sizes, key=lambda one: one.error):
+        largest[one.subgroup, one.too_low] = one
+    found_off = np.flatnonzero(which).tolist()
+    sides = [(number, bool(averages[1][number] > averages[0][number])) for number in found_off]
     keys = list(dict.fromkeys([*largest, *sides]))
-    keys.sort(key=lambda key: (key not in largest, -proofs.strength[key[0]], key))
-    outside = {True: np.ones(family.n_rows, dtype=bool), False: np.ones(family.n_rows, dtype=bool)}
+    keys.sort(key=lambda key: (key not in largest, -strength[key[0]], key))
+    outside = {side: np.ones(family.n_rows, dtype=bool) for side in (True, False)}
     found = []
     while keys:
-        leader = keys.pop(0)
-        too_low = leader[1]
-        outside[too_low] &= ~family.members(leader[0])
-        left = family.sums(np.where(outside[too_low], proofs.surplus, 0.0)) * (
-            1.0 if too_low else -1.0
-        )
-        spread = np.sqrt(family.sums(np.where(outside[too_low], proofs.variance, 0.0)))
+        leader = number, too_low = keys.pop(0)
+        outside[too_low] &= ~family.members(number)
+        left = family.sums(np.where(outside[too_low], surplus, 0.0)) * (1.0 if too_low else -1.0)
+        spread = np.sqrt(family.sums(np.where(outside[too_low], variance, 0.0)))
         explained = left <= _CLEAR * spread
         together = [key for key in keys if key[1] == too_low and explained[key[0]]]
         keys = [key for key in keys if key not in together]
-        found.append(_finding(family, observed, leader, largest.get(leader), together))
+        size = largest.get(leader)
+        finding = SubgroupFinding(
+            subgroup=family.words(number),
+            direction=TOO_LOW if too_low else TOO_HIGH,
+            n_rows=int(family.counts[number]),
+            mean_score=float(averages[0][number]),
+            rate=float(averages[1][number]),
+            error=0.0,
+            also=tuple(family.words(other) for other, _ in together),
+            target=target,
+        )
+        if size is not None:
+            finding = replace(
+                finding,
+                error=size.error,
+                tested_rows=size.n_rows,
+                tested_score=size.mean_score,
+                rate_limit=size.rate_limit if target == "rows" else None,
+            )
+        found.append(finding)
     return tuple(found)
-
-
-def _finding(
-    family: SubgroupFamily,
-    observed: Observed,
-    key: _Key,
-    size: ProvedSize | None,
-    together: list[_Key],
-) -> SubgroupFinding:
-    number, too_low = key
-    return SubgroupFinding(
-        subgroup=family.words(number),
-        direction=TOO_LOW if too_low else TOO_HIGH,
-        n_rows=int(family.counts[number]),
-        mean_score=float(observed.mean_score[number]),
-        rate=float(observed.rate[number]),
-        error=0.0 if size is None else size.error,
-        tested_rows=0 if size is None else size.n_rows,
-        tested_score=None if size is None else size.mean_score,
-        rate_limit=None if size is None else size.rate_limit,
-        also=tuple(family.words(other) for other, _ in together),
-    )

@@ -1,5 +1,5 @@
 """By how much is a subgroup off? Searched for in one half of the rows, proved in the other, and
-vice versa.
+vice versa: by binomial limits for the rows at hand, by bets for their population.
 """
 
 from collections.abc import Callable
@@ -9,14 +9,19 @@ from typing import TypeAlias
 import numpy as np
 from scipy.special import ndtri
 
-from calibrant._typing import BoolArray, CodeArray, FloatArray
+from calibrant._typing import BoolArray, FloatArray
+from calibrant.assess.metrics.independent_units import Units
+from calibrant.assess.subgroups.entries import SubgroupEntries
 from calibrant.cells.subgroup_family import SubgroupFamily
+from calibrant.limits.interval import Interval
 from calibrant.limits.non_identical import non_identical
+from calibrant.sample.sources.memory import MemoryRows
 
 N_TRIED = 5
 """The number of subgroups that each half proposes to the other."""
 _MOST_SHARED = 0.5  # largest share of rows in common between two subgroups that are both tried
 _ROUNDING = 1e-12
+_ROUNDING_OF_BETS = 1e-9
 
 Tested: TypeAlias = Callable[[BoolArray, float, bool], tuple[float, float]]
 """From the rows of a subgroup in one half, a tail and a side: their mean score, and the limit on
@@ -63,7 +68,7 @@ def proved_sizes(
 ) -> list[ProvedSize]:
     """The proved errors, from two searches and up to ten tests.
 
-    Claimed: with probability at least 1 - alpha, all of them are right, if the labels of the two
+    Guarantee: with probability at least 1 - alpha, all of them are right, if the labels of the two
     halves are independent given attributes and scores, and if each test misses with probability at
     most its tail.
 
@@ -131,15 +136,58 @@ def _best(
     return found
 
 
-def unlike_rates(scores: FloatArray, codes: CodeArray) -> Tested:
+def rate_tests(entries: SubgroupEntries) -> Tested:
     """Tests of the mean rate of the rows at hand: independent labels with different rates
     (Hoeffding 1956).
     """
 
-    def tested(rows: BoolArray, tail: float, too_low: bool) -> tuple[float, float]:
-        count = int(np.count_nonzero(rows))
-        limits = non_identical(count, int(codes[rows].sum()), tail)
-        limit = limits.lower if too_low else limits.upper
-        return float(scores[rows].mean()), float(limit)
+    def tested(members: BoolArray, tail: float, too_low: bool) -> tuple[float, float]:
+        rows = float(entries.rows[members].sum())
+        limits = non_identical(rows, float(entries.positives[members].sum()), tail)
+        mean = float(entries.totals[members].sum()) / rows
+        rounded = mean + entries.rounding if too_low else mean - entries.rounding
+        return rounded, float(limits.lower if too_low else limits.upper)
 
     return tested
+
+
+def bet_tests(rows: MemoryRows, units: Units) -> Tested:
+    """Tests of the mean of label minus score in the population of a subgroup.
+
+    Within the subgroup, a unit (a row or a group) has weight w and weighted mean d of label minus
+    score. Units are independent draws, so the bets of `calibrant.limits.shift.betting` hold for E[w
+    d] / E[w].
+    """
+    error = rows.codes - rows.scores
+
+    def tested(members: BoolArray, tail: float, too_low: bool) -> tuple[float, float]:
+        place = np.flatnonzero(members)
+        part = units.part(place)
+        low, high = part.limits(error[place], 2.0 * tail, ends=(-1.0, 1.0))
+        mean = part.mean(rows.scores[place])
+        return mean, mean + (low - _ROUNDING_OF_BETS if too_low else high + _ROUNDING_OF_BETS)
+
+    return tested
+
+
+def all_limits(
+    family: SubgroupFamily,
+    outcomes: FloatArray,
+    units: Units,
+    each: float,
+    ends: tuple[float, float],
+) -> Interval:
+    """Limits on the mean of a number per row, in the population of every subgroup.
+
+    The limits of a subgroup miss with probability at most `each`, which must not depend on these
+    rows. No number lies outside `ends`.
+    """
+    limits = []
+    for part in family.crossings:
+        inside = np.flatnonzero(part.cell < part.size)
+        place = part.cell[inside].astype(np.intp)
+        own = units.part(inside)
+        limits.append(own.means(outcomes[inside], place, part.size, each, ends=ends))
+    lower = np.concatenate([found.lower for found in limits]) - _ROUNDING_OF_BETS
+    upper = np.concatenate([found.upper for found in limits]) + _ROUNDING_OF_BETS
+    return Interval(np.maximum(lower, ends[0]), np.minimum(upper, ends[1]))

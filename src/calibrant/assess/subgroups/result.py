@@ -1,7 +1,7 @@
 """The result of an audit of subgroups."""
 
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -9,13 +9,23 @@ from calibrant._typing import FloatArray, IntArray
 from calibrant.assess.subgroups.findings import SubgroupFinding
 from calibrant.guarantee.relative import RARE
 from calibrant.text import numbers
-from calibrant.text.result import Result
+from calibrant.text.picture import Drawn, Picture, ReferenceLine
+from calibrant.text.quantity import NextStep, Quantity
+from calibrant.text.result import Result, Verdict
 from calibrant.text.result_table import ResultTable
 
+_MOST_DRAWN = 30
+_IN_NOTES = 3  # findings in the notes
 TARGETS = ("rows", "population")
-_SAID = 3  # findings in the sentence
-ALL_ROWS = "all rows"
-"""What the family calls the subgroup that contains every row."""
+_REFUSED = (
+    "With groups or weights, there is no test of whether any subgroup is off, and which one: labels"
+    " in a group depend on each other, and weights are about another population. The sizes of errors"
+    " and the upper bound hold."
+)
+REPAIR_SUBGROUPS = NextStep(
+    "Repair the subgroups in Python, with rows other than those audited here",
+    "SubgroupCalibrator().fit(other_scores, other_y, attributes=other_attributes)",
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +67,7 @@ class SubgroupTable:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SubgroupAudit(Result):
-    """What is proved about the calibration of overlapping subgroups.
+    """What is known about the calibration of overlapping subgroups.
 
     There are two statements, each at `confidence_level` on its own. The first says what is off:
     `findings`. If every row's rate is its score, nothing is found with probability
@@ -67,15 +77,13 @@ class SubgroupAudit(Result):
     Attributes
     ----------
     findings : tuple of SubgroupFinding
-        The subgroups proved wrong, those with a proved size first; empty if there are none. A
+        The subgroups shown to be off, those with a known size first; empty if there are none. A
         finding lists those that it explains.
     upper_bound : float
         In no subgroup of the family does the mean of the true rates differ from the mean score by
         more than this.
     p_value : float or None
         The p-value of the test whether any subgroup is off; None if the test is not possible.
-    refused : str or None
-        Why the questions "is any off?" and "which?" cannot be answered.
     table : SubgroupTable
         All subgroups of the family, with simultaneous limits: the second statement.
     confidence_level : float
@@ -101,10 +109,11 @@ class SubgroupAudit(Result):
         of any subgroup, which share the level of the upper bound.
     """
 
+    _also: ClassVar[tuple[str, ...]] = ("refused",)
+
     findings: tuple[SubgroupFinding, ...]
     upper_bound: float
     p_value: float | None
-    refused: str | None
     table: SubgroupTable
     confidence_level: float
     order: int
@@ -118,8 +127,13 @@ class SubgroupAudit(Result):
     population_ratios: tuple[float, float] | None = None
 
     @property
+    def refused(self) -> str | None:
+        """Why the questions "is any off?" and "which?" cannot be answered."""
+        return _REFUSED if self.p_value is None else None
+
+    @property
     def is_any_off(self) -> bool:
-        """Whether it is proved that some subgroup is off."""
+        """Whether some subgroup is shown to be off."""
         if self.p_value is None:
             return bool(self.findings)
         return self.p_value <= 1.0 - self.confidence_level + 1e-12
@@ -131,61 +145,87 @@ class SubgroupAudit(Result):
 
     @property
     def n_off(self) -> int:
-        """The number of subgroups that are proved to be off, with those that a finding explains."""
+        """The number of subgroups that are shown to be off, with those that a finding explains."""
         return len(_names(self.findings))
 
-    def whole_is_off(self) -> bool:
-        """Whether it is proved that the scores are off over all rows together."""
-        return ALL_ROWS in _names(self.findings)
-
-    def contrast(self) -> str:
-        """What is off, in words that follow a verdict of "no evidence" from ranges of scores."""
-        whole = "sample" if self.target == "rows" else "population"
-        if not self.findings:
-            return f"at any score, but some subgroup, or the whole {whole}, is proved to be off"
-        if not self.whole_is_off():
-            return "over all rows, but some subgroup is proved to be off"
-        others = "" if self.n_off == 1 else " and in some subgroups"
-        return f"at any score, but scores are proved to be off in the whole {whole}{others}"
+    @property
+    def verdict(self) -> Verdict:
+        """Whether some subgroup is shown to be off."""
+        return "problem" if self.is_any_off else "ok"
 
     @property
     def sentence(self) -> str:
-        """What is off, and by how much anything can be off at most."""
-        return f"{self._off()}. {self.bound_sentence}"
-
-    def _off(self) -> str:
-        subgroups = numbers.counted(self.n_subgroups, "subgroup")
-        searched = f"{subgroups} of {numbers.rows(self.n_rows)}"
-        sure = f"{self._p_words()}, with {numbers.percent(self.confidence_level)} confidence"
+        """Which subgroups are off, and what is assumed."""
+        p_value = "" if self.p_value is None else f"{numbers.p_value(self.p_value)}, "
+        level = numbers.percent(round(1.0 - self.confidence_level, 12))
+        basis = f"{p_value}{numbers.rows(self.n_rows)}, assumed independent"
+        sure = f"({numbers.percent(self.confidence_level)} confidence, {basis})"
         if not self.is_any_off:
-            return f"No subgroup is proved to be off among {searched}{sure}"
+            searched = numbers.counted(self.n_subgroups, "subgroup")
+            return f"No sign that any of {searched} is off (tested at the {level} level, {basis})."
         if not self.findings:
-            return f"Some subgroup is off among {searched}{sure}, but it is not proved which"
-        said = "; ".join(f"in {finding.clause}" for finding in self.findings[:_SAID])
-        left = self.n_off - len(_names(self.findings[:_SAID]))
-        more = f"; and {left:,} more" if left > 0 else ""
-        subject = "One subgroup is" if self.n_off == 1 else f"{self.n_off:,} subgroups are"
-        if self.n_off == 1 and self.whole_is_off():
-            subject = "The scores of all rows together are"
-        return f"{subject} proved to be off{sure}: {said}{more}"
+            return f"Some of {self.n_subgroups:,} subgroups is off {sure}, but not shown which."
+        first = self.findings[0]
+        others = f"; {self.n_off:,} of {self.n_subgroups:,} subgroups are off"
+        return f"Scores are {first.short}{others if self.n_off > 1 else ''} {sure}."
 
-    def _p_words(self) -> str:
-        return "" if self.p_value is None else f" (p = {numbers.nearest(self.p_value)})"
+    @property
+    def numbers(self) -> tuple[Quantity, ...]:
+        """How many subgroups are off, and by how much any can be off at most."""
+        most = self.upper_bound
+        found = [
+            Quantity("Audited", self.n_rows, unit="row"),
+            Quantity("Off", self.n_off, unit=f"of {self.n_subgroups:,} subgroups"),
+            Quantity("Any subgroup off by at most", most, high=most, unit="points"),
+        ]
+        if self.findings and self.findings[0].tested_rows:
+            least = self.findings[0].error
+            name = f"Off by at least, on average in {self.findings[0].subgroup}"
+            found.append(Quantity(name, least, low=least, unit="points"))
+        return tuple(found)
+
+    @property
+    def next_steps(self) -> tuple[NextStep, ...]:
+        """Repair the subgroups that are off."""
+        return (REPAIR_SUBGROUPS,) if self.is_any_off else ()
+
+    @property
+    def listing(self) -> tuple[str, ...]:
+        """Every subgroup that is off, with the difference that was observed, largest evidence first;
+        empty if none is.
+        """
+        if not self.findings:
+            return ()
+        level = numbers.percent(self.confidence_level)
+        known = dict(zip(self.table.subgroup, self.table.rate - self.table.mean_score, strict=True))
+        found = [
+            f"{self.n_off:,} of {self.n_subgroups:,} subgroups are off ({level} confidence for all of"
+            " these together, apart from the statement above). In brackets: the observed difference."
+        ]
+        for direction in dict.fromkeys(one.direction for one in self.findings):
+            off = [one for one in self.findings if one.direction == direction]
+            names = [name for one in off for name in (one.subgroup, *one.also)]
+            listed = (
+                f"{name} ({numbers.points(numbers.nearest(abs(float(known[name]))))})"
+                for name in dict.fromkeys(names)
+            )
+            found.append(f"{direction.capitalize()}: {'; '.join(listed)}.")
+        return tuple(found)
 
     @property
     def bound_sentence(self) -> str:
         """The second statement alone."""
         share = numbers.percent(self.min_share)
-        of_what = "rows at hand" if self.target == "rows" else "population"
+        of_what = "in these rows" if self.target == "rows" else "in the population"
         ratios = self.ratio_bounds
         relative = ""
         if ratios is not None:
             relative = f", and true rates are {numbers.limits(*ratios)} times the predicted ones"
+        most = numbers.points(numbers.upper(self.upper_bound))
         return (
-            f"As a separate statement, with {numbers.percent(self.confidence_level)} confidence, no"
-            f" subgroup defined by up to {numbers.counted(self.order, 'attribute')} and with at"
-            f" least {share} of the rows is off by more than {numbers.upper(self.upper_bound)} in"
-            f" the {of_what}{relative}."
+            f"Separately, with {numbers.percent(self.confidence_level)} confidence, no subgroup of"
+            f" up to {numbers.counted(self.order, 'attribute')} and at least {share} of the rows is"
+            f" off by more than {most} on average {of_what}{relative}."
         )
 
     @property
@@ -204,8 +244,8 @@ class SubgroupAudit(Result):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What else a reader should know."""
-        found = []
+        """The largest possible error, and what was seen in the first subgroups that are off."""
+        found = [self.bound_sentence, *(one.text for one in self.findings[:_IN_NOTES])]
         if self.refused is not None:
             found.append(self.refused)
         if self.n_draws and self.n_tested < self.n_rows:
@@ -216,13 +256,33 @@ class SubgroupAudit(Result):
         if any(finding.tested_rows for finding in self.findings):
             whom = "these rows" if self.target == "rows" else "the population of the subgroup"
             found.append(
-                "Each proved error was tested on a random half of the subgroup's rows, and is about"
+                "Each error was tested on a random half of the subgroup's rows, and is about"
                 f" {whom}."
             )
         return tuple(found)
 
+    def pictures(self) -> tuple[Picture, ...]:
+        """The true rate minus the mean score in the subgroups that are off, or in the largest."""
+        table = self.table
+        off = _names(self.findings)
+        rows = [row for row, name in enumerate(table.subgroup) if name in off]
+        rows = (rows or np.argsort(-table.n_rows, kind="stable").tolist())[:_MOST_DRAWN]
+        mean = table.mean_score
+        drawn = Drawn(
+            "rate minus mean score",
+            (table.rate - mean)[rows].tolist(),
+            [-float(place) for place in range(len(rows))],
+            (table.lower - mean)[rows].tolist(),
+            (table.upper - mean)[rows].tolist(),
+        )
+        names = tuple(table.subgroup[row] for row in rows)
+        rule = ReferenceLine("calibrated", 0.0, is_upright=True)
+        text = "The observed rate minus the mean score, with limits for all subgroups together."
+        labels = "rate minus mean score, points", ""
+        return (Picture("Subgroups", text, *labels, (drawn,), (rule,), names, x_unit="points"),)
+
     def tables(self) -> tuple[ResultTable, ...]:
-        """The findings, then all subgroups."""
+        """The subgroups that are off, the findings that explain them, and all subgroups."""
         names = [one.name for one in fields(SubgroupFinding)]
         columns: dict[str, list[Any]] = {
             name: [getattr(finding, name) for finding in self.findings]
@@ -230,13 +290,34 @@ class SubgroupAudit(Result):
             if name not in ("also", "target")
         }
         columns["also"] = ["; ".join(finding.also) for finding in self.findings]
-        shown = ("subgroup", "direction", "n_rows", "mean_score", "rate", "error")
-        heads = {"error": "off by at least"}
-        every = self.table.columns()
         return (
-            ResultTable("findings", columns, shown, heads),
-            ResultTable("subgroups", every, ()),
+            ResultTable("findings", columns, ()),
+            self._off(),
+            ResultTable("subgroups", self.table.columns(), ()),
         )
+
+    def _off(self) -> ResultTable:
+        """Every subgroup that is off, after the one that explains it."""
+        off = [(name, one) for one in self.findings for name in (one.subgroup, *one.also)]
+        place = {name: row for row, name in enumerate(self.table.subgroup)}
+        rows = [place[name] for name, _ in off]
+        errors = [one.error if name == one.subgroup and one.error else None for name, one in off]
+        columns = {
+            "subgroup": [name for name, _ in off],
+            "n_rows": self.table.n_rows[rows].tolist(),
+            "mean_score": self.table.mean_score[rows].tolist(),
+            "rate": self.table.rate[rows].tolist(),
+            "direction": [one.direction.removeprefix("scores ") for _, one in off],
+            "error": errors,
+        }
+        heads = {
+            "mean_score": "model says",
+            "rate": "happened",
+            "direction": "scores",
+            "error": "by at least",
+        }
+        units = {"mean_score": "share", "rate": "share", "error": "points"}
+        return ResultTable("off", columns, heads=heads, units=units)
 
 
 def _names(findings: tuple[SubgroupFinding, ...]) -> set[str]:

@@ -1,1 +1,1 @@
-"""Thresholds with a proved precision, recall, negative predictive value or specificity."""
+"""Thresholds with a guaranteed precision, recall, negative predictive value or specificity."""

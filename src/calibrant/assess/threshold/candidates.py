@@ -14,10 +14,10 @@ from scipy.special import ndtri
 from scipy.stats import binom
 
 from calibrant._typing import BoolArray, CodeArray, FloatArray, IntArray
+from calibrant.cells.entries import Entries
 from calibrant.cells.score_counts import ScoreCounts
-from calibrant.cells.unit_sums import UnitSums
 from calibrant.limits.binomial import lower_limit
-from calibrant.limits.group_limits import shown_above
+from calibrant.limits.region_limits import shown_above
 
 Count = TypeVar("Count", int, IntArray)
 _CANDIDATES = 100  # between the start and the end, and as many again close to the expected answer
@@ -103,52 +103,35 @@ class Ladder:
 
     A place identifies the rows that a threshold selects, and is the same for a target about the
     other rows.
+
+    Rows that are independent have an exact test, the binomial one, which is sharper than a bet.
+    Grouped rows are tested by betting on the sums of whole groups, in a random order.
     """
 
     cuts: FloatArray
     n: IntArray
     k: IntArray
     places: IntArray
+    groups: Entries | None = None
+    order: int = 0  # the seed of the order of bets
 
     def proved(self, target: float, alpha: float) -> BoolArray:
         """The thresholds proved in sequence, before the first that is not."""
         return np.logical_and.accumulate(self.passed(target, alpha))
 
     def passed(self, target: float, alpha: float) -> BoolArray:
-        """Whether the exact binomial test at each threshold alone rejects that the target is
-        missed.
-        """
+        """Whether the test at each threshold alone rejects that the target is missed."""
+        if self.groups is not None:
+            return shown_above(self.groups, target, alpha, self.order)
         return lower_limit(self.k, np.maximum(self.n, 1), alpha) >= target
 
     def strongest(self, target: float) -> int:
         """The index of the threshold with the strongest evidence."""
         return int(np.argmax((self.k - target * self.n) / np.sqrt(np.maximum(self.n, 1))))
 
-    @property
-    def n_groups(self) -> IntArray:
-        """The number of groups that the target is about, at each threshold; 0 without groups."""
-        return np.zeros_like(self.n)
-
-    def is_hindered_by_cap(self, place: int, target: float, alpha: float) -> bool:
-        """Whether a smaller cap on the size of groups would let the test at one threshold pass."""
-        return False
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class GroupLadder(Ladder):
-    """A ladder for grouped rows: one test of whole groups at each threshold, by betting."""
-
-    sums: UnitSums
-    order: int
-
-    def passed(self, target: float, alpha: float) -> BoolArray:
-        """Whether the bet on the groups' sums at each threshold has reached 1 / alpha."""
-        return shown_above(self.sums, target, alpha, self.order)
-
-    @property
-    def n_groups(self) -> IntArray:
-        """The number of groups that the target is about, at each threshold."""
-        return self.sums.n_groups
+    def n_groups(self, place: int) -> int:
+        """The number of groups that the target is about at one threshold; 0 without groups."""
+        return 0 if self.groups is None else int(self.groups.n_units[place])
 
     def is_hindered_by_cap(self, place: int, target: float, alpha: float) -> bool:
         """Whether the test at one threshold fails, and would pass with the mean size of groups as
@@ -156,13 +139,13 @@ class GroupLadder(Ladder):
 
         The mean is that of the counted groups, so this proves nothing: it only explains a failure.
         """
-        n_groups = int(self.n_groups[place])
-        if not n_groups:
+        n_groups = self.n_groups(place)
+        if self.groups is None or not n_groups:
             return False
         typical = float(math.ceil(self.n[place] / n_groups))
-        if typical >= self.sums.bound or self.passed(target, alpha)[place]:
+        if typical >= self.groups.bound or self.passed(target, alpha)[place]:
             return False
-        return bool(shown_above(self.sums.with_cap(typical), target, alpha, self.order)[place])
+        return bool(shown_above(self.groups.with_cap(typical), target, alpha, self.order)[place])
 
 
 def labels_that_would_do(
@@ -186,11 +169,6 @@ def labels_that_would_do(
     needed = float((rows * all_rows / n).min())
     digits = 10 ** max(0, math.floor(math.log10(needed)) - 1)
     return int(math.ceil(needed / digits) * digits)
-
-
-def is_ruled_out(tested: Ladder, place: int, target: float, alpha: float) -> bool:
-    """Whether the rows at one threshold, taken alone, show that the target is missed there."""
-    return bool(binom.cdf(int(tested.k[place]), int(tested.n[place]), target) <= alpha)
 
 
 def misses_allowed(n: int, target: float, alpha: float) -> int:

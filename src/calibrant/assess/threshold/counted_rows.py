@@ -11,16 +11,15 @@ import numpy as np
 from calibrant._typing import CodeArray, FloatArray, IntArray
 from calibrant.assess.threshold.candidates import (
     Confusion,
-    GroupLadder,
     Ladder,
     candidates,
 )
+from calibrant.cells.entries import Entries
 from calibrant.cells.group_counts import GroupCounts
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.segmented_partition import SegmentedPartition
 from calibrant.cells.tally import Tally
-from calibrant.cells.unit_sums import UnitSums
-from calibrant.cells.units import Counting, RowUnits
+from calibrant.cells.units import RowUnits
 from calibrant.sample.sources.memory import MemoryRows
 
 _GROUP_GRID = 100  # thresholds at which groups are tested: each group at every one of them
@@ -48,8 +47,8 @@ class GroupedRows:
         Scores and labels.
     units : RowUnits
         The groups.
-    counting : Counting
-        How groups count.
+    cap : float
+        The most rows of a group that count.
     order : int
         The seed of the random order of bets.
     """
@@ -57,17 +56,17 @@ class GroupedRows:
     scores: FloatArray
     codes: CodeArray
     units: RowUnits
-    counting: Counting
+    cap: float
     order: int
 
-    def ladder(self, target: str, cuts: FloatArray, places: IntArray) -> GroupLadder:
+    def ladder(self, target: str, cuts: FloatArray, places: IntArray) -> Ladder:
         """The ladder of groups: their rows that the target is about, at each threshold, and the
         correct ones.
         """
         sets = ((place, *seen.shares[target]) for place, seen in self._seen(cuts))
         tally = self._tally(sets, cuts.size)
-        sums = UnitSums.of(tally, self.counting)
-        return GroupLadder(cuts, tally.counts, tally.positives, places, sums, self.order)
+        sums = Entries.of_tally(tally, self.cap)
+        return Ladder(cuts, tally.counts, tally.positives, places, sums, self.order)
 
     def shares(self, cut: float) -> dict[str, tuple[float, float]]:
         """Each share at a threshold, where a group counts up to its cap, as in the tests.
@@ -78,7 +77,7 @@ class GroupedRows:
         of_groups = seen.shares
         sets = ((place, *share) for place, share in enumerate(of_groups.values()))
         tally = self._tally(sets, len(of_groups))
-        sums = UnitSums.of(tally, self.counting)
+        sums = Entries.of_tally(tally, self.cap)
         found = zip(sums.rates.tolist(), sums.uncapped_rates.tolist(), strict=True)
         return dict(zip(of_groups, found, strict=True))
 

@@ -1,18 +1,18 @@
-"""One proved threshold: its score, its target, and the measurements there."""
+"""One threshold: its score, its target, and the measurements there."""
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 from calibrant.text.numbers import nearest, percent
 from calibrant.text.result_table import share_limits
 from calibrant.text.sentences import joined, words
 
 TARGETS = {
-    "precision": "{share} of the rows with score {above} are positive",
+    "precision": "{share} of the rows with a score {above} are positive",
     "recall": "{share} of the positive rows have a score {above}",
-    "npv": "{share} of the rows with score {below} are negative",
+    "npv": "{share} of the rows with a score {below} are negative",
     "specificity": "{share} of the negative rows have a score {below}",
 }
 """The targets, and what each claims."""
@@ -30,26 +30,30 @@ NAMES = {"false_alarms": "false alarms per true one"}
 """Measurements that are printed under other names."""
 
 
-def _shown_below(cut: float) -> bool:
-    """Whether a threshold is the next double after a short number, which shows it better than its
-    own digits.
-    """
-    under = math.nextafter(cut, -math.inf)
-    return bool(cut) and float(f"{under:.10g}") == under
-
-
 def compared(cut: float) -> dict[str, str]:
     """Return how scores above and below a threshold compare with it.
 
-    The next double after a short number is shown by that number.
+    The next double after a short number is shown by that number, not by its own digits.
 
     >>> compared(0.85), compared(0.8500000000000001)
     ({'above': '>= 0.85', 'below': '< 0.85'}, {'above': '> 0.85', 'below': '<= 0.85'})
     """
-    if _shown_below(cut):
-        under = math.nextafter(cut, -math.inf)
+    under = math.nextafter(cut, -math.inf)
+    if cut and float(f"{under:.10g}") == under:
         return {"above": f"> {under!r}", "below": f"<= {under!r}"}
     return {"above": f">= {cut!r}", "below": f"< {cut!r}"}
+
+
+def _in_short(cut: float) -> dict[str, str]:
+    """How scores above and below a threshold compare with it, in four digits at most.
+
+    >>> _in_short(0.719081121), _in_short(0.85)
+    ({'above': '>= about 0.7191', 'below': '< about 0.7191'}, {'above': '>= 0.85', 'below': '< 0.85'})
+    """
+    exact = compared(cut)
+    if len(exact["above"]) <= len(">= 0.1234"):
+        return exact
+    return {"above": f">= about {cut:.4g}", "below": f"< about {cut:.4g}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +100,14 @@ class Cut:
     target, level : str, float
         The requested target, such as "precision", 0.9.
     threshold : float or None
-        Rows with score >= threshold are selected; None if nothing is proved.
+        Rows with score >= threshold are selected; None if nothing is guaranteed.
     reason : str or None
-        Why nothing is proved.
+        Why nothing is guaranteed.
     labels_needed : int or None
-        If nothing is proved: the number of labels in this segment that would probably be enough, if
-        further rows are like these. Always more than there are. None if no threshold looks good
-        enough, or if the estimate does not exceed the rows that there are: then the reason says
-        that more labels may be enough.
+        If nothing is guaranteed: the number of labels in this segment that would probably be
+        enough, if further rows are like these. Always more than there are. None if no threshold
+        looks good enough, or if the estimate does not exceed the rows that there are: then the
+        reason says that more labels may be enough.
     counted : int
         Number of rows counted.
     selected, precision, recall, specificity, npv : Measured or None
@@ -127,41 +131,22 @@ class Cut:
     npv: Measured | None = None
     false_alarms: Ratio | None = None
 
-    @classmethod
-    def at(
-        cls,
-        segment: Hashable,
-        target: str,
-        level: float,
-        cut: float,
-        counted: int,
-        parts: Mapping[str, Measured],
-    ) -> Self:
-        """A proved threshold, with the measurements there."""
-        shares: dict[str, Any] = dict(parts)
-        return cls(segment, target, level, cut, counted=counted, **shares)
-
     def text(self) -> str:
-        """What is proved, in words."""
+        """What is guaranteed, in words."""
         where = "" if self.segment is None else f"in segment {self.segment!r}, "
         if self.threshold is None:
             labels = "labels" if self.segment is None else "labels of this segment"
             needed = self.labels_needed
             more = "" if needed is None else f"; about {needed:,} {labels} would probably be enough"
-            failed = f"{where}{self.target} {self.level:g} cannot be proved: "
+            asked = f"{self.target} of {percent(self.level)}"
+            failed = f"{where}a {asked} cannot be guaranteed: "
             return words(joined(failed, self.reason or "", more))
         text = TARGETS[self.target].format(
-            share=f"at least {percent(self.level)}", **compared(self.threshold)
+            share=f"at least {percent(self.level)}", **_in_short(self.threshold)
         )
         return f"{where}{text}"
 
     @property
     def threshold_text(self) -> str:
-        """The threshold as text: "> 0.85" for the next number above 0.85."""
-        if self.threshold is None:
-            return "none"
-        return (
-            compared(self.threshold)["above"]
-            if _shown_below(self.threshold)
-            else repr(self.threshold)
-        )
+        """The threshold as text, in four digits at most: "> 0.85" for the next number above 0.85."""
+        return "none" if self.threshold is None else _in_short(self.threshold)["above"]

@@ -7,12 +7,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.stats import binom
 
 from calibrant._typing import BoolArray, FloatArray
 from calibrant.assess.threshold.candidates import (
     Ladder,
     confusion_at,
-    is_ruled_out,
     labels_that_would_do,
     misses_allowed,
     rows_needed,
@@ -40,7 +40,6 @@ from calibrant.assess.threshold.shares import (
 from calibrant.cells.units import RowUnits
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.limits.error_budget import sidak_level
-from calibrant.limits.group_design import GroupDesign
 from calibrant.params.random import RandomSource
 from calibrant.sample.groups import PILOT_SHARE, fewest_pilot_groups
 from calibrant.sample.reader import in_memory
@@ -122,17 +121,20 @@ class Search:
         """
         return self.alpha * (1.0 - _UNLABELLED_PART) if self._unlabelled is not None else self.alpha
 
-    def _with_unlabelled(self, parts: dict[str, Measured], cut: float) -> dict[str, Measured]:
-        """The shares; that of selected rows comes from rows without labels, if there are any.
-
-        They are independent of the labelled rows, and so of the threshold: the number that it
-        selects is binomial.
+    def _proved(
+        self, name: Any, target: str, cut: float, n: int, parts: Mapping[str, Measured]
+    ) -> Cut:
+        """A proved threshold, with the shares there; that of selected rows comes from rows without
+        labels, if there are any.
         """
-        if self._unlabelled is None:
-            return parts
-        selected = int(np.count_nonzero(self._unlabelled >= cut))
-        tail = _UNLABELLED_PART * self.alpha / 2.0
-        return parts | {"selected": exact_share(selected, self._unlabelled.size, tail)}
+        shares: dict[str, Any] = dict(parts)
+        if (
+            self._unlabelled is not None
+        ):  # independent of the labelled rows, and so of the threshold
+            selected = int(np.count_nonzero(self._unlabelled >= cut))
+            tail = _UNLABELLED_PART * self.alpha / 2.0
+            shares["selected"] = exact_share(selected, self._unlabelled.size, tail)
+        return Cut(name, target, self.targets[target], cut, counted=n, **shares)
 
     def _look(self) -> tuple[MemoryRows, Rows]:
         """Random rows with their labels, and the others."""
@@ -143,9 +145,8 @@ class Search:
         if self.grouped and self.max_group_size is None:  # the drawn groups also set the cap
             least = PILOT_SHARE if isinstance(size, float) else fewest_pilot_groups(units)
             size = max(size, least)
-        draw = self.data.draw(size, self.seed)
-        others = self.data.split_by(draw).others
-        drawn = self.data.collect(draw=draw)
+        others = self.data.split(size, self.seed).others
+        drawn = others.drawn_rows(self.data, self.data.known_classes())
         self.n_drawn = len(drawn)
         if not 0 < self.n_drawn < self.n_rows:
             got = f"{self._pilot!r} of {rows_text(self.n_rows)}, which draws {self.n_drawn:,}"
@@ -174,15 +175,13 @@ class Search:
         """Take candidates from drawn rows, and count and test in a fixed order on the others."""
         drawn, others = self._look()
         ratio = self.n_rows / self.n_drawn - 1.0
-        if (
-            drawn.groups is not None
-        ):  # the number of rows in the counted groups must not determine where tests begin
+        if drawn.groups is not None:
+            # the number of rows in the counted groups must not determine where tests begin
             ratio = self.data.n_groups() / np.unique(drawn.groups.codes).size - 1.0
             # groups with rows in several segments make them dependent; segments without drawn rows
             # are not tested
-            self.alpha = self._budget / (
-                1 if drawn.segment is None else np.unique(drawn.segment).size
-            )
+            n_tested = 1 if drawn.segment is None else np.unique(drawn.segment).size
+            self.alpha = self._budget / n_tested
         ladders = {
             name: {
                 target: ladder_of(scores, codes, target, level, self.alpha, ratio)
@@ -203,31 +202,26 @@ class Search:
                 if found.size:
                     steps = here.tested(target, found[0])
                     tested[target] = steps, steps.proved(self.targets[target], self.alpha)
-            if here.rows is None:
-                tail = self._limits_alpha / (2 * _SHARES * max(here.cuts.size, 1))
-                cuts += self._decided(
-                    name, tested, here.confusion, here.n, partial(measured_at_fixed, tail=tail)
-                )
-            else:
-                cuts += self._decided(
-                    name, tested, here.rows.shares, here.n, self._measured_in_groups
-                )
+            seen_at: Callable[[float], Any] = here.confusion
+            tail = self._limits_alpha / (2 * _SHARES * max(here.cuts.size, 1))
+            measured: Callable[..., dict[str, Measured]] = partial(measured_at_fixed, tail=tail)
+            if here.rows is not None:
+                seen_at = here.rows.shares
+                measured = self._measured_in_groups
+            cuts += self._decided(name, tested, seen_at, here.n, measured)
         return tuple(cuts)
 
     def _count(
         self, data: Rows, cuts: Mapping[Hashable, FloatArray]
     ) -> dict[Hashable, CountedRows]:
-        partition = regions(cuts)
-        tally = data.tally(partition)[0]
-        ends = np.cumsum([edges.size + 1 for edges in cuts.values()])
-        places = [
-            slice(end - edges.size - 1, end)
-            for end, edges in zip(ends.tolist(), cuts.values(), strict=True)
-        ]
-        return {
-            name: CountedRows(edges, tally.part(here))
-            for (name, edges), here in zip(cuts.items(), places, strict=True)
-        }
+        tally = data.tally(regions(cuts))[0]
+        found = {}
+        first = 0
+        for name, edges in cuts.items():
+            end = first + edges.size + 1
+            found[name] = CountedRows(edges, tally.part(slice(first, end)))
+            first = end
+        return found
 
     def _with_groups(
         self, counted: Mapping[Hashable, CountedRows], drawn: MemoryRows, others: MemoryRows
@@ -240,7 +234,6 @@ class Search:
             raise InvalidTypeError("groups", "be known for all rows", got="rows without groups")
         if self.max_group_size is None:
             self.max_group_size = drawn.groups.largest
-        counting = GroupDesign(self.max_group_size).counting
         sizes = others.groups.sizes
         self.above_cap = float(
             np.maximum(sizes - self.max_group_size, 0).sum() / max(sizes.sum(), 1)
@@ -252,7 +245,7 @@ class Search:
             if others.segment is not None:
                 groups = groups.take(others.segment == others.segment_names.index(name))
             units = RowUnits(groups.codes, len(groups.keys), np.ones(scores.size))
-            rows = GroupedRows(scores, codes, units, counting, order)
+            rows = GroupedRows(scores, codes, units, float(self.max_group_size), order)
             found[name] = replace(counted[name], rows=rows)
         return found
 
@@ -287,8 +280,7 @@ class Search:
         for target, level in self.targets.items():
             if target in chosen:
                 parts = measured(seen_at(chosen[target]), target, level)
-                parts = self._with_unlabelled(parts, chosen[target])
-                cuts.append(Cut.at(name, target, level, chosen[target], n, parts))
+                cuts.append(self._proved(name, target, chosen[target], n, parts))
             elif target in reasons:
                 cuts.append(Cut(name, target, level, None, reasons[target], counted=n))
             else:
@@ -324,16 +316,15 @@ class Search:
         seen = f"the strongest evidence found: {_seen(tested, place, target)}, which "
         reason = words(joined(seen, self._too_little(tested, place, level)))
         everything = self._with_drawn(n)
-        needed = (
-            None
-            if self.grouped
-            else labels_that_would_do(tested.n, tested.k, everything, level, self.alpha)
-        )
+        if self.grouped:
+            return Cut(name, target, level, None, reason, counted=n)
+        needed = labels_that_would_do(tested.n, tested.k, everything, level, self.alpha)
         if needed is not None and needed <= everything:
             needed = None
             reason = f"{reason}; more labels may be enough"
-        elif needed is None and not self.grouped:
-            hopeless = is_ruled_out(tested, place, level, self.alpha)
+        elif needed is None:
+            # whether the rows at this threshold, taken alone, show that the target is missed there
+            hopeless = bool(binom.cdf(tested.k[place], tested.n[place], level) <= self.alpha)
             reason += f"; no threshold looks good enough, {_ON_MORE_LABELS[hopeless]}"
         return Cut(name, target, level, None, reason, needed, counted=n)
 
@@ -380,22 +371,17 @@ class Search:
         if allowed and fit.size:
             cut = float(counted.cuts[fit[-1] if target == "recall" else fit[0]])
             seen = counted.confusion(cut)
-            parts = self._with_unlabelled(
-                measured_at_rank(seen, target, level, self._limits_alpha), cut
-            )
-            return Cut.at(name, target, level, cut, seen.n, parts)
-        kind = "positive" if target == "recall" else "negative"
-        needed = rows_needed(level, self.alpha)
+            parts = measured_at_rank(seen, target, level, self._limits_alpha)
+            return self._proved(name, target, cut, seen.n, parts)
         if allowed:
             reason = (
                 "every threshold among the drawn rows leaves too many on the wrong side; more labels"
                 " may be enough"
             )
             return Cut(name, target, level, None, reason, counted=counted.n)
-        reason = f"it needs at least {needed:,} {kind} rows, and there are {of_class:,}"
-        labels = (
-            None if not of_class else math.ceil(needed * self._with_drawn(counted.n) / of_class)
-        )
+        needed = rows_needed(level, self.alpha)
+        reason = f"it needs at least {needed:,} {SIDES[target][0]} rows, and there are {of_class:,}"
+        labels = math.ceil(needed * self._with_drawn(counted.n) / of_class) if of_class else None
         return Cut(name, target, level, None, reason, labels, counted=counted.n)
 
 
@@ -403,7 +389,7 @@ def _seen(tested: Ladder, place: int, target: str) -> str:
     """The rows, and groups, at one threshold, and the correct ones among them."""
     rows = int(tested.n[place])
     right = int(tested.k[place])
-    n_groups = int(tested.n_groups[place])
+    n_groups = tested.n_groups(place)
     kind, side = SIDES[target]
     beyond = compared(float(tested.cuts[place]))[side]
     if target in ("precision", "npv"):

@@ -5,25 +5,30 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from calibrant._typing import ArrayLike, BoolArray
 from calibrant.assess.threshold.cut import NAMES, PARTS, SHOWN, Cut, Measured, Ratio
-from calibrant.cells.segmented_partition import segment_kinds
-from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.params.arrays import as_scores
+from calibrant.errors import InvalidTypeError
 from calibrant.sample.reader import scored_rows
 from calibrant.text.numbers import above_cap, percent, rows
-from calibrant.text.result import Result, said_of_file
+from calibrant.text.picture import Drawn, Picture, ReferenceLine
+from calibrant.text.quantity import NextStep, Quantity
+from calibrant.text.result import Result, Verdict, said_of_file
 from calibrant.text.result_table import ResultTable
 from calibrant.text.sentences import joined, shown, words
+from calibrant.text.sentences import sentence as as_sentence
 
 if TYPE_CHECKING:
-    from calibrant.calibrators.tables.table import Table
+    from calibrant.calibrators.table import Table
 
+_MOST_CUTS = 2  # with more, the thresholds are in the table alone
+_MOST_DRAWN = 12  # shares in the picture
 SCHEMA = "calibrant.threshold/1"
 """The schema of saved thresholds."""
+SELECTED = 1
+NEGATIVE = 0
+REFERRED = -1
+"""The decisions on a row."""
+
 KEPT_BY_WEIGHT = (
     "each row was kept with probability weight / bound, so that the rows are draws from the"
     " weighted population"
@@ -33,7 +38,7 @@ KEPT_BY_WEIGHT = (
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Threshold(Result):
-    """Thresholds with a proof, made by `calibrant.threshold`.
+    """Thresholds with a guarantee, made by `calibrant.threshold`.
 
     Attributes
     ----------
@@ -91,7 +96,7 @@ class Threshold(Result):
 
     @property
     def is_proved(self) -> bool:
-        """Whether every target is proved."""
+        """Whether every target is guaranteed."""
         return all(cut.threshold is not None for cut in self.cuts)
 
     @property
@@ -113,17 +118,17 @@ class Threshold(Result):
 
     @property
     def threshold(self) -> float | None:
-        """The threshold; None if nothing is proved."""
+        """The threshold; None if nothing is guaranteed."""
         return self.only.threshold
 
     @property
     def reason(self) -> str | None:
-        """Why nothing is proved."""
+        """Why nothing is guaranteed."""
         return self.only.reason
 
     @property
     def labels_needed(self) -> int | None:
-        """The number of labels that would probably be enough, if nothing is proved."""
+        """The number of labels that would probably be enough, if nothing is guaranteed."""
         return self.only.labels_needed
 
     @property
@@ -147,33 +152,92 @@ class Threshold(Result):
         return self.only.false_alarms
 
     @property
+    def verdict(self) -> Verdict:
+        """Whether every target is guaranteed."""
+        return "ok" if self.is_proved else "unclear"
+
+    @property
     def sentence(self) -> str:
-        """What is proved, and with what confidence."""
-        together = ", simultaneously" if len(self.cuts) > 1 else ""
-        head = f"With {percent(self.confidence_level)} confidence{together}:"
-        told = joined(*(part for cut in self.cuts for part in ("; ", cut.text())))[1:]
-        about = ""
+        """What is guaranteed, with what confidence, and on which assumption."""
+        met = [cut for cut in self.cuts if cut.threshold is not None]
+        missed = [cut for cut in self.cuts if cut.threshold is None]
+        units = "rows" if self.max_group_size is None else "groups"
         if self.is_weighted:
-            about = " This is about the weighted population."
-        if self.max_group_size is not None:
-            about += (
-                " A group counts as at most"
-                f" {rows(self.max_group_size)}{above_cap(self.above_cap or 0.0)}"
+            units = "rows of the weighted population"
+        together = ", all together" if len(self.cuts) > 1 else ""
+        cap = ""
+        if self.max_group_size is not None and self.above_cap:
+            cap = f"; a group counts as at most {rows(self.max_group_size)}"
+        sure = (
+            f"({percent(self.confidence_level)} confidence{together}, if new {units} are like"
+            f" these{cap})"
+        )
+        if len(self.cuts) > _MOST_CUTS:
+            number = f"{len(met):,} of {len(self.cuts):,} targets"
+            return f"A threshold is guaranteed to meet {number}, listed in the table {sure}."
+        told = joined(*(part for cut in met for part in ("; ", cut.text())))[1:]
+        asked = " and ".join(f"a {cut.target} of {percent(cut.level)}" for cut in missed)
+        failed = f"{asked} cannot be guaranteed with these {rows(self.n_rows)}"
+        said = [as_sentence(words(joined(told, f" {sure}")))] if met else []
+        if not met:
+            failed += f" {sure}"
+        return " ".join([*said, *([as_sentence(failed)] if missed else [])])
+
+    @property
+    def numbers(self) -> tuple[Quantity, ...]:
+        """The confidence, the rows, and the threshold of one target, or of one precision."""
+        n_met = sum(cut.threshold is not None for cut in self.cuts)
+        found = [
+            Quantity("Targets met", n_met, unit=f"of {len(self.cuts):,}"),
+            Quantity("Confidence", self.confidence_level, unit="share"),
+            Quantity("Counted", self.n_rows - self.n_drawn, unit="row"),
+        ]
+        for cut in self.cuts:
+            decides = len(self.cuts) == 1 or (cut.target == "precision" and cut.segment is None)
+            if decides and cut.selected is not None:
+                found.append(Quantity("Threshold", cut.threshold))
+                share = cut.selected
+                found.append(Quantity("Selected", share.value, share.lower, share.upper, "share"))
+        return tuple(found)
+
+    @property
+    def next_steps(self) -> tuple[NextStep, ...]:
+        """Label more rows, or select rows in the database."""
+        found = []
+        missed = [cut for cut in self.cuts if cut.threshold is None]
+        needed = [cut.labels_needed for cut in missed if cut.labels_needed is not None]
+        if needed:
+            about = f"about {max(needed):,} would probably be enough"
+            found.append(NextStep(f"Label more rows: {about}"))
+        elif missed:
+            target = missed[0].target
+            found.append(NextStep(f"Label more rows, or ask for a lower {target}"))
+        if len(missed) < len(self.cuts):
+            found.append(
+                NextStep(
+                    "Select rows in the database",
+                    'to_sql(found, score="p")',
+                    "export {model} --to sql --dialect duckdb",
+                )
             )
-        about += said_of_file(self.read)
-        return words(joined(f"{head} ", told, f".{about}"))
+        return tuple(found)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The number of rows behind the thresholds."""
-        if not self.n_drawn:
-            return (f"from {rows(self.n_rows)}",)
-        return (
-            (
-                f"from {rows(self.n_rows)}; {self.n_drawn:,} of them were used to choose the"
-                " thresholds to test, and are not counted"
-            ),
-        )
+        """Why a target is not met, who decides the rest, how groups count, and which rows were not
+        counted.
+        """
+        found = [words(cut.text()) for cut in self.cuts if cut.threshold is None]
+        if {"precision", "npv"} <= {cut.target for cut in self.cuts}:
+            found.append("rows that neither target decides are referred to a person")
+        if self.n_drawn:
+            found.append(f"{rows(self.n_drawn)} chose the thresholds to test, and are not counted")
+        if self.max_group_size is not None:
+            share = above_cap(self.above_cap or 0.0).rstrip(".")
+            found.append(f"a group counts as at most {rows(self.max_group_size)}{share}")
+        if self.read:
+            found.append(said_of_file(self.read).strip())
+        return tuple(found)
 
     def tables(self) -> tuple[ResultTable, ...]:
         """The thresholds, and what is known about the rows that each selects."""
@@ -184,13 +248,47 @@ class Threshold(Result):
         columns["score"] = [cut.threshold_text for cut in self.cuts]
         for part in PARTS:
             measured = [getattr(cut, part) for cut in self.cuts]
-            columns[part] = [None if one is None else one.value for one in measured]
-            columns[f"{part}_lower"] = [None if one is None else one.lower for one in measured]
-            columns[f"{part}_upper"] = [None if one is None else one.upper for one in measured]
-        heads = {"score": "threshold", **NAMES}
+            for name, end in (
+                (part, "value"),
+                (f"{part}_lower", "lower"),
+                (f"{part}_upper", "upper"),
+            ):
+                columns[name] = [None if one is None else getattr(one, end) for one in measured]
+        heads = {"score": "scores", **NAMES}
         ratios = ("false_alarms",)
         shown = self._shown()
-        return (ResultTable("thresholds", columns, shown, heads, self._on_limits(), ratios),)
+        units = dict.fromkeys((*PARTS[:-1], "level"), "share")
+        return (ResultTable("thresholds", columns, shown, heads, ratios=ratios, units=units),)
+
+    def pictures(self) -> tuple[Picture, ...]:
+        """The share that each threshold selects, its precision and recall, with their limits."""
+        found: list[tuple[str, Measured]] = []
+        for cut in self.cuts:
+            asked = (part for part in PARTS[:-1] if part in SHOWN or part == cut.target)
+            before = "" if cut.segment is None else f"{cut.segment}: "
+            for part in asked if cut.threshold is not None else ():
+                measured = getattr(cut, part)
+                if measured is not None and not math.isnan(measured.value):
+                    found.append((f"{before}{part}", measured))
+        found = found[:_MOST_DRAWN]
+        if not found:
+            return ()
+        drawn = Drawn(
+            "share of rows",
+            [one.value for _, one in found],
+            [-float(place) for place in range(len(found))],
+            [one.lower for _, one in found],
+            [one.upper for _, one in found],
+        )
+        levels = dict.fromkeys((cut.target, cut.level) for cut in self.cuts)
+        rules = tuple(
+            ReferenceLine(f"{target} {percent(level)}", level, is_upright=True)
+            for target, level in levels
+        )
+        text = "What the thresholds select, with limits."
+        names = tuple(name for name, _ in found)
+        labels = "share of rows", ""
+        return (Picture("At the threshold", text, *labels, (drawn,), rules, names, x_unit="share"),)
 
     def _shown(self) -> tuple[str, ...]:
         """The columns for people: the usual shares, and the requested ones."""
@@ -202,30 +300,29 @@ class Threshold(Result):
         segmented = any(cut.segment is not None for cut in self.cuts)
         return (*(["segment"] if segmented else []), "target", "level", "score", *limits)
 
-    def _on_limits(self) -> str:
+    @property
+    def remarks(self) -> tuple[str, ...]:
         """How to read the limits in the table."""
+        if not self._shown():
+            return ()
+        if self.max_group_size is not None:
+            return ("With groups, the only limits are those that follow from a target.",)
+        targets = "the target" if len(self.cuts) == 1 else "the targets"
         together = percent(self.limits_confidence_level)
-        about = (
-            f"Limits are in brackets. They and the targets hold together with {together}"
-            " confidence."
-        )
-        if self.max_group_size is None:
-            return about
-        return f"{about} With groups, the only limits are those that follow from a target."
+        return (f"All limits in brackets hold together with {targets} at {together} confidence.",)
 
     def predict(self, scores: "ArrayLike", segments: "ArrayLike | None" = None) -> BoolArray:
         """Return which rows are selected.
 
-        A row from an unknown segment, or from one without a proved threshold, is not selected.
+        A row from an unknown segment, or from one without a threshold, is not selected.
         """
-        return self._sides(scores, segments)[0]
+        return self._decided(SELECTED, scores, segments)
 
     def refer(self, scores: "ArrayLike", segments: "ArrayLike | None" = None) -> BoolArray:
         """Return which rows are referred to a person: those between the two thresholds, for
         precision and npv.
         """
-        selected, below = self._sides(scores, segments)
-        return ~selected & ~below
+        return self._decided(REFERRED, scores, segments)
 
     def apply(self, data: Any, *, prefix: str = "") -> Any:
         """Add columns to scored data in their own engine: selected and, for precision and npv,
@@ -244,7 +341,7 @@ class Threshold(Result):
             A frame, relation or reader of the same engine, as from a calibrator's `apply`. Both
             columns are true or false, and null if the score is missing or not finite.
         """
-        from calibrant.assess.threshold.columns import SelectRows
+        from calibrant.assess.threshold.decisions import decision_columns
 
         held = scored_rows(data)
         segmented = None not in self.ends
@@ -253,15 +350,15 @@ class Threshold(Result):
                 "segment", "name the column of segments", "None", "use scored(..., segment=...)"
             )
         columns = held.columns.only("segment") if segmented else held.columns.only()
-        return held.apply(SelectRows(columns, self, prefix))
+        return held.apply(decision_columns(self, columns, prefix))
 
     @property
     def ends(self) -> dict[Hashable, tuple[float, float]]:
         """For each segment, the score below which rows are not selected, and the score from which
         they are.
 
-        The two differ if rows between them are referred to a person. If nothing is proved, they are
-        infinite.
+        The two differ if rows between them are referred to a person. If nothing is guaranteed, they
+        are infinite.
         """
         single = len({cut.target for cut in self.cuts}) == 1
         found: dict[Hashable, tuple[float, float]] = {}
@@ -275,12 +372,13 @@ class Threshold(Result):
             found[cut.segment] = (low, high)
         return found
 
-    def _sides(
-        self, scores: "ArrayLike", segments: "ArrayLike | None"
-    ) -> tuple[BoolArray, BoolArray]:
-        """Which rows are selected, and which are decided to be negative."""
-        values = as_scores(scores)
-        segmented = any(cut.segment is not None for cut in self.cuts)
+    def _decided(
+        self, decision: int, scores: "ArrayLike", segments: "ArrayLike | None"
+    ) -> BoolArray:
+        """Which rows this is the decision on."""
+        from calibrant.assess.threshold.decisions import decided_regions
+
+        segmented = None not in self.ends
         if segmented == (segments is None):
             rule = (
                 "be given: thresholds differ by segment"
@@ -288,16 +386,13 @@ class Threshold(Result):
                 else "be None: there is one threshold for all"
             )
             raise InvalidTypeError("segments", rule, got=shown(segments))
-        low = np.full(values.size, -np.inf)
-        high = np.full(values.size, np.inf)
-        for segment, ends in self.ends.items():
-            here = _where(segments, segment, values.size)
-            low[here], high[here] = ends
-        return values >= high, values < low
+        partition, decisions = decided_regions(self.ends)
+        chosen: BoolArray = decisions == decision
+        return chosen[partition.assign(scores, segments)]
 
     def _table(self, coverage: float) -> "Table":
         """The thresholds as a table, for exports."""
-        from calibrant.assess.threshold.exported import threshold_table
+        from calibrant.assess.threshold.decisions import threshold_table
 
         return threshold_table(self, coverage)
 
@@ -319,16 +414,3 @@ class Threshold(Result):
         from calibrant.assess.threshold.saved_state import threshold_from_state
 
         return threshold_from_state(state)
-
-
-def _where(segments: "ArrayLike | None", segment: Hashable, n: int) -> NDArray[Any]:
-    if segments is None:
-        return np.ones(n, dtype=bool)
-    names, number = segment_kinds(segments)
-    if number.size != n:
-        raise InvalidValueError(
-            "segments", f"have one entry per score, {n}", got=f"{number.size} entries"
-        )
-    return np.asarray(
-        number == names.index(segment) if segment in names else np.zeros(n, dtype=bool)
-    )

@@ -106,12 +106,12 @@ def _check_cut(cut: Cut) -> None:
     needed = cut.labels_needed
     if needed is not None and (cut.threshold is not None or needed <= cut.counted):
         most = f"the {cut.counted:,} that were counted"
-        rule = f"be more than {most}, and null where a threshold is proved"
+        rule = f"be more than {most}, and null where a threshold is guaranteed"
         raise InvalidValueError("labels_needed", rule, got=f"{needed:,}")
     for name in (*_SHARES, "false_alarms"):
         share: Measured | None = getattr(cut, name)
         if (share is None) != (cut.threshold is None):
-            rule = "be null if, and only if, no threshold is proved"
+            rule = "be null if, and only if, no threshold is guaranteed"
             raise InvalidValueError(name, rule, got=shown(share))
         if share is not None and share.lower > share.upper:
             got = f"{share.lower:g} and {share.upper:g}"
@@ -144,35 +144,30 @@ def _check_together(cuts: tuple[Cut, ...], n_counted: int) -> None:
 
 def _check_counts(cut: Cut, found: Threshold) -> None:
     """Raise an error for shares, limits and a target that do not follow from the counts on both
-    sides.
+    sides of the threshold; with groups, nothing but the target is proved.
 
-    A target must pass an exact test of its own counts with its whole part of the error budget,
-    whatever was tested before. All limits follow from the counts, except those found with pilot
-    rows. That search shares its budget among all thresholds that it tries, which are not saved, so
-    its limits are at least as wide as those of a single threshold.
+    How many thresholds were tested is not known: with `method="look"`, limits may be wider than
+    those of a single one, but not narrower.
     """
-    grouped = found.max_group_size is not None
     parts = {name: getattr(cut, name) for name in (*_SHARES, "false_alarms")}
-    if grouped:
-        _check_groups(cut, parts)
-        return
-    seen = _confusion(cut)
-    n_segments = len({each.segment for each in found.cuts})
-    n_targets = len({each.target for each in found.cuts})
-    alpha = sidak_level(error_budget(found.confidence_level), n_segments) / n_targets
-    _check_target(cut, seen, alpha)
-    look = found.n_drawn > 0 and cut.target in ("precision", "npv")
-    if look:
-        best = measured_at_fixed(seen, cut.target, cut.level, alpha / _TESTS)
-    elif cut.target in ("recall", "specificity"):
-        best = measured_at_rank(seen, cut.target, cut.level, alpha)
+    asked = (cut.target, cut.level)
+    of_class = cut.target in ("recall", "specificity")
+    look = found.max_group_size is None and found.n_drawn > 0 and not of_class
+    if found.max_group_size is not None:
+        best = measured_in_groups({name: parts[name].value for name in _SHARES}, *asked)
     else:
-        best = measured_anywhere(seen, cut.target, cut.level, alpha)
-    for name in _SHARES:
-        _check_limits(name, parts[name], best[name], exact=not look)
-    _check_limits(
-        "false_alarms", parts["false_alarms"], alarms_per_hit(parts["precision"]), exact=True
-    )
+        seen = _confusion(cut)
+        n_segments = len({each.segment for each in found.cuts})
+        n_targets = len({each.target for each in found.cuts})
+        alpha = sidak_level(error_budget(found.confidence_level), n_segments) / n_targets
+        _check_target(cut, seen, alpha)
+        if look:
+            best = measured_at_fixed(seen, *asked, alpha / _TESTS)
+        else:
+            best = (measured_at_rank if of_class else measured_anywhere)(seen, *asked, alpha)
+    best["false_alarms"] = alarms_per_hit(parts["precision"])
+    for name, share in parts.items():
+        _check_limits(name, share, best[name], exact=not look or name == "false_alarms")
 
 
 def _confusion(cut: Cut) -> Confusion[int]:
@@ -198,28 +193,19 @@ def _check_target(cut: Cut, seen: Confusion[int], alpha: float) -> None:
             1.0 - _ROUNDING
         )
     if not passes:
-        rule = f"be proved by its counts, {right:,} of {rows:,}"
+        rule = f"be guaranteed by its counts, {right:,} of {rows:,}"
         raise InvalidValueError(f"{cut.target} of {cut.level:g}", rule, got="too few")
-
-
-def _check_groups(cut: Cut, parts: Mapping[str, Measured]) -> None:
-    """Check that with groups nothing but the target is proved."""
-    derived = measured_in_groups(
-        {name: parts[name].value for name in _SHARES}, cut.target, cut.level
-    )
-    for name, share in parts.items():
-        _check_limits(name, share, derived[name], exact=True)
 
 
 def _check_limits(name: str, share: Measured, best: Measured, *, exact: bool) -> None:
     """Raise an error for a share other than that of the counts, and for limits that differ or are
     too narrow.
     """
-    if not _same(share.value, best.value):
+    if not _is_same(share.value, best.value):
         raise InvalidValueError(
             f"value of {name}", f"be that of the counts, {best.value:g}", got=f"{share.value:g}"
         )
-    same = _same(share.lower, best.lower) and _same(share.upper, best.upper)
+    same = _is_same(share.lower, best.lower) and _is_same(share.upper, best.upper)
     wide = share.lower <= best.lower + _ROUNDING and share.upper >= best.upper - _ROUNDING
     if not (same if exact else same or wide):
         rule = (
@@ -231,8 +217,7 @@ def _check_limits(name: str, share: Measured, best: Measured, *, exact: bool) ->
         )
 
 
-def _same(one: float, other: float) -> bool:
+def _is_same(one: float, other: float) -> bool:
     """Equal up to rounding; values that are not finite are read as null, and so as unknown."""
-    if not math.isfinite(one) or not math.isfinite(other):
-        return not math.isfinite(one) and not math.isfinite(other)
-    return abs(one - other) <= _ROUNDING * max(abs(one), abs(other), 1e-3)
+    both_unknown = not math.isfinite(one) and not math.isfinite(other)
+    return both_unknown or math.isclose(one, other, rel_tol=_ROUNDING, abs_tol=_ROUNDING * 1e-3)

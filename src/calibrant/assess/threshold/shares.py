@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from calibrant.assess.threshold.cut import Measured, Ratio
 from calibrant.limits.binomial import lower_limit, upper_limit
 from calibrant.limits.kolmogorov import kolmogorov_distance
 
-_EVERYTHING = (0.0, 1.0)
+_UNKNOWN = Measured(math.nan, 0.0, 1.0)
 
 
 def measured_at_fixed(
@@ -21,9 +20,8 @@ def measured_at_fixed(
 
     `tail` applies to each of the five shares and both sides.
     """
-    return _finished(
-        {name: exact_share(*share, tail) for name, share in seen.shares.items()}, target, level
-    )
+    parts = {name: exact_share(*share, tail) for name, share in seen.shares.items()}
+    return _finished(parts, target, level)
 
 
 def measured_at_rank(
@@ -42,9 +40,7 @@ def measured_at_rank(
         )
         for name in ("recall", "specificity")
     }
-    return _composed(
-        seen, exact_share(seen.tp + seen.fn, seen.n, alpha / 4), **parts, target=target, level=level
-    )
+    return _composed(seen, alpha / 4, **parts, target=target, level=level)
 
 
 def measured_anywhere(
@@ -56,58 +52,45 @@ def measured_anywhere(
     pairs = seen.shares["recall"], seen.shares["specificity"]
     reach = kolmogorov_distance(np.array([n for _, n in pairs]), 0.75 * alpha)
     recall, specificity = (
-        (
-            Measured(k / n, max(k / n - far, 0.0), min(k / n + far, 1.0))
-            if n
-            else Measured(math.nan, *_EVERYTHING)
-        )
+        Measured(k / n, max(k / n - far, 0.0), min(k / n + far, 1.0)) if n else _UNKNOWN
         for (k, n), far in zip(pairs, reach.tolist(), strict=True)
     )
-    return _composed(
-        seen, exact_share(seen.tp + seen.fn, seen.n, alpha / 8), recall, specificity, target, level
-    )
+    return _composed(seen, alpha / 8, recall, specificity, target, level)
 
 
 def measured_in_groups(
     shares: Mapping[str, float], target: str, level: float
 ) -> dict[str, Measured]:
     """Shares among rows of groups, counted as in the tests. Only the target is proved."""
-    parts = {name: Measured(share, *_EVERYTHING) for name, share in shares.items()}
+    parts = {name: Measured(share, 0.0, 1.0) for name, share in shares.items()}
     return _finished(parts, target, level)
 
 
 def _composed(
     seen: Confusion[int],
-    base: Measured,
+    tail: float,
     recall: Measured,
     specificity: Measured,
     target: str,
     level: float,
 ) -> dict[str, Measured]:
-    """All shares, from the share of positives and from the shares of both classes on each side."""
+    """All shares, from the share of positives, each of whose limits fails with probability at most
+    `tail`, and from the shares of both classes on each side.
+    """
     value = {name: _share(*share) for name, share in seen.shares.items()}
-    low = _mix(base, recall.lower, 1 - specificity.upper, min)
-    high = _mix(base, recall.upper, 1 - specificity.lower, max)
+    base = exact_share(seen.tp + seen.fn, seen.n, tail)
+    of_negatives = Measured(1 - base.value, 1 - base.upper, 1 - base.lower)
+    bases = (base.lower, base.upper)
+    low = min(one * recall.lower + (1 - one) * (1 - specificity.upper) for one in bases)
+    high = max(one * recall.upper + (1 - one) * (1 - specificity.lower) for one in bases)
     parts = {
         "selected": Measured(value["selected"], low, high),
         "precision": _bayes(value["precision"], base, recall, specificity),
         "recall": recall,
         "specificity": specificity,
-        "npv": _bayes(value["npv"], _turned(base), specificity, recall),
+        "npv": _bayes(value["npv"], of_negatives, specificity, recall),
     }
     return _finished(parts, target, level)
-
-
-def _mix(base: Measured, of_positives: float, of_negatives: float, extreme: Any) -> float:
-    return float(
-        extreme(
-            share * of_positives + (1 - share) * of_negatives for share in (base.lower, base.upper)
-        )
-    )
-
-
-def _turned(share: Measured) -> Measured:
-    return Measured(1 - share.value, 1 - share.upper, 1 - share.lower)
 
 
 def _bayes(value: float, base: Measured, hit: Measured, rejected: Measured) -> Measured:
@@ -117,11 +100,8 @@ def _bayes(value: float, base: Measured, hit: Measured, rejected: Measured) -> M
         return share * hits / max(share * hits + (1 - share) * alarms, 1e-300)
 
     lower = right(base.lower, hit.lower, 1 - rejected.lower)
-    return Measured(
-        value,
-        lower,
-        right(base.upper, hit.upper, 1 - rejected.upper) if rejected.upper < 1 else 1.0,
-    )
+    upper = right(base.upper, hit.upper, 1 - rejected.upper) if rejected.upper < 1 else 1.0
+    return Measured(value, lower, upper)
 
 
 def _finished(parts: dict[str, Measured], target: str, level: float) -> dict[str, Measured]:
@@ -138,9 +118,9 @@ def alarms_per_hit(precision: Measured) -> Ratio:
 
 
 def _per_hit(precision: float) -> float:
-    return (
-        (1.0 - precision) / precision if precision > 0 else math.inf if precision == 0 else math.nan
-    )
+    if precision > 0.0:
+        return (1.0 - precision) / precision
+    return math.inf if precision == 0.0 else math.nan
 
 
 def _share(k: int, n: int) -> float:
@@ -149,7 +129,6 @@ def _share(k: int, n: int) -> float:
 
 def exact_share(k: int, n: int, tail: float) -> Measured:
     """A share of n rows with exact limits; each fails with probability at most `tail`."""
-    low, high = (
-        (float(lower_limit(k, n, tail)), float(upper_limit(k, n, tail))) if n else _EVERYTHING
-    )
-    return Measured(_share(k, n), low, high)
+    if not n:
+        return _UNKNOWN
+    return Measured(k / n, float(lower_limit(k, n, tail)), float(upper_limit(k, n, tail)))

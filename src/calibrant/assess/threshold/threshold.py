@@ -1,8 +1,9 @@
-"""Thresholds of a score with a proved precision, recall, negative predictive value or specificity."""
+"""Thresholds with a guaranteed precision, recall, negative predictive value or specificity."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from calibrant.errors import GroupCapWarning, InvalidTypeError, InvalidValueErro
 from calibrant.params.arrays import as_numbers
 from calibrant.params.random import seed_number
 from calibrant.params.rules import FRACTION_OR_COUNT, OPEN_UNIT, Choice, Number, Only, error_budget
+from calibrant.sample.bounds import DataBounds
 from calibrant.sample.reader import bound_of, read_judged
 from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
@@ -51,18 +53,18 @@ def threshold(
     classes: ArrayLike | None = None,
     random_state: Seed = 0,
 ) -> Threshold:
-    """Find a threshold with a proved precision, recall, negative predictive value or specificity.
+    """Find a threshold with a guaranteed precision, recall, negative predictive value or specificity.
 
-    Rows with score >= threshold are selected. For precision, the result is the lowest proved
+    Rows with score >= threshold are selected. For precision, the result is the lowest guaranteed
     threshold, which selects the most rows; for recall, the highest. For npv, the share of negatives
     among rows that are not selected, it is the highest; for specificity, the lowest. With both
     `precision` and `npv`, rows between the two thresholds should be referred to a person, and both
     hold simultaneously.
 
-    Claimed: with probability at least `confidence_level` over the draw of the rows, every target
-    holds in the population, in every segment simultaneously. Assumed: rows, or with groups whole
-    groups, are independent draws from one population. They may be sorted in any way. Nothing is
-    assumed about scores, ties or the shape of the rate.
+    Guarantee: with probability at least `confidence_level` over the draw of the rows, every target
+    holds in the population, in every segment simultaneously. Assumptions: rows, or with groups
+    whole groups, are independent draws from one population. They may be sorted in any way. Nothing
+    is assumed about scores, ties or the shape of the rate.
 
     Parameters
     ----------
@@ -87,7 +89,7 @@ def threshold(
     max_group_size : int, optional
         A group counts as at most this many rows in each share. The default is the size of the
         largest group among those drawn as a pilot, which are a tenth of the groups or more. If a
-        target is then proved that fails among all rows, a warning says so. With weights, only the
+        target is then guaranteed that fails among all rows, a warning says so. With weights, only the
         rows that are kept count towards the size of a group.
     method : {"auto", "ranks", "look"}, default="auto"
         For precision and npv. "ranks" tests every score of the rows themselves, without pilot rows.
@@ -114,7 +116,7 @@ def threshold(
     Returns
     -------
     Threshold
-        Its `threshold` is None if nothing can be proved; `reason` says why.
+        Its `threshold` is None if nothing can be guaranteed; `reason` says why.
 
     Notes
     -----
@@ -157,8 +159,11 @@ def threshold(
     >>> scores = rng.uniform(size=5_000)
     >>> y = rng.uniform(size=5_000) < scores
     >>> found = threshold(y, scores, precision=0.8)
-    >>> print(found.sentence)
-    With 90% confidence: at least 80% of the rows with score >= 0.6363778754449418 are positive.
+    >>> print(found.sentence)  # doctest: +NORMALIZE_WHITESPACE
+    At least 80% of the rows with a score >= about 0.6364 are positive (90% confidence, if new rows
+    are like these).
+    >>> found.threshold
+    0.6363778754449418
     >>> found.predict([0.5, 0.7])
     array([False,  True])
     """
@@ -177,10 +182,8 @@ def threshold(
     data = read_judged(y, scores, classes=classes, pos_label=pos_label, **beside)
     data = _kept_by_weight(data, weight_bound, seed)
     grouped = data.columns.group is not None
-    if grouped and (method == "ranks" or start is not None):
-        raise _by_ranks_with_groups()
     data, n_rows, positive = _counted(data)
-    method = _chosen_method(method, grouped, n_rows)
+    method = _chosen_method(method, grouped, n_rows, start)
     if grouped or method == "ranks":
         data = data.collect()
     if unlabelled is not None and (grouped or data.columns.segment is not None):
@@ -197,8 +200,9 @@ def threshold(
         search.n_drawn,
         positive,
         _assumptions(search, weight_bound, begin, unlabelled),
-        **_group_counts(search),
-        seed=seed,
+        search.max_group_size if grouped else None,
+        search.above_cap if grouped else None,
+        seed,
     )
 
 
@@ -215,8 +219,12 @@ def _checked_targets(**asked: float | None) -> dict[str, float]:
 
 def _counted(data: Rows) -> tuple[Rows, int, Hashable]:
     """The rows with their classes, their number, and the positive class."""
-    whole, known = data.tally(regions({name: np.empty(0) for name in data.sizes()}))
-    n_rows = int(whole.counts.sum())
+    try:
+        known = data.known_classes()
+    except InvalidValueError:
+        data.tally(regions({name: np.empty(0) for name in data.sizes()}))  # names the wrong labels
+        raise
+    n_rows = sum(data.sizes().values())
     return data.with_classes(known.labels, known.positive), n_rows, known.positive
 
 
@@ -245,7 +253,7 @@ def _tested_by_side(targets: dict[str, float]) -> bool:
 
 
 def _kept_by_weight(data: Rows, weight_bound: float | None, seed: int) -> Rows:
-    """Rows kept by their weight: draws from the weighted population, so that everything proved
+    """Rows kept by their weight: draws from the weighted population, so that everything guaranteed
     holds for it.
 
     Weights need a bound, and a bound needs weights: after this, rows were kept by weight if there
@@ -254,16 +262,15 @@ def _kept_by_weight(data: Rows, weight_bound: float | None, seed: int) -> Rows:
     if data.columns.weight is None and weight_bound is None:
         return data
     rows = data.collect()
-    units = Units.bounded_of(rows.without_groups(), weight_bound, None)[1]
+    alone = replace(rows.without_groups(), bounds=DataBounds(weight_bound=weight_bound))
+    units = Units.bounded_of(alone)[1]
     return kept_rows(rows, units.bound, seed)
 
 
-def _by_ranks_with_groups() -> InvalidTypeError:
-    look = ("be used with ", Setting("method", "look"), ", without ", Setting("start"))
-    return InvalidTypeError("groups", look, advice="keep one row of each group")
-
-
-def _chosen_method(method: str, grouped: bool, n_rows: int) -> str:
+def _chosen_method(method: str, grouped: bool, n_rows: int, start: float | None) -> str:
+    if grouped and (method == "ranks" or start is not None):
+        look = ("be used with ", Setting("method", "look"), ", without ", Setting("start"))
+        raise InvalidTypeError("groups", look, advice="keep one row of each group")
     if method != "auto":
         return method
     return "look" if grouped or n_rows > _MOST_RANKED else "ranks"
@@ -271,16 +278,12 @@ def _chosen_method(method: str, grouped: bool, n_rows: int) -> str:
 
 def _found_cuts(search: Search, method: str, begin: float | None) -> tuple[Cut, ...]:
     """Search in the way that suits the rows and the targets."""
-    if search.n_rows == 0:
-        return search.by_ranks(None)  # which finds nothing
-    if begin is not None:
-        return search.by_ranks(begin)
+    if search.n_rows == 0 or begin is not None:
+        return search.by_ranks(begin)  # which finds nothing without rows
     by_side = _tested_by_side(search.targets)
     if search.grouped or (method == "look" and by_side):
         return search.by_look()
-    if by_side:
-        return search.by_ranks(None)
-    return search.by_order_statistic()
+    return search.by_ranks(None) if by_side else search.by_order_statistic()
 
 
 def _assumptions(
@@ -301,16 +304,6 @@ def _assumptions(
         cap = rows_text(search.max_group_size or 1)
         assumed.append(f"a group counts as at most {cap} that were kept")
     return tuple(assumed)
-
-
-def _group_counts(search: Search) -> dict[str, Any]:
-    """The number of rows that a group counts as, and the share of rows above that.
-
-    Empty if rows have no groups.
-    """
-    if not search.grouped:
-        return {}
-    return {"max_group_size": search.max_group_size, "above_cap": search.above_cap}
 
 
 def _unlabelled(
@@ -336,7 +329,7 @@ def _with_others(name: str) -> InvalidTypeError:
 
 
 def _warn_of_cap(search: Search, given_cap: int | None) -> None:
-    """Warn if a target is proved for groups that count up to a learned cap, but missed if all rows
+    """Warn if a target is guaranteed for groups that count up to a learned cap, but missed if all rows
     count.
     """
     if given_cap is not None or not search.broken:
@@ -344,7 +337,8 @@ def _warn_of_cap(search: Search, given_cap: int | None) -> None:
     target, level, found = min(search.broken, key=lambda one: one[2] - one[1])
     cap = rows_text(search.max_group_size or 1)
     said = (
-        f"{target} {level:g} is proved with a group counting as at most {cap}; among all counted rows"
+        f"{target} {level:g} is guaranteed with a group counting as at most {cap}; among all counted"
+        " rows"
         f" it is {nearest(found)}. If you want the {target} among all rows, set "
     )
     warn_caller(words((said, Setting("max_group_size"))), GroupCapWarning)

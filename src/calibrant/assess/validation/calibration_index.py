@@ -3,28 +3,43 @@ quantiles.
 """
 
 import numpy as np
+from sklearn.isotonic import isotonic_regression
 
 from calibrant._typing import CodeArray, FloatArray
 from calibrant.assess.metrics.independent_units import Units
 from calibrant.assess.monotone.runs import BandSteps
-from calibrant.assess.validation.isotonic import isotonic_rates
 from calibrant.assess.validation.result import MEASURED, PROVED_IF_MONOTONE, Measure
 from calibrant.cells.score_counts import ScoreCounts
 
 _QUANTILES = {"E50": 0.5, "E90": 0.9}
+_DRAWS = (3, 20)  # the fewest and the most: with many rows one is close to the mean
+_MOST_WORK = 2_000_000  # rows of all draws together
 
 
 def calibration_index(
-    codes: CodeArray, scores: FloatArray, alpha: float, units: Units
+    codes: CodeArray,
+    scores: FloatArray,
+    alpha: float,
+    units: Units,
+    rng: np.random.Generator,
 ) -> tuple[Measure, ...]:
     """Return ICI, the mean of |score - rate at that score| over the rows, and E50 and E90, its
     median and its 0.9 quantile (Austin and Steyerberg 2019).
 
-    The value uses the isotonic regression of labels on scores as the rate. The limits do not.
+    The value v uses the isotonic regression of labels on scores as the rate. The limits do not.
 
     Notes
     -----
-    Claimed: if the rate f is nondecreasing in the score and labels are independent given the
+    Isotonic regression follows the noise of the labels, so v is far from 0 for a calibrated score:
+    its mean was 0.034 with 1,000 uniform scores. With v0 the mean of the same number for labels
+    drawn from the scores, the value is sqrt(max(v^2 - v0^2, 0)), within the limits. There, its mean
+    is 0.006. Where the score is off by more than the noise, v0 is small beside v and moves it by
+    little: by 0.004 for a rate of score^2, with an ICI of 0.167. With v - v0 it would be 0.034 too
+    small. Where both are alike it is too small: its mean was 0.035 for a rate that rises in steps,
+    with an ICI of 0.061 and 300 rows. This is an estimate, and no theorem.
+    Labels of one group are not independent, so with groups v is not corrected.
+
+    Guarantee: if the rate f is nondecreasing in the score and labels are independent given the
     scores, then with probability at least 1 - alpha all three numbers of the true f, at the scores
     of these rows, lie within their limits. Proof: with that probability the `MonotoneBand` holds,
     L(s) <= f(s) <= U(s) at every score s. On that event |s - f(s)| is at least the distance of s
@@ -38,6 +53,9 @@ def calibration_index(
     """
     fitted = isotonic_rates(codes, scores, units)
     values = _summaries(np.abs(scores - fitted), units)
+    if not units.grouped:
+        noise = _of_noise(scores, units, rng)
+        values = {name: max(v * v - noise[name] ** 2, 0.0) ** 0.5 for name, v in values.items()}
     limits = None if units.row_weights is not None else _limits(codes, scores, alpha)
     if limits is None:
         return tuple(
@@ -45,9 +63,27 @@ def calibration_index(
         )
     nearest, farthest = (_summaries(distance, units) for distance in limits)
     return tuple(
-        Measure(name, value, nearest[name], farthest[name], 0.0, PROVED_IF_MONOTONE)
+        Measure(
+            name,
+            min(max(value, nearest[name]), farthest[name]),
+            nearest[name],
+            farthest[name],
+            0.0,
+            PROVED_IF_MONOTONE,
+        )
         for name, value in values.items()
     )
+
+
+def _of_noise(scores: FloatArray, units: Units, rng: np.random.Generator) -> dict[str, float]:
+    """The mean of the numbers over labels drawn with the scores as rates."""
+    draws = int(np.clip(_MOST_WORK // scores.size, *_DRAWS))
+    found = []
+    for _ in range(draws):
+        drawn: CodeArray = (rng.random(scores.size) < scores).astype(np.uint8)
+        fitted: FloatArray = isotonic_rates(drawn, scores, units)
+        found.append(_summaries(np.abs(np.subtract(scores, fitted)), units))
+    return {name: float(np.mean([one[name] for one in found])) for name in found[0]}
 
 
 def _summaries(distance: FloatArray, units: Units) -> dict[str, float]:
@@ -77,3 +113,13 @@ def _limits(
     farthest = np.maximum(np.abs(values - lower), np.abs(values - upper))
     place = np.searchsorted(values, scores)
     return nearest[place], farthest[place]
+
+
+def isotonic_rates(codes: CodeArray, scores: FloatArray, units: Units) -> FloatArray:
+    """The fitted rate of each row; rows with equal scores share one rate."""
+    inverse = np.unique(scores, return_inverse=True)[1]
+    each = units.weights(codes.size)
+    weights = np.bincount(inverse, each)
+    rates = np.bincount(inverse, each * codes) / weights
+    fitted: FloatArray = isotonic_regression(rates, sample_weight=weights)[inverse]
+    return fitted

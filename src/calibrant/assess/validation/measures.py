@@ -1,21 +1,24 @@
 """The measures in the validation table: expected / observed, slope, parts of the Brier score, AUC,
-grades.
+grades; and Kuiper's test of calibration, the range of the cumulative differences between labels and
+scores.
 """
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtri
 
-from calibrant._typing import CodeArray, FloatArray, IndexArray
-from calibrant.assess.metrics.auc import delong, normal_limits
+from calibrant._typing import CodeArray, FloatArray
+from calibrant.assess.metrics.auc import auc_limits
 from calibrant.assess.metrics.independent_units import Units
-from calibrant.assess.validation.isotonic import isotonic_rates
+from calibrant.assess.validation.calibration_index import isotonic_rates
 from calibrant.assess.validation.result import ASYMPTOTIC, PROVED, GradeTable, Measure
 from calibrant.calibrators.curve_calibrator import fit_logistic
+from calibrant.cells.score_counts import ScoreCounts
+from calibrant.cells.units import RowUnits
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.limits.error_budget import sidak_level
 from calibrant.limits.interval import Interval
@@ -23,6 +26,7 @@ from calibrant.limits.non_identical import non_identical
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.sentences import shown
 
+_ROUNDING = 1e-12
 CLIP = 1e-6  # scores of 0 and 1 have no logit
 
 
@@ -60,20 +64,14 @@ def cox(
     z = float(-ndtri(alpha / 2.0))
     slope = intercept = in_the_large = (math.nan,) * 3
     if 0 < codes.sum() < codes.size:
-        large = float(
-            brentq(
-                lambda shift: units.mean(expit(x + shift) - codes),
-                -60.0,
-                60.0,
-                xtol=1e-12,
-            )
-        )
+        large = float(brentq(lambda by: units.mean(expit(x + by) - codes), -60, 60, xtol=1e-12))
         ones = np.ones((codes.size, 1))
         in_the_large = _around(large, _variances(codes, ones, expit(x + large), units)[0], z)
-        if _overlap(codes, scores):
-            fit = fit_logistic(x[:, None], codes.astype(np.float64), units.weights(codes.size))
-            b = float(fit.coefficients[0])
-            a = fit.intercept
+        positive, negative = (scores[codes == code] for code in (1, 0))
+        # only if no threshold separates the labels does the likelihood have a maximum
+        if positive.min() < negative.max() and negative.min() < positive.max():
+            weights = units.weights(codes.size)
+            (b,), a, _ = fit_logistic(x[:, None], codes.astype(np.float64), weights)
             variance = _variances(codes, np.column_stack([ones, x]), expit(a + b * x), units)
             slope = _around(b, variance[1], z)
             intercept = _around(a, variance[0], z)
@@ -104,13 +102,6 @@ def _around(value: float, variance: float, z: float) -> tuple[float, float, floa
     return value, value - radius, value + radius
 
 
-def _overlap(codes: CodeArray, scores: FloatArray) -> bool:
-    """Whether no threshold separates the labels; only then does the likelihood have a maximum."""
-    positive = scores[codes == 1]
-    negative = scores[codes == 0]
-    return bool(positive.min() < negative.max() and negative.min() < positive.max())
-
-
 def corp(codes: CodeArray, scores: FloatArray, units: Units) -> tuple[Measure, Measure, Measure]:
     """Return the parts of the Brier score by isotonic regression."""
     fitted = isotonic_rates(codes, scores, units)
@@ -129,24 +120,21 @@ def area(codes: CodeArray, scores: FloatArray, alpha: float, units: Units) -> Me
     """Return AUC with normal limits; NaN if there is only one class."""
     if not 0 < codes.sum() < codes.size:
         return Measure("AUC", math.nan, basis=ASYMPTOTIC)
-    value, covariance = delong(codes, [scores], units)
-    lower, upper = normal_limits(float(value[0]), float(covariance[0, 0]), alpha)
-    return Measure("AUC", float(value[0]), max(lower, 0.0), min(upper, 1.0), basis=ASYMPTOTIC)
+    return Measure("AUC", *auc_limits(codes, scores, alpha, units), basis=ASYMPTOTIC)
 
 
 def grade_table(
-    rows: MemoryRows,
-    index: IndexArray,
-    assigned: Mapping[Hashable, float] | None,
-    alpha: float,
-    units: Units,
-) -> GradeTable:
-    """Return the assigned probability of each grade with rows, and what was observed."""
+    rows: MemoryRows, assigned: Mapping[Hashable, float] | None, alpha: float, units: Units
+) -> GradeTable | None:
+    """Return the assigned probability of each grade with rows, and what was observed; None without
+    grades.
+    """
+    if rows.segment is None:
+        return None
     n_grades = len(rows.segment_names)
     weights = units.weights(len(rows))
-    present, index = np.unique(
-        index, return_inverse=True
-    )  # all rows of a grade may have zero weight
+    # all rows of a grade may have zero weight
+    present, index = np.unique(rows.segment, return_inverse=True)
     names = tuple(rows.segment_names[number] for number in present)
     counts = np.bincount(index)
     positives = np.bincount(index, rows.codes).astype(np.int64)
@@ -157,20 +145,15 @@ def grade_table(
     if units.row_weights is None:
         limits = non_identical(counts, positives, sidak_level(alpha, n_grades) / 2.0)
     else:
-        outcomes = (
-            rows.codes.astype(np.float64) if assigned else (rows.codes - rows.scores + 1.0) / 2.0
-        )
         # given its grade, a weighted row is a draw like others of the grade; with groups, the
         # grades must be fixed
         delta = alpha / max(n_grades, len(assigned or ()))
-        limits = units.means(outcomes, index, len(names), delta)
-        if (
-            not assigned
-        ):  # the mean of label minus score has limits, for any mean score of the grade
-            ends = (
-                np.clip(mean_score + 2.0 * end - 1.0, 0.0, 1.0)
-                for end in (limits.lower, limits.upper)
-            )
+        if assigned:
+            limits = units.means(rows.codes.astype(np.float64), index, len(names), delta)
+        else:  # the mean of label minus score has limits, for any mean score of the grade
+            errors = rows.codes - rows.scores
+            limits = units.means(errors, index, len(names), delta, ends=(-1.0, 1.0))
+            ends = (np.clip(mean_score + end, 0.0, 1.0) for end in (limits.lower, limits.upper))
             limits = Interval(*ends)
     grade = np.empty(len(names), dtype=object)
     grade[:] = names
@@ -203,3 +186,63 @@ def _assigned(assigned: Any, names: tuple[Hashable, ...]) -> FloatArray:
     if not ((given >= 0.0) & (given <= 1.0)).all():
         raise InvalidValueError("assigned", "be probabilities in [0, 1]", got=shown(dict(assigned)))
     return given
+
+
+def kuiper_test(
+    codes: CodeArray,
+    scores: FloatArray,
+    draws: int,
+    rng: np.random.Generator,
+    units: Units,
+) -> tuple[float, float]:
+    """Return the range of the cumulative differences, and its p-value.
+
+    The p-value is exact if each row is an independent draw, and asymptotic otherwise.
+    """
+    total = float(units.weights(codes.size).sum())
+    if units.of_rows is None:
+        paths = _with_drawn_labels(codes, scores, rng)
+    else:
+        paths = _with_random_signs(codes, scores, rng, units.of_rows)
+    seen = _range(next(paths), total)
+    larger = sum(_range(next(paths), total) >= seen - _ROUNDING for _ in range(draws))
+    return seen, (1 + larger) / (1 + draws)
+
+
+def _with_drawn_labels(
+    codes: CodeArray, scores: FloatArray, rng: np.random.Generator
+) -> Iterator[FloatArray]:
+    """Yield the observed path, and then paths of labels drawn with the scores as rates."""
+    rows = ScoreCounts.of(scores, codes)
+    values = rows.scores
+    counts, positives = rows.whole
+    expected = np.cumsum(rows.total)
+    yield np.cumsum(positives) - expected
+    if values.size <= codes.size / 4:
+        while True:
+            yield np.cumsum(rng.binomial(counts, values)) - expected
+    ends = np.cumsum(counts) - 1
+    ordered = np.repeat(values, counts)
+    while True:
+        sums = np.cumsum(rng.random(codes.size) < ordered, dtype=np.int64)
+        yield (sums if values.size == codes.size else sums[ends]) - expected
+
+
+def _with_random_signs(
+    codes: CodeArray, scores: FloatArray, rng: np.random.Generator, units: RowUnits
+) -> Iterator[FloatArray]:
+    """Yield the observed weighted path, and then paths with the units' differences times random
+    signs.
+    """
+    order = np.argsort(scores, kind="stable")
+    ends = np.flatnonzero(np.diff(scores[order], append=np.inf))
+    off = (units.weights * (codes - scores))[order]
+    unit = units.unit[order]
+    yield np.cumsum(off)[ends]
+    while True:
+        yield np.cumsum(off * rng.choice([-1.0, 1.0], size=units.n_units)[unit])[ends]
+
+
+def _range(path: FloatArray, total: float) -> float:
+    """Range of a path that starts at 0."""
+    return (max(float(path.max()), 0.0) - min(float(path.min()), 0.0)) / total

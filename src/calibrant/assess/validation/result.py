@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._typing import FloatArray, IntArray
-from calibrant.assess.audit.result import Audit
+from calibrant.assess.audit.result import CHECK_ROWS, Audit
 from calibrant.text import numbers
-from calibrant.text.result import Result, frame_of
+from calibrant.text.quantity import NextStep, Quantity
+from calibrant.text.result import ColumnTable, Result, Verdict
 from calibrant.text.result_table import ResultTable
 
-PROVED = "proved"
-PROVED_IF_MONOTONE = "proved if monotone"
+PROVED = "exact"
+PROVED_IF_MONOTONE = "exact if monotone"
 ASYMPTOTIC = "asymptotic"
 MEASURED = "measured"
 EXACT_TEST = "exact test"
@@ -39,7 +40,7 @@ class Measure:
     ideal : float
         The value for a calibrated score; NaN if undefined.
     basis : str
-        "proved": the limits hold for every distribution and number of rows. "proved if monotone":
+        "exact": the limits hold for every distribution and number of rows. "exact if monotone":
         they hold if the rate is nondecreasing in the score. "asymptotic": they are approximate.
         "measured": there are no limits. "exact test": the value is a p-value that is exact for
         every number of rows.
@@ -69,7 +70,7 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GradeTable:
+class GradeTable(ColumnTable):
     """Rating grades: assigned probabilities and observations. Every array has one entry per grade.
 
     Attributes
@@ -100,18 +101,6 @@ class GradeTable:
         low = self.assigned < self.lower - _ROUNDING
         high = self.assigned > self.upper + _ROUNDING
         return tuple(np.where(low, TOO_LOW, np.where(high, TOO_HIGH, NOT_REFUTED)).tolist())
-
-    def to_frame(self) -> Any:
-        """Return the grades as a frame, one row per grade; see `Result.to_frame`."""
-        return frame_of(self.columns)
-
-    @property
-    def columns(self) -> dict[str, Any]:
-        """All columns, by name."""
-        return {
-            **{field.name: getattr(self, field.name) for field in fields(self)},
-            "verdict": self.verdict,
-        }
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -145,7 +134,7 @@ class Validation(Result):
         The population that the limits are about, if it differs from that of the rows.
     """
 
-    _also: ClassVar[tuple[str, ...]] = ("verdict", "is_miscalibrated")
+    _also: ClassVar[tuple[str, ...]] = ("is_miscalibrated",)
 
     measures: tuple[Measure, ...]
     p_value: float
@@ -164,41 +153,52 @@ class Validation(Result):
         raise KeyError(name)
 
     @property
-    def verdict(self) -> str:
+    def verdict(self) -> Verdict | None:
         """The verdict of the audit."""
         return self.audit.verdict
 
     @property
     def is_miscalibrated(self) -> bool:
-        """Whether the audit proves an error."""
+        """Whether the audit shows an error."""
         return self.audit.is_miscalibrated
 
     @property
     def sentence(self) -> str:
-        """The verdict of the audit, the p-value, and the two most widely used measures, in words."""
-        each = f"{self['expected / observed']}; {self['slope']}"
-        test = "exact"
-        about = ""
-        if self.population:
-            test = "asymptotic"
-            about = f" This is about the measures{self.population}."
+        """What the audit shows."""
+        return self.audit.sentence
+
+    @property
+    def numbers(self) -> tuple[Quantity, ...]:
+        """The measures that are used most, and the p-value of Kuiper's test."""
+        used = (self["expected / observed"], self["slope"])
         return (
-            f"{self.audit.sentence} Kuiper's {test} test by itself: p ="
-            f" {numbers.nearest(self.p_value)}.{about}"
-            f" With {numbers.percent(self.confidence_level)} confidence each: {each}."
+            Quantity("Validated", self.n_rows, unit="row"),
+            *(
+                Quantity(f"{one.name[:1].upper()}{one.name[1:]}", one.value, one.lower, one.upper)
+                for one in used
+            ),
+            Quantity("p-value (Kuiper)", self.p_value, high=self.p_value),
         )
 
     @property
+    def next_steps(self) -> tuple[NextStep, ...]:
+        """Audit, and test whether rows are i.i.d."""
+        audit = NextStep("Audit the scores", "audit(y, scores)", "audit {rows} -o audit.html")
+        return (audit, CHECK_ROWS)
+
+    @property
     def notes(self) -> tuple[str, ...]:
-        """Which rows were clipped."""
-        if not self.n_clipped:
-            return ()
-        return (
-            (
+        """Kuiper's test, the population, and which rows were clipped."""
+        test = "asymptotic" if self.population else "exact"
+        found = [f"Kuiper's {test} test of calibration: {numbers.p_value(self.p_value)}"]
+        if self.population:
+            found.append(f"this is about the measures{self.population}")
+        if self.n_clipped:
+            found.append(
                 f"the scores of {numbers.rows(self.n_clipped)} are so close to 0 or 1 that they are"
                 " clipped for the slope and the intercepts"
-            ),
-        )
+            )
+        return tuple(found)
 
     def tables(self) -> tuple[ResultTable, ...]:
         """The measures; and the rating grades, if there are any."""
@@ -208,7 +208,7 @@ class Validation(Result):
         heads = {"name": "measure", "ideal": "of a calibrated score"}
         about = (
             f"Each interval holds at {level} confidence on its own: for every distribution where it"
-            f" is proved, {self._monotone()}approximately where it is asymptotic. ICI, E50 and E90:"
+            f" is exact, {self._monotone()}approximately where it is asymptotic. ICI, E50 and E90:"
             " the distance between a score and the rate at that score, its mean, median and 0.9"
             " quantile."
         )
@@ -222,7 +222,7 @@ class Validation(Result):
         return tuple(found)
 
     def _monotone(self) -> str:
-        """The distributions for which an interval that is "proved if monotone" holds, if there is
+        """The distributions for which an interval that is "exact if monotone" holds, if there is
         such an interval.
         """
         if all(measure.basis != PROVED_IF_MONOTONE for measure in self.measures):

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -14,14 +13,17 @@ from calibrant._typing import ArrayLike, Seed
 from calibrant.assess.audit.audit import audit
 from calibrant.assess.metrics.bin_sums import read_forecasts
 from calibrant.assess.metrics.independent_units import Units
-from calibrant.assess.metrics.proper_scores import brier_score
 from calibrant.assess.validation import measures
 from calibrant.assess.validation.calibration_index import calibration_index
-from calibrant.assess.validation.kuiper import kuiper_test
-from calibrant.assess.validation.result import ASYMPTOTIC, EXACT_TEST, PROVED, Measure, Validation
+from calibrant.assess.validation.result import (
+    ASYMPTOTIC,
+    EXACT_TEST,
+    PROVED,
+    Measure,
+    Validation,
+)
 from calibrant.errors import InvalidTypeError
 from calibrant.params.rules import Integer, Only, error_budget
-from calibrant.sample.reader import bound_of
 from calibrant.sample.sample import Sample
 
 _DRAWS = 999
@@ -45,18 +47,18 @@ def validation_table(
     pos_label: Hashable = None,
     classes: ArrayLike | None = None,
 ) -> Validation:
-    """Return the table that model validators ask for, with what is proved, approximate or only
+    """Return the table that model validators ask for, with what is exact, approximate or only
     measured.
 
     Whether the scores are calibrated is answered by `audit` at this confidence level, without
     grades; the table quotes its verdict. The p-value of Kuiper's test is one of the figures.
 
-    Claimed: the limits for expected / observed hold for every distribution of labels given the
+    Guarantee: the limits for expected / observed hold for every distribution of labels given the
     scores; the limits for the Brier score, for every distribution; the limits for grades, for all
     grades simultaneously; the limits for ICI, E50 and E90, as long as the rate does not fall as the
     score rises, for all three simultaneously. If the score is calibrated, the p-value is at most u
     with probability at most u, for every u and number of rows, over random seeds. Slope, intercepts
-    and AUC have asymptotic limits; the parts of the Brier score have none. Assumed: rows are
+    and AUC have asymptotic limits; the parts of the Brier score have none. Assumptions: rows are
     independent, and the model was not trained on them. For the Brier score, the rows, or with
     groups whole groups, are draws from one distribution. They may be sorted in any way.
 
@@ -124,7 +126,8 @@ def validation_table(
     score = miscalibration - discrimination + uncertainty.
 
     *ICI, E50, E90*: the mean, the median and the 0.9 quantile of |score - rate at that score| over
-    these rows. The value uses r as the rate, as CORP does. The limits are over all rates within a
+    these rows. The value uses r as the rate, as CORP does, less what r shows of a calibrated score's
+    noise (without groups; see `calibration_index`). The limits are over all rates within a
     `MonotoneBand` for the same rows: at a score s with the band [L, U] the distance is at least
     that of s from [L, U], and at most max(|s - L|, |s - U|). The lower limit is reached by a rate
     that does not fall; the upper one may not be. With weights or groups, or if the rows refute that
@@ -148,56 +151,56 @@ def validation_table(
     >>> scores = rng.uniform(size=4_000)
     >>> table = validation_table(rng.uniform(size=4_000) < scores**2, scores)
     >>> table.verdict
-    'proved miscalibrated by at least 0.177'
+    'problem'
     >>> table.p_value
     0.001
     >>> print(table["expected / observed"])
-    expected / observed: 1.512 (proved: 1.446 to 1.582)
+    expected / observed: 1.512 (exact: 1.446 to 1.582)
     """
     alpha = error_budget(confidence_level)
     draws = (Integer(19) | Only("auto")).check("n_draws", n_draws)
-    weight_bound = bound_of(y, "weight_bound", weight_bound)
-    max_group_size = bound_of(y, "max_group_size", max_group_size)
     read = read_forecasts(
-        y, scores, pos_label, classes, grades, importance_weight, groups, weight_bound
+        y,
+        scores,
+        pos_label,
+        classes,
+        segments=grades,
+        importance_weight=importance_weight,
+        groups=groups,
+        weight_bound=weight_bound,
+        max_group_size=max_group_size,
     )
-    rows, units = Units.bounded_of(read, weight_bound, max_group_size)
-    if units.row_weights is None and rows.repeats is not None:
+    rows, units = Units.bounded_of(read)
+    weighted = units.row_weights is not None
+    if not weighted and rows.repeats is not None:
         raise _counts_given()
-    codes = rows.codes
-    probabilities = np.asarray(rows.scores, dtype=np.float64)
-    if isinstance(draws, str):
-        draws = int(np.clip(_MOST_WORK / codes.size, _FEWEST_DRAWS, _DRAWS))
+    judged = (rows.codes, rows.scores)
+    if isinstance(draws, str):  # fewer for very many rows
+        draws = int(np.clip(_MOST_WORK / len(rows), _FEWEST_DRAWS, _DRAWS))
     generator = rows.ordered_source(random_state, "labels of a calibrated score").generator()
-    kuiper, p_value = kuiper_test(codes, probabilities, draws, generator, units)
-    bounds: dict[str, Any] = {"weight_bound": weight_bound, "max_group_size": max_group_size}
+    kuiper, p_value = measures.kuiper_test(*judged, draws, generator, units)
     whole = Sample(replace(read, segment=None, segment_names=()))
-    brier = brier_score(Sample(read), confidence_level=confidence_level, **bounds)
-    basis = EXACT_TEST if units.row_weights is None else ASYMPTOTIC
+    losses = (rows.codes - rows.scores) ** 2
     found = (
-        measures.ratio(codes, probabilities, alpha, units),
-        *measures.cox(codes, probabilities, alpha, units),
+        measures.ratio(*judged, alpha, units),
+        *measures.cox(*judged, alpha, units),
         Measure("Kuiper statistic", kuiper, ideal=0.0),
-        Measure("p-value of calibration", p_value, basis=basis),
-        Measure("Brier score", brier.value, brier.lower, brier.upper, basis=PROVED),
-        *measures.corp(codes, probabilities, units),
-        *calibration_index(codes, probabilities, alpha, units),
-        measures.area(codes, probabilities, alpha, units),
+        Measure("p-value of calibration", p_value, basis=ASYMPTOTIC if weighted else EXACT_TEST),
+        Measure("Brier score", units.mean(losses), *units.limits(losses, alpha), basis=PROVED),
+        *measures.corp(*judged, units),
+        *calibration_index(*judged, alpha, units, generator),
+        measures.area(*judged, alpha, units),
     )
     return Validation(
         measures=found,
         p_value=p_value,
-        audit=audit(whole, confidence_level=confidence_level, **bounds),
+        audit=audit(whole, confidence_level=confidence_level),
         n_draws=draws,
-        grades=(
-            None
-            if rows.segment is None
-            else measures.grade_table(rows, rows.segment, assigned, alpha, units)
-        ),
+        grades=measures.grade_table(rows, assigned, alpha, units),
         confidence_level=float(confidence_level),
-        n_rows=codes.size,
-        n_clipped=measures.n_clipped(probabilities),
-        population=units.population,
+        n_rows=len(rows),
+        n_clipped=measures.n_clipped(rows.scores),
+        population=units.stated_population,
     )
 
 

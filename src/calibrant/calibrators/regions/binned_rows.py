@@ -3,21 +3,21 @@
 import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar
 
 import numpy as np
 from scipy.special import ndtri
 
-from calibrant._typing import FloatArray
+from calibrant._typing import FloatArray, IntArray
 from calibrant.calibrators.regions.own_segments import ChosenSegments, chosen_segments, segment_draw
-from calibrant.calibrators.regions.parameters import NOTHING_STATED, CutParameters, Stated
+from calibrant.calibrators.regions.parameters import NO_ASSUMPTIONS, CutParameters, DataAssumptions
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition, check_enough_rows, edge_ranks
 from calibrant.cells.segmented_partition import SegmentedPartition
 from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidValueError
-from calibrant.limits.group_design import GroupDesign
+from calibrant.limits.region_limits import GroupDesign
 from calibrant.params.arrays import repeated
 from calibrant.params.labels import Classes
 from calibrant.params.random import seed_number
@@ -37,7 +37,7 @@ class Binned:
 
     `facts` is what a guarantee has to say about how the rows were read and drawn; `whole` holds all
     rows, including those not counted, and `drawn` the scores of the latter, by segment. `design`
-    says how groups count, if rows have any; `stated` is what `fit` was told about the data.
+    says how groups count, if rows have any; `assumptions` is what `fit` was told about the data.
     """
 
     partition: Partition
@@ -49,7 +49,7 @@ class Binned:
     whole: Rows
     drawn: Mapping[Hashable, Any] = field(default_factory=dict)
     design: GroupDesign | None = None
-    stated: Stated = NOTHING_STATED
+    assumptions: DataAssumptions = NO_ASSUMPTIONS
     unlabelled: FloatArray | None = None
 
 
@@ -72,10 +72,10 @@ class CutBins:
         The scores of the rows that are not counted, by segment.
     absorbing : dict of int, optional
         The number of ranks at which the edges of each segment were taken, if bins absorb tied ones.
-    weighted : bool
-        Whether importance weights are summed.
-    stated : Stated
+    assumptions : DataAssumptions
         What `fit` was told about the data.
+    unlabelled : float array, optional
+        Scores of further rows.
     """
 
     cells: Partition
@@ -86,12 +86,14 @@ class CutBins:
     drawn: Mapping[Hashable, Any] = field(default_factory=dict)
     by_own_ranks: bool = False
     absorbing: Mapping[Hashable, int] | None = None
-    weighted: bool = False
-    stated: Stated = NOTHING_STATED
+    assumptions: DataAssumptions = NO_ASSUMPTIONS
+    unlabelled: FloatArray | None = None
 
     def counted(self) -> Binned:
         """Count the rows in the cells, and determine the bins."""
-        return self.settled(*self.rows.tally_and_reach(self.cells, weighted=self.weighted))
+        return self.settled(
+            *self.rows.tally_and_reach(self.cells, weighted=self.rows.columns.weight is not None)
+        )
 
     def settled(self, tally: Tally, classes: Classes, reach: Reach) -> Binned:
         """The bins, given the counts of the cells."""
@@ -99,6 +101,7 @@ class CutBins:
         if self.by_own_ranks:
             partition = self.cells.as_bins().cut_by_cells(tally.counts, self.absorbing)
             tally = tally.regrouped(partition.count_regions, partition)
+            # the range of scores in a warning is that of all rows, counted or not
             reach = sum(map(Reach.of, self.drawn.values()), reach)
         return Binned(
             partition,
@@ -109,49 +112,45 @@ class CutBins:
             self.facts,
             self.whole,
             self.drawn,
-            stated=self.stated,
+            assumptions=self.assumptions,
+            unlabelled=self.unlabelled,
         )
 
 
 def cut_and_count(
     data: Rows,
     settings: CutParameters,
-    stated: Stated = NOTHING_STATED,
-    *,
-    weighted: bool = False,
+    assumptions: DataAssumptions = NO_ASSUMPTIONS,
 ) -> Binned:
-    """Cut bins and count the rows in them, once; `weighted` also sums their importance weights."""
-    return cut_bins(data, settings, stated, CutBins.counted, weighted=weighted)
+    """Cut bins and count the rows in them, once, with their importance weights."""
+    return cut_bins(data, settings, assumptions, CutBins.counted)
 
 
 def cut_bins(
     data: Rows,
     settings: CutParameters,
-    stated: Stated,
+    assumptions: DataAssumptions,
     count: Callable[[CutBins], T],
-    *,
-    weighted: bool = False,
 ) -> T:
     """Cut bins, and return the result of `count` for them."""
-    given = settings._given_partition
-    if given is not None:
+    fixed = settings._given_partition
+    if fixed is not None:
         facts = data.facts(drawn=False)
-        return count(CutBins(given, data, data, facts, weighted=weighted, stated=stated))
+        return count(CutBins(fixed, data, data, facts, assumptions=assumptions))
     seed = seed_number(settings.random_state)
     try:
-        return count(_cut(data, settings, stated, weighted, seed, can_draw=True))
+        return count(_cut(data, settings, assumptions, seed, can_draw=True))
     except MovedRowsError:  # rows without an order may come in another order
         must_draw = settings.pilot != "auto" or settings._fewest_rows is not None
         if data.has_order or data.columns.id is not None or must_draw:
             raise
-        return count(_cut(data, settings, stated, weighted, seed, can_draw=False))
+        return count(_cut(data, settings, assumptions, seed, can_draw=False))
 
 
 def _cut(
     data: Rows,
     settings: CutParameters,
-    stated: Stated,
-    weighted: bool,
+    assumptions: DataAssumptions,
     seed: int,
     *,
     can_draw: bool,
@@ -160,7 +159,7 @@ def _cut(
     if data.columns.segment is not None:
         segments = chosen_segments(data, settings, seed, can_draw)
     whole = data.pooled(segments.kept)
-    cutting = _Cutting(whole, settings, stated, weighted, seed, segments)
+    cutting = _Cutting(whole, settings, assumptions, seed, segments)
     if settings._is_uniform:
         chosen = (
             data.split_by(segment_draw(data, settings, seed)).others if segments.drawn else data
@@ -173,8 +172,9 @@ def _cut(
     facts = replace(cut.facts, pooled=segments.pooled)
     if segments.drawn and facts.drawn_by is None:
         drawn = data.facts(drawn=True)
+        # rows that chose segments were drawn, even if no other row was
         facts = replace(facts, drawn_by=drawn.drawn_by, over_seed=drawn.over_seed)
-    return replace(cut, facts=facts, weighted=weighted, stated=stated)
+    return replace(cut, facts=facts, assumptions=assumptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +183,7 @@ class _Cutting:
 
     data: Rows
     settings: CutParameters
-    stated: Stated
-    weighted: bool
+    assumptions: DataAssumptions
     seed: int
     segments: ChosenSegments
 
@@ -195,15 +194,13 @@ class _Cutting:
             return {name: min(wanted(rows), rows) for name, rows in sizes.items()}
         return each_part(sizes, lambda rows: check_enough_rows(rows, wanted(rows)))
 
-    def _equal_width(self, n_bins: int) -> ScorePartition:
-        return equal_width(n_bins, self.stated)
-
     def fixed_width(self, rows: Rows) -> CutBins:
         """Bins of equal width, which need no rows.
 
         A segment may have no rows but those that chose it.
         """
-        partition = joined_bins(each_part(self._bins(self.data.sizes()), cache(self._equal_width)))
+        cut = cache(partial(equal_width, assumptions=self.assumptions))
+        partition = joined_bins(each_part(self._bins(self.data.sizes()), cut))
         return CutBins(partition, rows, self.data, rows.facts(drawn=False))
 
     def own_quantiles(self, *, can_look: bool) -> CutBins:
@@ -221,47 +218,48 @@ class _Cutting:
         """
         sizes = self.data.sizes()
         bins = self._bins(sizes)
-        aside = self._set_aside(sizes, bins, can_look)
-        cells = self._finest_cells(sizes, bins, aside)
-        absorbs = self.settings.pilot is not None and not self.weighted
+        pilot = self._pilot(sizes, bins, can_look)
+        cells = self._finest_cells(sizes, bins, pilot)
+        absorbs = self.settings.pilot is not None and self.data.columns.weight is None
         n_edges = {name: bins[name] - 1 for name in sizes}
         facts = replace(
-            self.data.facts(drawn=any(aside.taken.values())),
-            looked=sum(rows for name, rows in aside.looks.items() if not aside.cuts[name]),
-            cutting=sum(aside.cuts.values()),
+            self.data.facts(drawn=any(pilot.sizes.values())),
+            looked=sum(rows for name, rows in pilot.looks.items() if not pilot.cuts[name]),
+            cutting=sum(pilot.cuts.values()),
         )
         return CutBins(
             cells,
-            aside.parts.others,
+            pilot.parts.others,
             self.data,
             facts,
-            sum(sizes.values()) - sum(aside.taken.values()),
-            aside.parts.drawn,
+            sum(sizes.values()) - sum(pilot.sizes.values()),
+            pilot.parts.drawn,
             by_own_ranks=True,
             absorbing=n_edges if absorbs else None,
         )
 
-    def _set_aside(
+    def _pilot(
         self, sizes: Mapping[Hashable, int], bins: Mapping[Hashable, int], can_look: bool
-    ) -> "_SetAside":
+    ) -> "_Pilot":
         """Check a few pilot rows of each segment for ties; if there are ties, draw more, which cut
         its bins.
         """
-        looks = self._look_sizes(sizes, bins, can_look)
+        looks = self._pilot_sizes(sizes, bins, can_look)
         if not any(looks.values()):
-            return _SetAside(looks, dict.fromkeys(sizes, 0), Split({}, sizes, self.data))
-        parts = self.data.first_rows(self.seed, looks, sizes)
+            return _Pilot(looks, dict.fromkeys(sizes, 0), Split({}, sizes, self.data))
+        ranks = self._ranks(sizes, bins, looks)
+        parts = self.data.first_rows(self.seed, looks, ranks)
         tied = {name for name, scores in parts.drawn.items() if repeated(scores).size}
         cuts = {
             name: split_size(rows, bins[name]) if name in tied else 0
             for name, rows in sizes.items()
         }
-        aside = _SetAside(looks, cuts, parts)
+        pilot = _Pilot(looks, cuts, parts)
         if any(cuts.values()):
-            return replace(aside, parts=self.data.first_rows(self.seed, aside.taken, sizes))
-        return aside
+            return replace(pilot, parts=self.data.first_rows(self.seed, pilot.sizes))
+        return pilot
 
-    def _look_sizes(
+    def _pilot_sizes(
         self, sizes: Mapping[Hashable, int], bins: Mapping[Hashable, int], can_look: bool
     ) -> dict[Hashable, int]:
         """The number of pilot rows in each segment.
@@ -278,29 +276,35 @@ class _Cutting:
         }
 
     def _finest_cells(
-        self, sizes: Mapping[Hashable, int], bins: Mapping[Hashable, int], aside: "_SetAside"
+        self, sizes: Mapping[Hashable, int], bins: Mapping[Hashable, int], pilot: "_Pilot"
     ) -> ScorePartition | SegmentedPartition:
         """Cells at order statistics of the counted rows or, in segments with ties, at quantiles of
         drawn rows.
         """
-        taken = aside.taken
-        # a segment that was chosen by few rows may have hardly any left; one without any is one bin
-        left = {
-            name: max(rows - taken[name], 1) for name, rows in sizes.items() if not aside.cuts[name]
-        }
-        ranks = {name: edge_ranks(rows, min(bins[name], rows)) for name, rows in left.items()}
-        edges = aside.parts.others.order_statistics(ranks) if ranks else {}
+        n_pilot = pilot.sizes
+        untied = {name: rows for name, rows in sizes.items() if not pilot.cuts[name]}
+        ranks = self._ranks(untied, bins, n_pilot)
+        edges = pilot.parts.others.order_statistics(ranks) if ranks else {}
         cells = {}
         for name in sizes:
             # the number of rows of a segment estimates its mass, except among the rows that chose
             # the segments
-            random_rows = taken[name] - self.segments.drawn.get(name, 0)
+            random_rows = n_pilot[name] - self.segments.drawn.get(name, 0)
             if name in ranks:
                 cells[name] = ScorePartition.at(edges[name], random_rows)
             else:
-                scores = aside.parts.drawn[name]
+                scores = pilot.parts.drawn[name]
                 cells[name] = ScorePartition.from_tied_scores(scores, bins[name], aside=random_rows)
         return joined_bins(cells)
+
+    @staticmethod
+    def _ranks(
+        sizes: Mapping[Hashable, int], bins: Mapping[Hashable, int], pilot: Mapping[Hashable, int]
+    ) -> dict[Hashable, IntArray]:
+        """The ranks of the edges among the rows that are not pilot rows."""
+        # a segment that was chosen by few rows may have hardly any left; one without any is one bin
+        left = {name: max(rows - pilot[name], 1) for name, rows in sizes.items()}
+        return {name: edge_ranks(rows, min(bins[name], rows)) for name, rows in left.items()}
 
     def pilot_quantiles(self, pilot: float) -> CutBins:
         """Bins between quantiles of a random part of the rows, which only cuts.
@@ -332,7 +336,7 @@ class _Cutting:
 
 
 @dataclass(frozen=True, slots=True)
-class _SetAside:
+class _Pilot:
     """Rows that are not counted.
 
     Attributes
@@ -349,14 +353,14 @@ class _SetAside:
     parts: Split
 
     @property
-    def taken(self) -> dict[Hashable, int]:
-        """The number of rows of each segment that are set aside."""
+    def sizes(self) -> dict[Hashable, int]:
+        """The number of rows of each segment that are not counted."""
         return {name: max(looked, self.cuts[name]) for name, looked in self.looks.items()}
 
 
-def equal_width(n_bins: int, stated: Stated) -> ScorePartition:
+def equal_width(n_bins: int, assumptions: DataAssumptions) -> ScorePartition:
     """Bins of equal width over the stated score range, or over (0, 1)."""
-    return ScorePartition.fixed_width(n_bins, stated.score_range or (0.0, 1.0))
+    return ScorePartition.fixed_width(n_bins, assumptions.score_range or (0.0, 1.0))
 
 
 def look_size(n_rows: int, n_bins: int) -> int:
@@ -395,15 +399,15 @@ def split_size(n_rows: int, n_bins: int) -> int:
 
 def each_part(parts: Mapping[Hashable, T], make: Callable[[T], U]) -> dict[Hashable, U]:
     """Apply a function to each segment; errors name the segment."""
-    made = {}
+    results = {}
     for name, part in parts.items():
         try:
-            made[name] = make(part)
+            results[name] = make(part)
         except InvalidValueError as error:
             raise (
                 error if name is None else InvalidValueError(None, f"in segment {name!r}: {error}")
             ) from None
-    return made
+    return results
 
 
 def joined_bins(parts: dict[Hashable, ScorePartition]) -> ScorePartition | SegmentedPartition:

@@ -15,17 +15,16 @@ from calibrant.calibrators.regions.binned_rows import (
     split_size,
 )
 from calibrant.calibrators.regions.own_segments import ChosenSegments, chosen_segments
-from calibrant.calibrators.regions.parameters import CutParameters, Stated, check_interval
+from calibrant.calibrators.regions.parameters import CutParameters, DataAssumptions, check_interval
 from calibrant.calibrators.regions.weighted_rows import (
     checked_bound,
     has_weights,
-    units_in_regions,
     weights_of,
 )
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.errors import InvalidValueError
-from calibrant.limits.group_design import GroupDesign
+from calibrant.limits.region_limits import GroupDesign
 from calibrant.params.random import Draw, RandomSource, seed_number
 from calibrant.sample.facts import Reach, RowFacts
 from calibrant.sample.groups import PILOT_SHARE, fewest_pilot_groups
@@ -42,21 +41,21 @@ _FIX_THE_BINS = (
 )
 
 
-def cut_units(data: Rows, settings: CutParameters, stated: Stated) -> Binned:
-    """Cut bins and count the rows in them, for rows with groups or weights."""
-    if has_groups(data, stated):
+def cut_units(data: Rows, settings: CutParameters, assumptions: DataAssumptions) -> Binned:
+    """Cut bins and count the rows in them: plain rows, or rows with groups or weights."""
+    if has_groups(data, assumptions):
         check_interval(settings.interval, "groups")
-        return cut_and_count_groups(data, settings, stated)
+        return cut_and_count_groups(data, settings, assumptions)
     data = data.without_groups()
     if not has_weights(data):
-        return cut_and_count(data, settings, stated)
+        return cut_and_count(data, settings, assumptions)
     check_interval(
         settings.interval, "importance weights", "use ShiftCalibrator for other intervals"
     )
-    return cut_and_count(data.collect(), settings, stated, weighted=True)
+    return cut_and_count(data.collect(), settings, assumptions)
 
 
-def has_groups(data: Rows, stated: Stated) -> bool:
+def has_groups(data: Rows, assumptions: DataAssumptions) -> bool:
     """Return whether rows have groups that matter.
 
     They do not if `max_group_size` is 1 and each row is its own group.
@@ -65,12 +64,14 @@ def has_groups(data: Rows, stated: Stated) -> bool:
     other statement is ever made; if not, only statements about groups are claimed. So looking at
     the sizes costs no part of alpha.
     """
-    if in_memory(data) and data.groups is not None and stated.max_group_size == 1:
+    if in_memory(data) and data.groups is not None and assumptions.max_group_size == 1:
         return int(data.groups.sizes.max(initial=0)) > 1
     return data.columns.group is not None
 
 
-def cut_and_count_groups(data: Rows, settings: CutParameters, stated: Stated) -> Binned:
+def cut_and_count_groups(
+    data: Rows, settings: CutParameters, assumptions: DataAssumptions
+) -> Binned:
     """Cut bins from whole groups that are set aside, count the others, and determine how groups
     count.
 
@@ -81,15 +82,8 @@ def cut_and_count_groups(data: Rows, settings: CutParameters, stated: Stated) ->
     than they have.
     """
     weighted = has_weights(data)
-    if weighted:
-        data = data.collect()
-        checked_bound(weights_of(data), stated.weight_bound)
+    data = _checked(data, settings, assumptions, weighted)
     seed = seed_number(settings.random_state)
-    if settings._fewest_rows is not None:
-        advice = "name the segments, or use the default"
-        raise InvalidValueError(
-            "segment_rule", "not be a number with groups", repr(settings.segment_rule), advice
-        )
     segments = ChosenSegments()
     if data.columns.segment is not None:
         segments = chosen_segments(data, settings, seed, can_draw=False)
@@ -98,31 +92,39 @@ def cut_and_count_groups(data: Rows, settings: CutParameters, stated: Stated) ->
     sizes = data.sizes()
     is_given = settings._given_partition is not None
     fixed = is_given or settings._is_uniform
+    # segments that the counted groups show were not fixed before these were seen
     known = is_given or settings._own_segments is not None or list(sizes) == [None]
-    aside = _aside(settings, stated, n_groups, fixed, known)
-    draw = data.draw(aside, seed) if aside else None
+    pilot = _pilot_size(settings, assumptions, n_groups, fixed, known)
+    draw = data.draw(pilot, seed) if pilot else None
     parts = Split({}, sizes, data) if draw is None else data.split_by(draw)
-    partition = _partition(settings, stated, sizes, n_groups, parts.drawn)
+    partition = _partition(settings, assumptions, sizes, n_groups, parts.drawn)
     tally, classes, reach = parts.others.tally_and_reach(partition)
     reach = sum(map(Reach.of, parts.drawn.values()), reach)
     table = tally.groups
     if table is None or not table.n_groups:
         raise too_few_groups(n_groups)
-    largest = stated.max_group_size
+    largest = assumptions.max_group_size
     if largest is None:
-        seen = data.group_counts(partition, classes.positive, draw=draw, aside=True)
-        largest = max(1, int(seen.rows.max(initial=1)))
+        # by region: a group counts by the rows that it has in a region, not by all of its rows
+        of_pilot = data.group_counts(partition, classes.positive, draw=draw, aside=True)
+        largest = max(1, int(of_pilot.rows.max(initial=1)))
     if weighted:
+        # bets take the weights of groups from the rows; the tally only shows sums
         tally, _ = parts.others.without_groups().tally(partition, weighted=True)
-    elif stated.group_target == "rows":
+    elif assumptions.group_target == "rows":
         tally = replace(tally, groups=table.without_sizes())
     unseen = {name for name in sizes if not len(parts.drawn.get(name, ()))}
-    unproved = () if known else _regions_without(partition, unseen)
-    aside = n_groups - table.n_groups
-    order = _order_of_bets(data, seed)
-    design = GroupDesign(largest, stated.group_target, aside, unproved, fixed=is_given, order=order)
+    design = GroupDesign(
+        largest,
+        assumptions.group_target,
+        n_groups - table.n_groups,
+        () if known else _regions_without(partition, unseen),
+        fixed=is_given,
+        order=_order_of_bets(data, seed),
+    )
     if in_memory(data) and weighted:
-        design = replace(design, max_weight=_most_weight(data, draw, partition, design, stated))
+        most = _most_weight(data, draw, partition, design, assumptions)
+        design = replace(design, max_weight=most)
     few = data.row_sums().has_few_values
     facts = RowFacts(skipped=data.skipped_rows(), pooled=segments.pooled, over_seed=few)
     return Binned(
@@ -134,9 +136,24 @@ def cut_and_count_groups(data: Rows, settings: CutParameters, stated: Stated) ->
         facts,
         data,
         parts.drawn,
-        design=design,
-        stated=stated,
+        design,
+        assumptions,
     )
+
+
+def _checked(
+    data: Rows, settings: CutParameters, assumptions: DataAssumptions, weighted: bool
+) -> Rows:
+    """The rows, in memory if they have weights; raise an error for what groups do not allow."""
+    if weighted:
+        data = data.collect()
+        checked_bound(weights_of(data), assumptions.weight_bound)
+    if settings._fewest_rows is not None:
+        advice = "name the segments, or use the default"
+        raise InvalidValueError(
+            "segment_rule", "not be a number with groups", repr(settings.segment_rule), advice
+        )
+    return data
 
 
 def _order_of_bets(data: Rows, seed: int) -> int:
@@ -145,38 +162,43 @@ def _order_of_bets(data: Rows, seed: int) -> int:
 
 
 def _most_weight(
-    data: MemoryRows, draw: Draw | None, partition: Partition, design: GroupDesign, stated: Stated
+    data: MemoryRows,
+    draw: Draw | None,
+    partition: Partition,
+    design: GroupDesign,
+    assumptions: DataAssumptions,
 ) -> float:
     """The largest weight of a group in a region: as stated, or the largest among groups set aside."""
-    if draw is not None and stated.max_group_size is None:
-        seen = units_in_regions(data.take(data.chosen(draw)), partition)
-        if seen.total.size:
-            return float(seen.total.max())
-    if stated.weight_bound is None:
+    if draw is not None and assumptions.max_group_size is None:
+        aside = data.take(data.chosen(draw))
+        regions = partition.membership(aside.prepared)
+        totals = aside.units.in_cells(regions, partition.n_regions).total
+        if totals.size:
+            return float(totals.max())
+    if assumptions.weight_bound is None:
         raise InvalidValueError(
             "weight_bound", "be given with importance weights and max_group_size", got="None"
         )
-    return float(design.max_size * stated.weight_bound)
+    return float(design.max_size * assumptions.weight_bound)
 
 
-def _learns_cap(stated: Stated) -> bool:
-    """Whether groups set aside determine the number of rows that a group counts as."""
-    return stated.max_group_size is None and stated.group_target == "rows"
-
-
-def _aside(
-    settings: CutParameters, stated: Stated, n_groups: int, fixed: bool, known: bool = True
+def _pilot_size(
+    settings: CutParameters,
+    assumptions: DataAssumptions,
+    n_groups: int,
+    fixed: bool,
+    known: bool = True,
 ) -> float:
-    """The number of groups to set aside, as an int, or a fraction of them.
+    """The number of pilot groups, as an int, or a fraction of the groups.
 
     It must not depend on the rows of groups.
 
-    `fixed` says that the bins were fixed beforehand, `known` that the segments were. If the groups
-    set aside also set the cap on sizes, at least a tenth of the groups are set aside, whatever is
-    requested.
+    `fixed` says that the bins were fixed beforehand, `known` that the segments were. If the pilot
+    groups also set the cap on sizes, they are at least a tenth of the groups, whatever is requested.
     """
     pilot = settings.pilot
-    learned = _learns_cap(stated)
+    # whether pilot groups determine the number of rows that a group counts as
+    learned = assumptions.max_group_size is None and assumptions.group_target == "rows"
     if not fixed and pilot is None:
         rule = (
             "be ",
@@ -186,26 +208,26 @@ def _aside(
         raise InvalidValueError("pilot", rule, got="None")
     if not fixed and isinstance(pilot, float):
         return max(pilot, PILOT_SHARE) if learned else pilot
-    if fixed and known and stated.max_group_size is not None:
+    if fixed and known and assumptions.max_group_size is not None:
         return 0
     if n_groups < 2:
         raise too_few_groups(n_groups)
     if fixed:
-        return groups_set_aside(n_groups, 1)
+        return n_pilot_groups(n_groups, 1)
     asked = (
         groups_that_cut(n_groups, settings._bins_for(n_groups))
         if isinstance(pilot, str)
         else int(pilot or 1)
     )
-    least = groups_set_aside(n_groups, 1) if learned else 1
+    least = n_pilot_groups(n_groups, 1) if learned else 1
     return min(max(asked, least), n_groups - 1)
 
 
-def groups_set_aside(n_groups: int, n_bins: int) -> int:
+def n_pilot_groups(n_groups: int, n_bins: int) -> int:
     """The number of groups to set aside to cut bins and to set the cap on sizes: at least a tenth
     of them.
 
-    >>> [groups_set_aside(n, 10) for n in (20, 1000, 100_000)]
+    >>> [n_pilot_groups(n, 10) for n in (20, 1000, 100_000)]
     [10, 128, 10000]
     """
     wanted = max(groups_that_cut(n_groups, n_bins), fewest_pilot_groups(n_groups))
@@ -233,7 +255,7 @@ def too_few_groups(n_groups: int, advice: Text = _FIX_THE_BINS) -> InvalidValueE
 
 def _partition(
     settings: CutParameters,
-    stated: Stated,
+    assumptions: DataAssumptions,
     sizes: Mapping[Hashable, int],
     n_groups: int,
     drawn: Mapping[Hashable, Any],
@@ -249,7 +271,7 @@ def _partition(
         share = len(drawn[name]) / n_drawn if n_drawn else 1.0 / len(sizes)
         n_bins = settings._bins_for(n_groups * share)
         if settings._is_uniform:
-            return equal_width(n_bins, stated)
+            return equal_width(n_bins, assumptions)
         scores = drawn[name]
         if not len(scores):
             return ScorePartition(np.empty(0))
@@ -261,13 +283,13 @@ def _partition(
     return joined_bins(each_part({name: name for name in sizes}, cut))
 
 
-def _regions_without(partition: Partition, segments: set[Any]) -> tuple[int, ...]:
+def _regions_without(partition: Partition, unseen: set[Any]) -> tuple[int, ...]:
     """Regions of these segments."""
-    if not segments:
+    if not unseen:
         return ()
     bins = partition.as_bins()
     inside = np.isin(
         bins.layout.cells.segment,
-        [n for n, name in enumerate(bins.bins_by_segment) if name in segments],
+        [n for n, name in enumerate(bins.bins_by_segment) if name in unseen],
     )
     return tuple(np.flatnonzero(inside).tolist())

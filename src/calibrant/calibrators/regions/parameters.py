@@ -4,8 +4,8 @@ once, and what `fit` is told about the data.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import KW_ONLY, dataclass, fields
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 from calibrant._typing import Seed
@@ -16,10 +16,11 @@ from calibrant.guarantee.values import VALUES
 from calibrant.limits.methods import METHODS
 from calibrant.limits.shift.evidence import WEIGHT_FLOOR
 from calibrant.params import rules
-from calibrant.params.bounds import GROUP_SIZE, GROUP_TARGET, WEIGHT_BOUND
-from calibrant.params.saved_state import check_state
+from calibrant.params.declared_state import Saved
+from calibrant.params.kind import Entry
+from calibrant.params.rules import GROUP_SIZE, GROUP_TARGET, WEIGHT_BOUND
 from calibrant.sample.reader import bound_of
-from calibrant.text.sentences import Setting, shown
+from calibrant.text.sentences import Setting
 
 EXACT = "clopper-pearson"
 """What "auto" stands for, unless rows have weights or groups: these use the "betting" interval."""
@@ -40,22 +41,11 @@ WEIGHT_ERROR = rules.Number(
 _RATE = rules.Number("a number in (0, 1]", 0.0, 1.0, open_low=True)
 _SHARES = rules.Pair("a pair (low, high) of them", rules.OPEN_UNIT, increasing=True)
 _RATES = rules.Pair("a pair of numbers in (0, 1], of the negative and the positive class", _RATE)
-_STATED_RULES: dict[str, rules.Rule[Any]] = {
-    "weight_bound": rules.Optional(WEIGHT_BOUND),
-    "max_group_size": rules.Optional(GROUP_SIZE),
-    "group_target": GROUP_TARGET,
-    "score_range": rules.Optional(rules.SCORE_RANGE),
-    "weight_floor": WEIGHT_FLOOR,
-    "weight_error": WEIGHT_ERROR,
-    "target_prior": rules.Optional(rules.OPEN_UNIT | _SHARES),
-    "source_prior": rules.Optional(rules.OPEN_UNIT),
-    "sampling_rates": rules.Optional(_RATES),
-}
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
-    """What `fit` was told about the data.
+class DataAssumptions(Saved):
+    """What is known about the data beforehand, as stated in `fit`: nothing that rows can show.
 
     Attributes
     ----------
@@ -79,6 +69,18 @@ class Stated:
         The share of the negative and of the positive class that was kept.
     """
 
+    _entries: ClassVar[Mapping[str, Entry]] = {
+        "weight_bound": Entry(rules.Optional(WEIGHT_BOUND), absent=None),
+        "max_group_size": Entry(rules.Optional(GROUP_SIZE), absent=None),
+        "group_target": Entry(GROUP_TARGET, absent="rows"),
+        "score_range": Entry(rules.Optional(rules.SCORE_RANGE), absent=None),
+        "weight_floor": Entry(WEIGHT_FLOOR, absent=0.0),
+        "weight_error": Entry(WEIGHT_ERROR, absent=0.0),
+        "target_prior": Entry(rules.Optional(rules.OPEN_UNIT | _SHARES), absent=None),
+        "source_prior": Entry(rules.Optional(rules.OPEN_UNIT), absent=None),
+        "sampling_rates": Entry(rules.Optional(_RATES), absent=None),
+    }
+
     weight_bound: float | None = None
     max_group_size: int | None = None
     group_target: str = "rows"
@@ -90,47 +92,20 @@ class Stated:
     sampling_rates: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        for name, rule in _STATED_RULES.items():
-            object.__setattr__(self, name, rule.check(name, getattr(self, name)))
+        for name, entry in self._entries.items():
+            object.__setattr__(self, name, entry.kind.read(getattr(self, name), name, {}))
 
     @classmethod
-    def about(cls, data: object, **told: Any) -> Self:
+    def about(cls, data: object, **arguments: Any) -> Self:
         """What `fit` was told, or what `scored(...)` says about the data; both must agree."""
         for name in ("weight_bound", "max_group_size", "group_target"):
-            told[name] = bound_of(data, name, told[name])
-        if told["group_target"] is None:
-            told["group_target"] = "rows"
-        return cls(**told)
-
-    def arguments(self) -> dict[str, Any]:
-        """What was stated, as arguments of `fit`, without usual values."""
-        usual = type(self)()
-        values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
-        return {name: value for name, value in values.items() if value != getattr(usual, name)}
-
-    def to_dict(self) -> dict[str, Any]:
-        """What was stated, as plain JSON values."""
-        told = self.arguments()
-        return {
-            name: list(value) if isinstance(value, tuple) else value for name, value in told.items()
-        }
-
-    @classmethod
-    def from_dict(cls, saved: Any) -> Self:
-        """Read back what `to_dict` wrote."""
-        check_state(saved)
-        if unknown := [name for name in saved if name not in _STATED_RULES]:
-            raise InvalidValueError(
-                "stated", f"have entries among {list(_STATED_RULES)}", got=shown(unknown[0])
-            )
-        told: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in saved.items()
-        }
-        return cls(**told)
+            arguments[name] = bound_of(data, name, arguments[name])
+        if arguments["group_target"] is None:
+            arguments["group_target"] = "rows"
+        return cls(**arguments)
 
 
-NOTHING_STATED = Stated()
+NO_ASSUMPTIONS = DataAssumptions()
 """The usual: no bounds, and scores in (0, 1)."""
 
 
@@ -183,7 +158,7 @@ class SegmentParameters(rules.CheckedParameters):
 
     @property
     def _fewest_rows(self) -> int | None:
-        """The number of rows from which on a segment has its own regions, if given."""
+        """The number of rows that a segment needs to get its own regions, if given."""
         return self.segment_rule if isinstance(self.segment_rule, int) else None
 
 
@@ -228,25 +203,25 @@ class CutParameters(LabelParameters, SegmentParameters, BinParameters):
         edges = Edges.FIXED if self.pilot in (None, "auto") else Edges.OTHER_ROWS
         return {"edges": edges, "n_bins": n_bins}
 
-    def _check_stated(self, stated: Stated) -> None:
+    def _check_assumptions(self, assumptions: DataAssumptions) -> None:
         """Raise an error for a range of scores together with bins that accept any score."""
-        if not self._is_uniform and stated.score_range is not None:
+        if not self._is_uniform and assumptions.score_range is not None:
             any_score = (
                 "be None for ",
                 Setting("partition", "quantile"),
                 ", which takes any score",
             )
-            raise InvalidValueError("score_range", any_score, got=repr(stated.score_range))
+            raise InvalidValueError("score_range", any_score, got=repr(assumptions.score_range))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        given = self._given_partition is not None
-        if self.pilot not in (None, "auto") and (given or self._is_uniform):
+        is_fixed = self._given_partition is not None
+        if self.pilot not in (None, "auto") and (is_fixed or self._is_uniform):
             raise InvalidValueError(
                 "pilot", "be None for bins that are fixed beforehand", got=repr(self.pilot)
             )
         counts_all = self.pilot is None and not self._is_uniform
-        if self._fewest_rows is not None and (counts_all or given):
+        if self._fewest_rows is not None and (counts_all or is_fixed):
             rule = ('be None or "auto" if ', Setting("pilot", None), " or the bins are given")
             advice = "rows that choose segments are not counted"
             raise InvalidValueError("segment_rule", rule, repr(self.segment_rule), advice)
@@ -257,10 +232,10 @@ class RegionParameters(CutParameters, ValueParameters):
     """The parameters of calibrators that predict one value in each region."""
 
 
-def check_interval(interval: str, beside: str, advice: str | None = None) -> None:
+def check_interval(interval: str, with_what: str, advice: str | None = None) -> None:
     """Raise an error for an interval that is not available for rows with weights or groups."""
     if interval != "auto":
-        left = f'be "auto" with {beside}, for which limits always come from bets'
+        left = f'be "auto" with {with_what}, for which limits always come from bets'
         raise InvalidValueError("interval", left, repr(interval), advice)
 
 

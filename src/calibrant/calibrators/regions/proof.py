@@ -1,119 +1,30 @@
-"""What counted rows prove about the rate of each region.
-
-Three kinds of rows follow one protocol, `RateEvidence`: plain rows, here, and grouped and weighted
-rows, in `calibrant.calibrators.regions.unit_rates`.
-"""
+"""What counted rows prove about the rate of each region: plain rows, groups, and rows with weights."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
+
+import numpy as np
 
 from calibrant._typing import FloatArray
 from calibrant.calibrators.regions.binned_rows import Binned
-from calibrant.calibrators.regions.parameters import NOTHING_STATED, CutParameters, Stated
-from calibrant.calibrators.regions.unit_rates import GroupRates, WeightedLimits, WeightedRates
+from calibrant.calibrators.regions.parameters import NO_ASSUMPTIONS, CutParameters, DataAssumptions
+from calibrant.calibrators.regions.weighted_rows import WeightedLimits, about_groups, group_facts
+from calibrant.cells.entries import Entries
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally, check_tally
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee.absorbed import region_limits
 from calibrant.guarantee.guarantee import Guarantee
-from calibrant.guarantee.statement import (
-    Claim,
-    Statement,
-)
+from calibrant.guarantee.statement import Claim, Statement
 from calibrant.limits.error_budget import absorbed_budget, budgets
-from calibrant.limits.group_design import GroupDesign
 from calibrant.limits.interval import Interval
-from calibrant.limits.mass import mass_limits
 from calibrant.limits.methods import get_method
+from calibrant.limits.region_limits import GroupDesign, mean_limits, region_limits
+from calibrant.limits.shift.evidence import weighted_rates
 from calibrant.params.declared_state import Saved
 from calibrant.params.kind import Entry, EntryTable, Known
 from calibrant.params.rules import error_budget
 from calibrant.params.state_kinds import Maybe, Nested
-
-
-class RateEvidence(Protocol):
-    """What rows of one kind prove about the rate of each region."""
-
-    def rates(self, alpha: float, shares: FloatArray | None) -> Interval:
-        """Limits that hold simultaneously with probability at least 1 - alpha.
-
-        `shares` of alpha are those of the regions of plain rows, or even.
-        """
-
-    @property
-    def observed(self) -> FloatArray:
-        """The rate of each region, with rows counted as in its limits; NaN for a region without
-        rows.
-        """
-
-    @property
-    def telling(self) -> tuple[FloatArray, FloatArray] | None:
-        """The number of independent rows, and of positives among them, that grouped rows are worth.
-
-        None without groups.
-        """
-
-    def said(self, statement: Statement, settings: CutParameters, limits: Interval) -> Statement:
-        """The statement, with what has to be said about this kind of rows."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PlainRates:
-    """Plain rows, whose limits follow from counts.
-
-    Attributes
-    ----------
-    partition, tally
-        The regions, and their counts.
-    interval : str
-        Interval of the rates.
-    """
-
-    partition: Partition
-    tally: Tally
-    interval: str
-
-    def rates(self, alpha: float, shares: FloatArray | None) -> Interval:
-        """Limits by the interval method, or exact limits with shares."""
-        method = get_method(self.interval)
-        return region_limits(self.partition, self.tally, method, alpha, shares)
-
-    @property
-    def observed(self) -> FloatArray:
-        """The share of positive rows."""
-        return self.tally.rates
-
-    @property
-    def telling(self) -> None:
-        """None: plain rows count as themselves."""
-        return None
-
-    def said(self, statement: Statement, settings: CutParameters, limits: Interval) -> Statement:
-        """The statement unchanged."""
-        return statement
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CurveClaim:
-    """What is proved about a curve, besides the limits on rates.
-
-    Attributes
-    ----------
-    margin : float array of shape (n_regions,)
-        The largest distance between its averages over the population and over the rows.
-    errors : Interval
-        The rate minus its average, in each region.
-    falls : bool
-        Whether it decreases in the score.
-    theorem : str or None
-        The basis of bets on its errors; None if everything follows from the limits on rates.
-    """
-
-    margin: FloatArray
-    errors: Interval
-    falls: bool
-    theorem: str | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +43,7 @@ class Proof(Saved):
         How groups count, if rows have them and no weights.
     weighted : WeightedLimits or None
         Limits on weighted rates, if rows have weights.
-    stated : Stated
+    assumptions : DataAssumptions
         What `fit` was told about the data.
     """
 
@@ -149,7 +60,7 @@ class Proof(Saved):
     confidence_level: float
     design: GroupDesign | None = None
     weighted: WeightedLimits | None = None
-    stated: Stated = NOTHING_STATED
+    assumptions: DataAssumptions = NO_ASSUMPTIONS
 
     @classmethod
     def of(
@@ -166,7 +77,7 @@ class Proof(Saved):
             settings._exact_interval,
             level,
             binned.design,
-            stated=binned.stated,
+            assumptions=binned.assumptions,
         )
         if binned.tally.weights is None:
             return proof
@@ -180,7 +91,7 @@ class Proof(Saved):
         return cls(
             interval=settings._exact_interval,
             confidence_level=settings.confidence_level,
-            stated=known["self"].stated_,
+            assumptions=known["self"].assumptions_,
             **values,
         )
 
@@ -202,6 +113,7 @@ class Proof(Saved):
     @property
     def for_limits(self) -> float:
         """The error budget of all limits on rates, and on the errors and averages of a curve."""
+        # only independent rows of one population have limits on mass, which cost a part
         alpha = error_budget(self.confidence_level)
         return budgets(alpha)[0] if self.is_plain else alpha
 
@@ -215,21 +127,66 @@ class Proof(Saved):
         """The error budget of all limits except those on the shares of absorbed edges."""
         return self.for_limits - absorbed_budget(self.partition, self.for_limits)
 
-    @property
-    def evidence(self) -> RateEvidence:
-        """The evidence behind the limits: plain, grouped or weighted rows."""
-        if self.weighted is not None:
-            return WeightedRates(self.tally, self.weighted)
-        if self.design is not None:
-            return GroupRates(self.tally, self.design)
-        return PlainRates(self.partition, self.tally, self.interval)
-
-    def rates(self, shares: FloatArray | None = None) -> Interval:
+    def rates(self) -> Interval:
         """Limits on the rate of each region.
 
-        `shares` of the budget are those of plain rows, or even.
+        The labels of plain rows are binomial draws, given the counts, so their limits are exact,
+        and also hold for bins that absorb a tied edge. Groups are bet on as whole units. Limits on
+        weighted rates were found once, because they do not follow from a tally.
         """
-        return self.evidence.rates(self.for_rates, shares)
+        # bets on weighted rows depend on their order, which no tally keeps
+        if self.weighted is not None:
+            return self.weighted.limits
+        if self.design is None:
+            method = get_method(self.interval)
+            return region_limits(self.partition, self.tally, method, self.for_rates)
+        design = self.design
+        return mean_limits(
+            self._group_entries, self.for_rates, order=design.order, unproved=design.unproved
+        )
+
+    @property
+    def _group_entries(self) -> Entries:
+        """The shares of positives of the counted groups."""
+        return Entries.of_tally(self.tally, None if self.design is None else self.design.cap)
+
+    @property
+    def observed(self) -> FloatArray:
+        """The rate of each region, with rows counted as in its limits; NaN for a region without
+        rows.
+        """
+        if self.weighted is not None and self.weighted.rows is not None:
+            rows, positives = self.weighted.rows
+            rates = np.full(rows.size, np.nan)
+            np.divide(positives, rows, out=rates, where=rows > 0.0)
+            return rates
+        if self.weighted is not None:
+            return weighted_rates(self.tally)
+        if self.design is not None:
+            return self._group_entries.rates
+        return self.tally.rates
+
+    @property
+    def effective_rows(self) -> tuple[FloatArray, FloatArray] | None:
+        """The number of independent rows, and of positives among them, that grouped rows are worth.
+
+        None without groups.
+        """
+        if self.weighted is not None:
+            return self.weighted.rows
+        return None if self.design is None else self._group_entries.effective_rows
+
+    def _statement(self, settings: CutParameters, theorem: str, limits: Interval) -> Statement:
+        """The facts about the rows that a guarantee states."""
+        statement = Statement(theorem, **settings._asked())
+        groups = None
+        if self.weighted is not None:
+            statement = self.weighted.statement(statement)
+            groups = self.weighted.groups
+        elif self.design is not None and self.tally.groups is not None:
+            n_groups = self.tally.groups.n_groups
+            groups = group_facts(self.design, n_groups, self._group_entries, limits)
+        return statement if groups is None else about_groups(statement, settings, groups)
 
     def guarantee(
         self,
@@ -237,36 +194,40 @@ class Proof(Saved):
         limits: Interval,
         value: FloatArray,
         positive_label: Hashable,
-        claim: CurveClaim | None = None,
+        *,
+        margin: FloatArray | None = None,
+        errors: Interval | None = None,
+        falls: bool = False,
+        theorem: str | None = None,
     ) -> Guarantee:
         """The guarantee that follows from limits on the rates; limits on mass are derived only for
         plain rows.
 
-        `claim` is what is proved about a curve.
+        About a curve, `margin` is the largest distance between its averages over the population and
+        over the rows, and `errors` are limits on the rate minus its average. `falls` says whether it
+        decreases in the score, and `theorem` is the basis of bets on its errors; None if everything
+        follows from the limits on rates.
         """
-        of_curve = None if claim is None else claim.theorem
-        theorem = get_method(self.interval).theorem if of_curve is None else of_curve
-        asked = Statement(theorem, **settings._asked())
-        said = self.evidence.said(asked, settings, limits)
-        if claim is not None:
-            theorem = said.theorem if of_curve is None else of_curve
-            said = replace(said, claim=Claim.AVERAGE, falls=claim.falls, theorem=theorem)
-        by_bets = of_curve is not None or not self.is_plain
-        of_mass = None
+        of_rates = theorem or get_method(self.interval).theorem
+        statement = self._statement(settings, of_rates, limits)
+        if errors is not None:
+            basis = theorem or statement.theorem
+            statement = replace(statement, claim=Claim.AVERAGE, falls=falls, theorem=basis)
+        # the name of the method is that of the limits which decide epsilon
+        by_bets = theorem is not None or not self.is_plain
+        for_mass = None
         if self.is_plain:
-            of_mass = budgets(error_budget(self.confidence_level))[1]
+            for_mass = budgets(error_budget(self.confidence_level))[1]
         return Guarantee.from_limits(
             self.partition,
             self.tally,
             limits,
             self.confidence_level,
             "betting" if by_bets else self.interval,
-            said,
+            statement,
             value,
             positive_label,
-            mass_limits=None
-            if of_mass is None
-            else mass_limits(self.partition, self.tally, of_mass),
-            margin=None if claim is None else claim.margin,
-            errors=None if claim is None else claim.errors,
+            for_mass=for_mass,
+            margin=margin,
+            errors=errors,
         )

@@ -9,26 +9,24 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, BoolArray, FloatArray
-from calibrant.calibrators.regions.binned_rows import Binned, cut_and_count
+from calibrant.calibrators.regions.binned_rows import Binned
 from calibrant.calibrators.regions.grouped_rows import cut_units
-from calibrant.calibrators.regions.parameters import CutParameters, Stated
+from calibrant.calibrators.regions.parameters import CutParameters, DataAssumptions
 from calibrant.calibrators.regions.proof import Proof
 from calibrant.calibrators.regions.weakness import warn_if_weak, warn_of_cap, warn_of_pooled
 from calibrant.calibrators.score_calibrator import FACTS, ScoreCalibrator
-from calibrant.calibrators.tables.steps import steps_of_bins
-from calibrant.calibrators.tables.table import Steps, Table
+from calibrant.calibrators.table import Steps, Table, steps_of_bins
 from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.tally import Tally
 from calibrant.errors import CalibrantError, InvalidTypeError
 from calibrant.gpu.entries import entries_of
-from calibrant.gpu.rows import rows_on_gpu
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.tripod import region_sets
 from calibrant.params.declared_state import Inline
+from calibrant.params.estimator import check_is_fitted
 from calibrant.params.frames import framed
 from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes
@@ -82,7 +80,8 @@ class RegionCalibrator(ScoreCalibrator):
         self.partition_ = partition
         self.tally_ = tally
         self.guarantee_ = guarantee.of_rows(self._facts)
-        if self.stated_.max_group_size == 1 and guarantee.statement.groups is None:
+        # groups of one row were read as plain rows; that no future group is larger is assumed
+        if self.assumptions_.max_group_size == 1 and guarantee.statement.groups is None:
             self.guarantee_ = self.guarantee_.with_facts(
                 assumed=(*self.guarantee_.statement.assumed, _ALONE)
             )
@@ -94,7 +93,7 @@ class RegionCalibrator(ScoreCalibrator):
         self.guarantee_ = self.guarantee_.of_rows(self._facts)
 
     def _warn_if_weak(self) -> None:
-        """Warn if little is proved, or if segments are pooled that nobody asked to pool.
+        """Warn if little is guaranteed, or if segments are pooled that nobody asked to pool.
 
         Not if calibrant itself called `fit`, and reports it or does not need it.
         """
@@ -128,7 +127,7 @@ class RegionCalibrator(ScoreCalibrator):
 
         With `on_curve`, its value from a table of lines.
         """
-        found: NDArray[Any] = entries_of(
+        entries: NDArray[Any] = entries_of(
             partition,
             table,
             scores,
@@ -139,7 +138,7 @@ class RegionCalibrator(ScoreCalibrator):
             familiar=familiar_limits(self.score_range_seen_),
             check=self._warn_of_other_scale,
         )
-        return found
+        return entries
 
     @framed
     def predict(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
@@ -282,7 +281,7 @@ class BinnedCalibrator(CutParameters, RegionCalibrator):
             Both labels. Required if the data may contain only one of them.
         weight_bound : float, optional
             With `importance_weight`: an upper bound on the weights. Without it, the largest weight
-            seen is used instead, and then nothing is proved.
+            seen is used instead, and then nothing is guaranteed.
         max_group_size : int, optional
             With `groups`: a group counts as at most this many rows in a bin. By default it is the
             largest number of rows that a pilot group has in a bin; at least a tenth of the groups
@@ -301,42 +300,44 @@ class BinnedCalibrator(CutParameters, RegionCalibrator):
         self
         """
         self._check_parameters()
-        stated = Stated.about(
+        assumptions = DataAssumptions.about(
             scores,
             weight_bound=weight_bound,
             max_group_size=max_group_size,
             group_target=group_target,
             score_range=score_range,
         )
-        beside = {
+        columns = {
             "segments": segments,
             "sample_weight": sample_weight,
             "importance_weight": importance_weight,
         }
-        return self._fit(scores, y, stated, classes=classes, groups=groups, **beside)
+        return self._fit(scores, y, assumptions, classes=classes, groups=groups, **columns)
 
     def _fit(
         self,
         scores: ArrayLike | Sample,
         y: ArrayLike | None,
-        stated: Stated,
-        **beside: ArrayLike | None,
+        assumptions: DataAssumptions,
+        **columns: ArrayLike | None,
     ) -> Self:
-        plain = all(extra is None for name, extra in beside.items() if name != "classes")
+        plain = all(extra is None for name, extra in columns.items() if name != "classes")
         on_device = None
         if plain and not isinstance(scores, np.ndarray) and on_gpu(scores):
+            from calibrant.gpu.rows import rows_on_gpu
+
             on_device = rows_on_gpu(scores, y)
         if on_device is not None:
             # the host finds and reports again what is wrong with the rows
             with suppress(CalibrantError):
                 return self._fit_rows(
-                    on_device.with_classes(beside["classes"], self.pos_label), stated
+                    on_device.with_classes(columns["classes"], self.pos_label), assumptions
                 )
-        return self._fit_rows(self._read(scores, y, **beside), stated)
+        return self._fit_rows(self._read(scores, y, **columns), assumptions)
 
-    def _fit_rows(self, data: Rows, stated: Stated) -> Self:
-        self._check_stated(stated)
-        self.fit_binned(cut_rows(data, self, stated))
+    def _fit_rows(self, data: Rows, assumptions: DataAssumptions) -> Self:
+        self._check_assumptions(assumptions)
+        self.fit_binned(cut_units(data, self, assumptions))
         self._warn_if_weak()
         return self
 
@@ -346,12 +347,6 @@ class BinnedCalibrator(CutParameters, RegionCalibrator):
     @abstractmethod
     def fit_binned(self, binned: Binned) -> None:
         """Derive the guarantee from rows that are already counted in regions."""
-
-
-def cut_rows(data: Rows, settings: CutParameters, stated: Stated) -> Binned:
-    """Cut bins and count the rows in them: plain rows, or rows with groups or weights."""
-    cut = cut_and_count if is_plain(data) else cut_units
-    return cut(data, settings, stated)
 
 
 def is_plain(data: Rows) -> bool:

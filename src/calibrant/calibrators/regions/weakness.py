@@ -1,10 +1,10 @@
-"""Warnings about a fit that proves little, unless the caller reports that."""
+"""Warnings about a fit that guarantees little, unless the caller reports that."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from calibrant.calibrators.regions.parameters import NOTHING_STATED
+from calibrant.calibrators.regions.parameters import NO_ASSUMPTIONS
 from calibrant.errors import (
     GroupCapWarning,
     PooledSegmentsWarning,
@@ -33,7 +33,7 @@ def reported_by_caller() -> Iterator[None]:
 
 
 def warn_if_weak(guarantee: Guarantee, of: str = "") -> None:
-    """Warn if little is proved, and say what to do."""
+    """Warn if little is guaranteed, and say what to do."""
     little = guarantee.weakness
     if little is None or _is_reported.get():
         return
@@ -45,9 +45,9 @@ def warn_without_subgroups() -> None:
     """Warn if a calibrator of subgroups got no attributes, and say what to do."""
     if _is_reported.get():
         return
-    said = "the guarantee is about all rows only: without attributes there are no subgroups"
+    text = "the guarantee is about all rows only: without attributes there are no subgroups"
     advice = 'give them to fit, as in attributes={"sex": sex, "age": age}'
-    warn_caller(f"{said}; {advice}", WeakGuaranteeWarning)
+    warn_caller(f"{text}; {advice}", WeakGuaranteeWarning)
 
 
 def warn_of_pooled(segments: tuple[str | int | float, ...]) -> None:
@@ -55,27 +55,27 @@ def warn_of_pooled(segments: tuple[str | int | float, ...]) -> None:
     if _is_reported.get():
         return
     does = "shares" if len(segments) == 1 else "share"
-    said = (
+    text = (
         f'{counted(len(segments), "segment")} {does} the regions of "other", so the guarantee is'
         f" about all rows there together: {listed_names(segments)}; too few of the rows drawn to"
         " choose segments were theirs; give all segments their own regions with "
     )
     keep_all = Setting("segment_rule", None)
     chosen = (keep_all, ", or some of them with a list of names as ", Setting("segment_rule"))
-    warn_caller(PooledSegmentsWarning(words((said, *chosen)), segments))
+    warn_caller(PooledSegmentsWarning(words((text, *chosen)), segments))
 
 
 def warn_of_cap(fitted: object, guarantee: Guarantee, of: str = "") -> None:
     """Warn if a learned cap on groups excludes the rate among all rows."""
     groups = guarantee.statement.groups
-    stated = getattr(fitted, "stated_", NOTHING_STATED)
-    if groups is None or not groups.n_apart or stated.max_group_size is not None:
+    assumptions = getattr(fitted, "assumptions_", NO_ASSUMPTIONS)
+    if groups is None or not groups.n_apart or assumptions.max_group_size is not None:
         return
     if not _is_reported.get():
-        said = (
+        text = (
             f"the guarantee{of} does not count all rows in full: {cap_matters(groups)}; choose the cap"
             " with "
         )
         target = Setting("group_target", "groups")
         either = (Setting("max_group_size"), ", or count groups equally with ", target)
-        warn_caller(words((said, *either)), GroupCapWarning)
+        warn_caller(words((text, *either)), GroupCapWarning)

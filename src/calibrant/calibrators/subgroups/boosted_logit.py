@@ -143,10 +143,10 @@ class BoostedLogit(Saved):
             others.
         """
         rows = _Boosting(features, bins, logits, labels)
-        folds = [_Judged.of(rows, fold == one) for one in np.unique(fold)]
-        grown = _Grown(rows)
-        grown.reach(_best_number(folds))
-        return cls(tuple(features), tuple(grown.settled()))
+        members = [fold == one for one in np.unique(fold)]
+        folds = [(rows.take(inside), _Grown(rows.take(~inside))) for inside in members]
+        trees = _Grown(rows).settled(_best_number(folds))
+        return cls(tuple(features), tuple(trees))
 
     def corrected(self, bins: Sequence[IndexArray], logits: FloatArray) -> FloatArray:
         """The corrected probabilities."""
@@ -212,7 +212,9 @@ class _Boosting:
             # the sums of the larger part are what those of the smaller one leave
             smaller = leaf if rows[leaf].size < rows[-1].size else len(rows) - 1
             counted = self._sums(rows[smaller], gradient, curvature)
-            left = [whole.less(part) for whole, part in zip(sums[leaf], counted, strict=True)]
+            left = [whole - part for whole, part in zip(sums[leaf], counted, strict=True)]
+            for rest in left:
+                np.maximum(rest[2], 0.0, out=rest[2])
             sums.append(left if smaller == leaf else counted)
             sums[leaf] = counted if smaller == leaf else left
             best[leaf] = self._best_split(leaf, sums[leaf])
@@ -222,30 +224,25 @@ class _Boosting:
         values = [_RATE * gradient[one].sum() / (curvature[one].sum() + _RIDGE) for one in rows]
         return Tree(tuple(splits), tuple(float(value) for value in values))
 
-    def _sums(self, rows: IndexArray, gradient: FloatArray, curvature: FloatArray) -> list["_Sums"]:
+    def _sums(
+        self, rows: IndexArray, gradient: FloatArray, curvature: FloatArray
+    ) -> list[FloatArray]:
         """Rows, gradients and curvatures by bin, for each feature."""
-        own_gradient = gradient[rows]
-        own_curvature = curvature[rows]
+        values = (None, gradient[rows], curvature[rows])
         found = []
-        for number, feature in enumerate(self.features):
-            cell = self.bins[number][rows]
-            size = feature.n_bins
-            found.append(
-                _Sums(
-                    np.bincount(cell, minlength=size).astype(np.float64),
-                    np.bincount(cell, own_gradient, minlength=size).astype(np.float64),
-                    np.bincount(cell, own_curvature, minlength=size).astype(np.float64),
-                )
-            )
+        for feature, bins in zip(self.features, self.bins, strict=True):
+            cell = bins[rows]
+            sums = [np.bincount(cell, weights, minlength=feature.n_bins) for weights in values]
+            found.append(np.stack(sums).astype(np.float64))
         return found
 
-    def _best_split(self, leaf: int, sums: list["_Sums"]) -> tuple[float, LeafSplit | None]:
+    def _best_split(self, leaf: int, sums: list[FloatArray]) -> tuple[float, LeafSplit | None]:
         """The decrease of the loss by the best split of a leaf, and that split."""
         best: tuple[float, LeafSplit | None] = (0.0, None)
-        if sums[0].rows.sum() < 2 * _LEAST_ROWS:
+        if sums[0][0].sum() < 2 * _LEAST_ROWS:
             return best
         for number, feature in enumerate(self.features):
-            gain, stay = sums[number].best_division(feature.is_numeric)
+            gain, stay = _best_division(sums[number], feature.is_numeric)
             if gain > best[0]:
                 best = (gain, LeafSplit(leaf, number, stay))
         return best
@@ -267,14 +264,13 @@ class _Grown:
         self._trees: list[Tree] = []
         self._leaves: list[IndexArray] = []
 
-    def reach(self, number: int) -> None:
-        """Grow trees until there are `number`; fewer if none helps any more."""
+    def settled(self, number: int) -> list[Tree]:
+        """Return up to `number` trees, as long as one helps, with adjusted values: moved again,
+        tree by tree, by a tenth of a Newton step.
+        """
         for tree in islice(self._more, max(number - len(self._trees), 0)):
             self._trees.append(tree)
             self._leaves.append(tree.leaves(self._rows.bins))
-
-    def settled(self) -> list[Tree]:
-        """The trees with adjusted values: moved again, tree by tree, by a tenth of a Newton step."""
         values = [np.array(tree.values) for tree in self._trees]
         logits = self._rows.logits.copy()
         for own, leaf in zip(values, self._leaves, strict=True):
@@ -291,40 +287,30 @@ class _Grown:
         return [Tree(tree.splits, tuple(own.tolist())) for tree, own in pairs]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Judged:
-    """Rows of one fold, whose loss evaluates trees grown on the rows of the others."""
-
-    rows: _Boosting
-    grown: _Grown
-
-    @classmethod
-    def of(cls, rows: _Boosting, fold: BoolArray) -> Self:
-        """Grow on all rows but those of the fold."""
-        return cls(rows.take(fold), _Grown(rows.take(~fold)))
-
-    def losses(self, number: int) -> FloatArray:
-        """The log loss of each row with `number` trees."""
-        self.grown.reach(number)
-        logits = self.rows.logits.copy()
-        for tree in self.grown.settled():
-            logits += tree.added(self.rows.bins)
-        return np.asarray(np.logaddexp(0.0, logits) - self.rows.labels * logits)
+def _losses(folds: list[tuple[_Boosting, _Grown]], number: int) -> FloatArray:
+    """The log loss of the rows of each fold, with `number` trees that were grown on the others."""
+    found = []
+    for rows, others in folds:
+        logits = rows.logits.copy()
+        for tree in others.settled(number):
+            logits += tree.added(rows.bins)
+        found.append(np.logaddexp(0.0, logits) - rows.labels * logits)
+    return np.concatenate(found)
 
 
-def _best_number(folds: list[_Judged]) -> int:
+def _best_number(folds: list[tuple[_Boosting, _Grown]]) -> int:
     """The largest number of trees whose loss is within one standard error of the smallest.
 
     Too few trees leave errors in subgroups that the mean loss hardly shows; too many add noise,
     which it does show. The standard error is that of the mean difference over rows. Only a few
     numbers are tried.
     """
-    smallest = np.concatenate([fold.losses(0) for fold in folds])
+    smallest = _losses(folds, 0)
     helped = False
     found = 0
     worse = 0
     for number in _NUMBERS:
-        losses = np.concatenate([fold.losses(number) for fold in folds])
+        losses = _losses(folds, number)
         difference = losses - smallest
         mean = float(difference.mean())
         if mean < 0.0:
@@ -340,36 +326,18 @@ def _best_number(folds: list[_Judged]) -> int:
     return found if helped else 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Sums:
-    """Rows, gradients and curvatures of each bin."""
-
-    rows: FloatArray
-    gradient: FloatArray
-    curvature: FloatArray
-
-    def less(self, part: "_Sums") -> "_Sums":
-        """The sums without some of the rows."""
-        return _Sums(
-            self.rows - part.rows,
-            self.gradient - part.gradient,
-            np.maximum(self.curvature - part.curvature, 0.0),
-        )
-
-    def best_division(self, is_ordered: bool) -> tuple[float, tuple[int, ...]]:
-        """The largest decrease of the loss, and the bins of one of the two parts."""
-        order = np.arange(self.rows.size)
-        if not is_ordered:
-            order = np.argsort(self.gradient / (self.curvature + _RIDGE), kind="stable")
-        rows = np.cumsum(self.rows[order])
-        gradient = np.cumsum(self.gradient[order])
-        curvature = np.cumsum(self.curvature[order])
-        left = gradient**2 / (curvature + _RIDGE)
-        right = (gradient[-1] - gradient) ** 2 / (
-            np.maximum(curvature[-1] - curvature, 0.0) + _RIDGE
-        )
-        gain = left + right - gradient[-1] ** 2 / (curvature[-1] + _RIDGE)
-        allowed = (rows >= _LEAST_ROWS) & (rows[-1] - rows >= _LEAST_ROWS)
-        gain = np.where(allowed, gain, 0.0)
-        at = int(gain.argmax())
-        return float(gain[at]), tuple(sorted(order[: at + 1].tolist()))
+def _best_division(sums: FloatArray, is_ordered: bool) -> tuple[float, tuple[int, ...]]:
+    """The largest decrease of the loss, and the bins of one of the two parts, from the rows,
+    gradients and curvatures of each bin.
+    """
+    order = np.arange(sums.shape[1])
+    if not is_ordered:
+        order = np.argsort(sums[1] / (sums[2] + _RIDGE), kind="stable")
+    rows, gradient, curvature = np.cumsum(sums[:, order], axis=1)
+    left = gradient**2 / (curvature + _RIDGE)
+    right = (gradient[-1] - gradient) ** 2 / (np.maximum(curvature[-1] - curvature, 0.0) + _RIDGE)
+    gain = left + right - gradient[-1] ** 2 / (curvature[-1] + _RIDGE)
+    allowed = (rows >= _LEAST_ROWS) & (rows[-1] - rows >= _LEAST_ROWS)
+    gain = np.where(allowed, gain, 0.0)
+    at = int(gain.argmax())
+    return float(gain[at]), tuple(sorted(order[: at + 1].tolist()))

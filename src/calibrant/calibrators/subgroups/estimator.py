@@ -1,4 +1,6 @@
-"""Calibrated for every subgroup: a correction fitted to one part of the rows, proved on the other."""
+"""Calibrated for every subgroup: the mean of two corrections, each proved on rows that it was not
+fitted to.
+"""
 
 from __future__ import annotations
 
@@ -7,41 +9,38 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, AttributeRows, FloatArray, Seed
 from calibrant.calibrators.regions.weakness import (
-    reported_by_caller,
     warn_if_weak,
     warn_without_subgroups,
 )
-from calibrant.calibrators.score_calibrator import ScoreCalibrator
+from calibrant.calibrators.score_calibrator import ScoreCalibrator, fitted_copy
 from calibrant.calibrators.subgroups.boosted_logit import BoostedLogit
 from calibrant.calibrators.subgroups.corrected import (
-    SMALLEST,
     PartOfRows,
-    ScoredTrees,
+    Repair,
     base_logits,
-    corrected,
+    group_cap,
+    three_parts,
 )
 from calibrant.calibrators.subgroups.features import Feature, score_column
-from calibrant.calibrators.subgroups.guarantee import SubgroupFacts, SubgroupGuarantee
-from calibrant.calibrators.subgroups.parts import TwoParts, group_cap
+from calibrant.calibrators.subgroups.guarantee import SubgroupGuarantee
 from calibrant.calibrators.subgroups.proof import (
-    Guesses,
+    average_predictions,
     error_limits,
-    prediction_limits,
+    standard_errors,
+    subgroup_rate_limits,
 )
-from calibrant.calibrators.tables.table import Table
+from calibrant.calibrators.table import Table
 from calibrant.cells.attribute_levels import AttributeLevels
 from calibrant.cells.subgroup_family import MOST_ORDERS, SubgroupFamily
 from calibrant.errors import InvalidTypeError, InvalidValueError, no_table
 from calibrant.guarantee.statement import Claim, Edges, Statement
-from calibrant.limits.interval import Interval, PairOfLimits
-from calibrant.limits.least_width import check_widths
+from calibrant.limits.interval import PairOfLimits, check_widths
 from calibrant.params.arrays import as_scores
 from calibrant.params.attributes import AttributeColumn, read_attributes
+from calibrant.params.estimator import check_is_fitted
 from calibrant.params.frames import predicts
 from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes
@@ -56,7 +55,7 @@ from calibrant.params.rules import (
     RuleTable,
     error_budget,
 )
-from calibrant.params.state_kinds import Counts, Lists, Maybe, Nested, Numbers, OneCount
+from calibrant.params.state_kinds import Counts, Lists, Nested, Numbers, OneCount
 from calibrant.sample.attribute_columns import attribute_columns
 from calibrant.sample.facts import Reach
 from calibrant.sample.reader import bound_of, check_group_target, is_scored, refuse
@@ -64,9 +63,10 @@ from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text.sentences import shown
 
-_AVERAGES_SHARE = 0.1  # share of alpha for limits on average predictions
+_RATES_SHARE = 0.1  # share of alpha for limits on rates; the rest is for errors
 _GROUP_SIZE = Optional(Integer(1))
-_N_FOLDS = 4  # of the fitting rows, which choose the number of trees
+_ROWS_BEHIND = ("n_pilot", "n_proving", "n_groups", "max_group_size")
+_N_FOLDS = 4  # of the rows that a correction is fitted to, which choose the number of trees
 _THEOREM = "Ville's inequality for bets on label minus prediction, in all subgroups simultaneously"
 
 
@@ -74,23 +74,24 @@ class _ProvesSubgroups(ScoreCalibrator):
     """The learned attributes, which are not parameters."""
 
     guarantee_: SubgroupGuarantee
-    correction_: BoostedLogit
-    base_: ScoreCalibrator | None
+    repairs_: tuple[Repair, ...]
 
 
 @dataclass(eq=False, repr=False)
 class SubgroupCalibrator(_ProvesSubgroups):
-    """Correct probabilities by attributes, and prove how far off they can be in every subgroup at
+    """Correct probabilities by attributes, and bound how far off they can be in every subgroup at
     once.
 
-    A small gradient-boosted correction of the logit is fitted to one part of the rows. The other
-    part is used for the proof. Subgroups overlap: they are all values of single attributes, pairs
-    and triples that have enough of the rows for fitting.
+    Two small gradient-boosted corrections of the logit are each fitted to about half of the rows,
+    and the prediction is their mean. Each half bounds the errors of the correction
+    that was fitted without it. So all rows repair, and all but the pilot rows give the limits.
+    Subgroups overlap: they are all values of
+    single attributes, pairs and triples that have enough of the pilot rows.
 
-    Claimed, for every distribution of scores, attributes and labels: with probability at least
+    Guarantee, for every distribution of scores, attributes and labels: with probability at least
     `confidence_level` over the rows, in every subgroup simultaneously, the rate among new rows
-    differs from their average prediction by at most the subgroup's epsilon. Assumed: the rows and
-    new rows are i.i.d.
+    differs from their average prediction by at most the subgroup's epsilon. Assumptions: the rows
+    and new rows are i.i.d.
 
     Parameters
     ----------
@@ -100,37 +101,35 @@ class SubgroupCalibrator(_ProvesSubgroups):
     order : int, default=2
         The largest number of attributes that define a subgroup, 1 to 3.
     min_share : float, default=0.05
-        The smallest share of the rows for fitting that a subgroup must have.
+        The smallest share of the pilot rows that a subgroup must have.
     base : calibrator of scores, default=None
         A calibrator that first turns scores into probabilities. None takes scores as probabilities.
-    pilot : float or int, default=0.5
-        Fraction or number of rows that the base and the correction are fitted to; the others are
-        used for the proof. With groups, this fraction of the groups.
+    pilot : float or int, default=0.1
+        Fraction or number of rows that determine the subgroups. Both corrections are fitted to
+        them, and they guarantee nothing. With groups, this fraction of the groups.
     confidence_level : float, default=0.9
         Confidence that everything claimed holds simultaneously.
     pos_label : object, default=None
         The positive class. Required unless the labels are 0 and 1, -1 and 1, or bools.
     random_state : int, Generator, RandomState or None, default=0
-        Seed for drawing the rows for fitting.
+        Seed for drawing the pilot rows and the halves.
 
     Attributes
     ----------
     guarantee_ : SubgroupGuarantee
         The guarantee, in numbers and in words; `guarantee_.subgroups` is a table.
-    correction_ : BoostedLogit
-        The trees.
-    base_ : calibrator of scores or None
-        The fitted base.
+    repairs_ : pair of Repair
+        The fitted bases and trees, whose predictions are averaged.
     classes_ : array of shape (2,)
         The labels, sorted.
 
     Notes
     -----
-    Numeric attributes are cut at quartiles of the rows for fitting, and these rows determine the
-    subgroups, so the rows for the proof are independent draws within each subgroup. See
-    `calibrant.calibrators.subgroups.proof`. Cross-validation in four folds of the rows for fitting
-    chooses the number of trees. The prediction is not a function of one score, so it has no table:
-    it can be exported to Python, but not to SQL or ONNX.
+    Numeric attributes are cut at quartiles of the pilot rows, and these rows determine the
+    subgroups, so the other rows are independent draws within each subgroup. See
+    `calibrant.calibrators.subgroups.proof`. Cross-validation in four folds of the rows that a
+    correction is fitted to chooses the number of its trees. The prediction is not a function of one
+    score, so it has no table: it can be exported to Python, but not to SQL or ONNX.
 
     Examples
     --------
@@ -145,23 +144,22 @@ class SubgroupCalibrator(_ProvesSubgroups):
     array([0.4, 0.6])
     >>> print(calibrator.guarantee_.subgroups)  # doctest: +ELLIPSIS
     subgroup      rows  average prediction   rate          limits  epsilon
-    all rows     4,000 ...
+    all rows     7,200 ...
     """
 
     _learned: ClassVar[EntryTable] = {
-        "base": Entry(Maybe(Nested(ScoreCalibrator)), of="base_"),
-        "correction": Entry(Nested(BoostedLogit), of="correction_"),
+        "repairs": Entry(Lists(Nested(Repair), size=2), of="repairs_"),
         "names": Entry(Lists(TEXT), of="_names"),
         "subgroups": Entry(Lists(TEXT), of="guarantee_.regions"),
         "counts": Entry(Counts("subgroups"), of="guarantee_.counts"),
         "positives": Entry(Counts("subgroups"), of="guarantee_.positives"),
         "value": Entry(Numbers("subgroups", 0.0, 1.0), of="guarantee_.value"),
         "errors": Entry(PairOfLimits("subgroups", low=-1.0), of="guarantee_.errors"),
-        "margin": Entry(Numbers("subgroups", 0.0, 1.0), of="guarantee_.margin"),
-        "n_fitted": Entry(OneCount(), of="guarantee_.facts.n_fitted"),
-        "n_proving": Entry(OneCount(), of="guarantee_.facts.n_proving"),
-        "n_groups": Entry(OneCount(), of="guarantee_.facts.n_groups"),
-        "max_group_size": Entry(_GROUP_SIZE, of="guarantee_.facts.max_group_size"),
+        "rates": Entry(PairOfLimits("subgroups"), of="guarantee_.interval"),
+        "n_pilot": Entry(OneCount(), of="guarantee_.n_pilot"),
+        "n_proving": Entry(OneCount(), of="guarantee_.n_proving"),
+        "n_groups": Entry(OneCount(), of="guarantee_.n_groups"),
+        "max_group_size": Entry(_GROUP_SIZE, of="guarantee_.max_group_size"),
     }
     _rules: ClassVar[RuleTable] = {
         "attributes": Optional(Names('a list of names of columns, such as ["sex", "age"]')),
@@ -178,7 +176,7 @@ class SubgroupCalibrator(_ProvesSubgroups):
     min_share: float = 0.05
     base: ScoreCalibrator | None = None
     _: KW_ONLY
-    pilot: float = 0.5
+    pilot: float = 0.1
     confidence_level: float = 0.9
     pos_label: Hashable = None
     random_state: Seed = 0
@@ -193,8 +191,7 @@ class SubgroupCalibrator(_ProvesSubgroups):
         max_group_size: int | None = None,
         classes: ArrayLike | None = None,
     ) -> Self:
-        """Fit the correction to a random part of the rows, and derive the guarantee from the
-        others.
+        """Fit a correction to each half of the rows, and derive the guarantee from the other half.
 
         Parameters
         ----------
@@ -208,12 +205,11 @@ class SubgroupCalibrator(_ProvesSubgroups):
             Attributes of the rows. Without any, there are no subgroups: the guarantee is about all
             rows only, and a warning says so.
         groups : array-like of shape (n,), optional
-            The group of each row, such as a customer. Each group is used as a whole, either for
-            fitting or for the proof, and bets are on whole groups: the guarantee is about rows of
-            new groups.
+            The group of each row, such as a customer. All rows of a group are in one half, and bets
+            are on whole groups: the guarantee is about rows of new groups.
         max_group_size : int, optional
             The largest number of rows that a group counts as; None takes the size of the largest
-            group among the rows for fitting.
+            group among the pilot rows.
         classes : pair of labels, optional
             Both labels. Required if the data may contain only one of them.
 
@@ -223,21 +219,24 @@ class SubgroupCalibrator(_ProvesSubgroups):
         """
         self._check_parameters()
         reason = "weights are not implemented for subgroups"
-        refuse(scores, reason, "weight", advice="use AnchoredCalibrator")
+        refuse(scores, reason, "weight", advice="use Calibrator")
         refuse(scores, "subgroups are defined by attributes", "segment", advice="use attributes=")
         size = bound_of(scores, "max_group_size", max_group_size)
         rows = self._read(scores, y, classes=classes, groups=groups).collect()
         check_group_target(rows, "rows", "subgroups count by their rows")
         columns = self._columns(scores, attributes, len(rows))
-        places = TwoParts.of(rows, self.pilot, self.random_state)
-        first = PartOfRows.of(rows, columns, places.first)
-        last = PartOfRows.of(rows, columns, places.last)
-        base = self._fitted_base(first.rows)
-        correction = self._correction(base, first.rows, first.columns)
-        cap = group_cap(first.rows, size)
-        guarantee = self._proved(base, correction, (first, last), cap)
-        self._set_classes(rows.known)
-        self._set_learned(base, correction, guarantee, tuple(column.name for column in columns))
+        places = three_parts(rows, self.pilot, self.random_state)
+        pilot, *halves = (PartOfRows.of(rows, columns, part) for part in places)
+        cap = group_cap(pilot.rows, size)
+        names = tuple(column.name for column in columns)
+        fitting = [
+            PartOfRows.of(rows, columns, np.concatenate([places[0], other]))
+            for other in (places[2], places[1])
+        ]
+        repairs = tuple(self._repair(part.rows, part.columns) for part in fitting)
+        learned = {"repairs": repairs, "names": names}
+        proved = self._proved(repairs, (pilot, fitting, halves), cap)
+        self._take(learned | proved, rows.known)
         self.score_range_seen_ = Reach.of(rows.scores).seen
         warn_if_weak(self.guarantee_)
         if not columns:
@@ -260,100 +259,49 @@ class SubgroupCalibrator(_ProvesSubgroups):
             )
         return attribute_columns(data, given, n_rows, self.attributes)
 
-    def _fitted_base(self, rows: MemoryRows) -> ScoreCalibrator | None:
-        if self.base is None:
-            return None
-        base: ScoreCalibrator = clone(self.base).set_params(pos_label=1)
-        with reported_by_caller():
-            base.fit(rows.scores, rows.codes, classes=(0, 1))
-        base.score_range_seen_ = None  # the range of all rows is kept instead
-        return base
-
-    def _correction(
-        self, base: ScoreCalibrator | None, rows: MemoryRows, columns: list[AttributeColumn]
-    ) -> BoostedLogit:
+    def _repair(self, rows: MemoryRows, columns: list[AttributeColumn]) -> Repair:
+        base = None if self.base is None else fitted_copy(self.base, rows)
         logits = base_logits(base, rows.scores)
         every = [score_column(logits), *columns]
         features = [Feature.of(column) for column in every]
         bins = [feature.bins(column) for feature, column in zip(features, every, strict=True)]
-        fold = np.arange(len(rows)) * _N_FOLDS // max(len(rows), 1)
+        fold = np.arange(len(rows)) % _N_FOLDS
         labels = rows.codes.astype(np.float64)
-        return BoostedLogit.fit(features, bins, logits, labels, fold)
+        return Repair(base, BoostedLogit.fit(features, bins, logits, labels, fold))
 
     def _proved(
         self,
-        base: ScoreCalibrator | None,
-        correction: BoostedLogit,
-        parts: tuple[PartOfRows, PartOfRows],
+        repairs: tuple[Repair, ...],
+        parts: tuple[PartOfRows, list[PartOfRows], list[PartOfRows]],
         cap: int | None,
-    ) -> SubgroupGuarantee:
-        """The guarantee, from rows that were not used for the predictions, the cuts, the choice of
-        subgroups or their tails.
+    ) -> dict[str, Any]:
+        """What the guarantee needs: from each half, what it proves about the repair that was fitted
+        without it. Pilot rows chose the cuts and subgroups, and the rows of a fit its tails.
         """
-        first, last = parts
-        levels = [AttributeLevels.of(column) for column in first.columns]
-        known = SubgroupFamily.of(levels, first.codes(levels), self.order, self.min_share)
-        guesses = Guesses.of(first.subgroup_rows(known, base, correction, cap))
-        family = known.of_other_rows(last.codes(levels))
-        proving = last.subgroup_rows(family, base, correction, cap)
+        pilot, fitting, proving = parts
+        levels = [AttributeLevels.of(column) for column in pilot.columns]
+        known = SubgroupFamily.of(levels, pilot.codes(levels), self.order, self.min_share)
+        expected = []
+        halves = []
+        for repair, fitted, half in zip(repairs, fitting, proving, strict=True):
+            seen = known.of_other_rows(fitted.codes(levels))
+            expected.append(standard_errors(fitted.subgroup_rows(seen, repair, cap)))
+            family = known.of_other_rows(half.codes(levels))
+            halves.append(half.subgroup_rows(family, repair, cap))
         alpha = error_budget(self.confidence_level)
-        value = proving.averages(proving.predictions)
-        averages = prediction_limits(proving, guesses, _AVERAGES_SHARE * alpha)
-        margin = np.maximum(value - averages.lower, averages.upper - value)
-        errors = error_limits(proving, guesses, (1.0 - _AVERAGES_SHARE) * alpha)
-        positives = family.sums(last.rows.codes.astype(np.float64)).astype(np.int64)
-        facts = SubgroupFacts(
-            n_fitted=len(first.rows),
-            n_proving=len(last.rows),
-            n_groups=last.rows.n_groups(),
-            max_group_size=cap,
-            attributes=tuple(column.name for column in last.columns),
-        )
-        return self._guarantee(
-            [family.words(number) for number in range(family.n_subgroups)],
-            (family.counts, positives),
-            (value, errors, margin),
-            last.rows.known.positive,
-            facts,
-        )
-
-    def _guarantee(
-        self,
-        words: list[str],
-        counts: tuple[Any, Any],
-        proved: tuple[FloatArray, Interval, FloatArray],
-        positive: Hashable,
-        facts: SubgroupFacts,
-    ) -> SubgroupGuarantee:
-        value, errors, margin = proved
-        return SubgroupGuarantee(
-            float(self.confidence_level),
-            "betting",
-            tuple(words),
-            *counts,
-            value,
-            np.clip(value - margin + errors.lower, 0.0, 1.0),
-            np.clip(value + margin + errors.upper, 0.0, 1.0),
-            positive,
-            Statement(_THEOREM, edges=Edges.FUNCTION, claim=Claim.AVERAGE),
-            errors=errors,
-            margin=margin,
-            order=self.order,
-            min_share=self.min_share,
-            facts=facts,
-        )
-
-    def _set_learned(
-        self,
-        base: ScoreCalibrator | None,
-        correction: BoostedLogit,
-        guarantee: SubgroupGuarantee,
-        names: tuple[str, ...],
-    ) -> None:
-        self.base_ = base
-        self.correction_ = correction
-        self.guarantee_ = guarantee
-        self._names = names
+        labels = [half.family.sums(half.codes.astype(np.float64)) for half in halves]
+        return {
+            "subgroups": tuple(known.words(number) for number in range(known.n_subgroups)),
+            "counts": np.sum([half.family.counts for half in halves], axis=0),
+            "positives": np.sum(labels, axis=0).astype(np.int64),
+            "value": average_predictions(halves),
+            "errors": error_limits(halves, expected, (1.0 - _RATES_SHARE) * alpha),
+            "rates": subgroup_rate_limits(halves, _RATES_SHARE * alpha),
+            "n_pilot": len(pilot.rows),
+            "n_proving": sum(len(half.rows) for half in proving),
+            "n_groups": sum(half.rows.n_groups() for half in proving),
+            "max_group_size": cap,
+        }
 
     @predicts
     def predict(self, scores: ArrayLike, *, attributes: AttributeRows | None = None) -> FloatArray:
@@ -369,7 +317,8 @@ class SubgroupCalibrator(_ProvesSubgroups):
                 "attributes", f"be given: a frame with the columns {list(self._names)}"
             )
         columns = read_attributes(attributes, len(checked), self._names) if self._names else []
-        return corrected(self.base_, self.correction_, checked, columns)
+        each = [repair.predict(checked, columns) for repair in self.repairs_]
+        return np.asarray(np.mean(each, axis=0))
 
     @predicts
     def predict_proba(
@@ -394,34 +343,48 @@ class SubgroupCalibrator(_ProvesSubgroups):
         got = f"{type(self).__name__}, whose prediction depends on attributes"
         raise no_table(got, advice="export it with to_python")
 
-    def scored_trees(self) -> ScoredTrees:
-        """Return features and trees as plain values, for an export that has no table."""
-        check_is_fitted(self)
-        return ScoredTrees(self.base_, self.correction_.to_dict(), self._table_notes(), SMALLEST)
+    def export_notes(self) -> tuple[str, ...]:
+        """Say where an export without a table comes from, and what is guaranteed."""
+        return self._table_notes()
 
     def _take(self, learned: dict[str, Any], classes: Classes) -> None:
         counts = learned["counts"]
         positives = learned["positives"]
         if (positives > counts).any():
             raise InvalidValueError("positives", "be at most the counts", got="more")
-        correction: BoostedLogit = learned["correction"]
+        repairs: tuple[Repair, ...] = learned["repairs"]
         names = learned["names"]
-        if tuple(feature.name for feature in correction.features) != ("", *names):
-            raise InvalidValueError("names", "be those of the features", got=shown(list(names)))
-        facts = SubgroupFacts(
-            learned["n_fitted"],
-            learned["n_proving"],
-            learned["n_groups"],
-            learned["max_group_size"],
-            names,
-        )
-        proved = (learned["value"], learned["errors"], learned["margin"])
+        for repair in repairs:
+            if tuple(feature.name for feature in repair.correction.features) != ("", *names):
+                raise InvalidValueError("names", "be those of the features", got=shown(list(names)))
+        errors = learned["errors"]
         alpha = error_budget(self.confidence_level)
-        check_widths({"errors": learned["errors"]}, counts, alpha, "the calibrator")
-        words = list(learned["subgroups"])
-        guarantee = self._guarantee(words, (counts, positives), proved, classes.positive, facts)
+        rates = learned["rates"]
+        check_widths({"errors": errors, "rates": rates}, counts, alpha, "the calibrator")
+        value = learned["value"]
+        # the average prediction among new rows is the rate less the error
+        margin = np.maximum(value - rates.lower + errors.upper, rates.upper - errors.lower - value)
+        self.guarantee_ = SubgroupGuarantee(
+            float(self.confidence_level),
+            "betting",
+            tuple(learned["subgroups"]),
+            counts,
+            positives,
+            value,
+            rates.lower,
+            rates.upper,
+            classes.positive,
+            Statement(_THEOREM, edges=Edges.FUNCTION, claim=Claim.AVERAGE),
+            errors=errors,
+            margin=np.clip(margin, 0.0, 1.0),
+            order=self.order,
+            min_share=self.min_share,
+            attributes=tuple(names),
+            **{name: learned[name] for name in _ROWS_BEHIND},
+        )
         self._set_classes(classes)
-        self._set_learned(learned["base"], correction, guarantee, names)
+        self.repairs_ = repairs
+        self._names = tuple(names)
 
     def _needs_rows(self) -> tuple[str, ...]:
         return ("counts", "limits", "trees")

@@ -1,43 +1,21 @@
-"""What is proved about predictions in every subgroup simultaneously."""
+"""What is guaranteed about predictions in every subgroup simultaneously."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.relative import RARE
-from calibrant.text.numbers import counted, limits, percent, upper
+from calibrant.text.numbers import counted, limits, percent, points, upper
 from calibrant.text.result import said_of_file
 from calibrant.text.result_table import ResultTable
+from calibrant.text.sentences import is_true
 
 WITHOUT_ATTRIBUTES = (
-    "No attributes were given, so there are no subgroups: the guarantee is about the average over"
-    " all rows only."
+    "no attributes were given, so there are no subgroups: the guarantee is about the average over"
+    " all rows only"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class SubgroupFacts:
-    """The rows behind a guarantee of subgroups.
-
-    Attributes
-    ----------
-    n_fitted, n_proving : int
-        Numbers of rows that the correction was fitted to, and of proof rows.
-    n_groups : int
-        Number of groups in the proof; 0 if each row is an independent draw.
-    max_group_size : int or None
-        The largest number of rows that a group counts as.
-    attributes : tuple of str
-        The attributes.
-    """
-
-    n_fitted: int = 0
-    n_proving: int = 0
-    n_groups: int = 0
-    max_group_size: int | None = None
-    attributes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -53,34 +31,30 @@ class SubgroupGuarantee(Guarantee):
     order : int
         The largest number of attributes that define a subgroup.
     min_share : float
-        The smallest share of the fitting rows in a subgroup.
-    facts : SubgroupFacts
-        The rows behind it.
+        The smallest share of the pilot rows in a subgroup.
+    n_pilot, n_proving : int
+        Numbers of rows that determined the subgroups, and of the others, in two halves: each proves
+        the correction that was fitted without it.
+    n_groups : int
+        Number of groups in the proof; 0 if each row is an independent draw.
+    max_group_size : int or None
+        The largest number of rows that a group counts as.
+    attributes : tuple of str
+        The attributes.
     """
 
     order: int = 1
     min_share: float = 0.0
-    facts: SubgroupFacts = field(default_factory=SubgroupFacts)
-
-    @property
-    def n_fitted(self) -> int:
-        """Rows that the correction was fitted to."""
-        return self.facts.n_fitted
-
-    @property
-    def n_proving(self) -> int:
-        """Number of proof rows."""
-        return self.facts.n_proving
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """The attributes."""
-        return self.facts.attributes
+    n_pilot: int = 0
+    n_proving: int = 0
+    n_groups: int = 0
+    max_group_size: int | None = None
+    attributes: tuple[str, ...] = ()
 
     @property
     def has_groups(self) -> bool:
         """Whether groups, rather than rows, are independent draws."""
-        return self.facts.n_groups > 0
+        return self.n_groups > 0
 
     @property
     def subgroups(self) -> ResultTable:
@@ -119,54 +93,51 @@ class SubgroupGuarantee(Guarantee):
         )
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What else a reader should know."""
-        return () if self.attributes else (WITHOUT_ATTRIBUTES,)
-
-    @property
     def sentence(self) -> str:
-        """What is proved and on which assumption, in 35 words at most."""
-        confidence = percent(self.confidence_level)
-        each = "over all rows"
+        """What is guaranteed and on which assumption, in 35 words at most."""
+        each = "Over all rows"
+        together = ""
         if len(self.regions) > 1:
-            each = f"in each of {counted(len(self.regions), 'subgroup')}"
+            each = f"In each of {counted(len(self.regions), 'subgroup')}"
+            together = ", all subgroups together"
         drawn = "groups" if self.has_groups else "rows"
+        number = self.n_groups or self.n_proving
+        label = "" if is_true(self.positive_label) else f" of {self.positive_label!r}"
         return (
-            f"With {confidence} confidence, if new {drawn} are i.i.d. with these, then {each} the"
-            f" rate of class {self.positive_label!r} is within {upper(self.epsilon)} of the average"
-            " prediction."
+            f"{each}, the true rate{label} is within {points(upper(self.epsilon))} of the average"
+            f" prediction ({percent(self.confidence_level)} confidence{together}, if new {drawn} are"
+            f" like these {number:,})."
         )
 
     @property
-    def explanation(self) -> str:
-        """What the sentence leaves out, without the assumptions."""
-        said = []
+    def notes(self) -> tuple[str, ...]:
+        """What the subgroups are, and which rows the guarantee is from."""
+        found = [] if self.attributes else [WITHOUT_ATTRIBUTES]
         if len(self.regions) > 1:
             named = ", ".join(self.attributes)
-            said.append(
-                f"The subgroups overlap: values of {named}, up to {self.order} of them together,"
-                f" with at least {percent(self.min_share)} of the rows."
+            found.append(
+                f"the subgroups overlap: values of {named}, up to {self.order} of them together,"
+                f" with at least {percent(self.min_share)} of the rows"
             )
-        said.append(
-            f"Predictions were fitted to {counted(self.n_fitted, 'row')}, and"
-            f" {counted(self.n_proving, 'other row')} prove. Nothing is guaranteed for one row, or"
-            " for part of a subgroup."
-        )
+        found += [
+            f"{counted(self.n_pilot, 'pilot row')} chose the subgroups",
+            "the prediction is the mean of two corrections, each fitted to one half of the other"
+            f" {counted(self.n_proving, 'row')} and tested on the other half",
+            "nothing is guaranteed for one row, or for part of a subgroup",
+        ]
         if self.has_groups:
-            said.append(
-                f"{counted(self.facts.n_groups, 'group')} prove. Averages are over rows of new"
-                " groups, of which each counts as at most"
-                f" {counted(self.facts.max_group_size or 0, 'row')}."
+            found.append(
+                f"averages are over rows of new groups, like {self.n_groups:,} groups here, of"
+                f" which each counts as at most {counted(self.max_group_size or 0, 'row')}"
             )
         if self.is_rare:
             factors = limits(float(self.relative.lower.min()), float(self.relative.upper.max()))
-            said.append(f"In every subgroup the rate is {factors} times the average prediction.")
-        return " ".join(said) + said_of_file(self.read)
-
-    @property
-    def details(self) -> str:
-        """The sentence, what it leaves out, and all assumptions."""
-        return f"{self.sentence} {self.explanation}\nAssumptions: {'; '.join(self.assumptions)}."
+            found.append(
+                f"in every subgroup, the true rate is {factors} times the average prediction"
+            )
+        if self.read:
+            found.append(said_of_file(self.read).strip())
+        return tuple(found)
 
     @property
     def advice(self) -> str:

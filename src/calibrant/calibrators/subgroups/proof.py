@@ -1,23 +1,24 @@
 """Limits on the error of predictions in every subgroup simultaneously, for new rows: bets on label
-minus prediction, for rows or whole groups.
+minus prediction, for rows or whole groups, in two halves that change roles.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
 from calibrant._typing import CodeArray, FloatArray, IndexArray
+from calibrant.cells.entries import Entries
 from calibrant.cells.subgroup_family import Crossing, SubgroupFamily
 from calibrant.cells.units import RowUnits
 from calibrant.limits.bet_limits import bet_limits
-from calibrant.limits.bet_units import BetUnits, Draws
+from calibrant.limits.bet_units import BetUnits
+from calibrant.limits.binomial import lower_limit, upper_limit
 from calibrant.limits.error_budget import even_width_tails
 from calibrant.limits.interval import Interval
 from calibrant.params.random import RandomSource, fingerprint_of
 
 _LEAST_VARIANCE = 1e-4
-_LEAST_PREDICTION_VARIANCE = 1e-8
 _ROUNDING = 1e-9
 
 
@@ -56,142 +57,118 @@ class SubgroupRows:
         total = self.family.sums(counted)
         return np.asarray(self.family.sums(counted * values) / np.maximum(total, 1e-300))
 
-    def draws(self, values: FloatArray, part: Crossing) -> Draws:
+    def draws(self, values: FloatArray, part: Crossing) -> Entries:
         """The independent draws in disjoint subgroups: rows, or whole groups with their weights."""
         inside = np.flatnonzero(part.cell < part.size)
         cell = part.cell[inside].astype(np.intp)
         if self.unit is None or self.weights is None:
-            return Draws(cell, values[inside])
+            return Entries.of_rows(values[inside], cell, part.size)
         units = RowUnits(self.unit[inside], int(self.unit.max()) + 1, self.weights[inside])
-        cells = units.in_cells(cell, part.size)
-        mean = cells.sums(values[inside][cells.rows]) / cells.total
-        return Draws(cells.cell, mean, np.minimum(cells.total, 1.0))
+        return Entries.of_rows(values[inside], cell, part.size, units)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Guesses:
-    """Expectations for each subgroup, from rows that are not used in the proof: a bad guess only
-    widens the limits.
-
-    Attributes
-    ----------
-    variances : float array of shape (n_subgroups,)
-        Variance of label minus prediction, or of its sum over a group.
-    prediction_variances : float array of shape (n_subgroups,)
-        Variance of the prediction minus its mean.
-    weights : float array of shape (n_subgroups,)
-        The mean weight of a group; 1 without groups.
-    n_draws : float array of shape (n_subgroups,)
-        Number of rows, or of groups.
+def standard_errors(rows: SubgroupRows) -> FloatArray:
+    """Guesses at the standard error of the mean of label minus prediction in each subgroup, from rows
+    that are not used in the proof, such as those that the predictions were fitted to: a bad guess
+    only widens the limits.
     """
-
-    variances: FloatArray
-    prediction_variances: FloatArray
-    weights: FloatArray
-    n_draws: FloatArray
-
-    @classmethod
-    def of(cls, rows: SubgroupRows) -> Self:
-        """Guesses from rows that the predictions were fitted to."""
-        if rows.unit is not None:
-            return cls._of_groups(rows)
-        counts = np.maximum(rows.family.counts, 1)
-        predicted = rows.predictions
-        seen = rows.family.counts > 0
-        spread = rows.family.sums(predicted * (1.0 - predicted)) / counts
-        squares = rows.family.sums(np.square(predicted)) / counts
-        about = squares - np.square(rows.family.sums(predicted) / counts)
-        variances = np.maximum(np.where(seen, spread, 0.25), _LEAST_VARIANCE)
-        of_predictions = np.maximum(np.where(seen, about, 0.25), _LEAST_PREDICTION_VARIANCE)
-        return cls(variances, of_predictions, np.ones(counts.size), counts.astype(np.float64))
-
-    @classmethod
-    def _of_groups(cls, rows: SubgroupRows) -> Self:
-        averages = rows.averages(rows.predictions)
-        columns = []
-        first = 0
-        for part in rows.family.crossings:
-            errors = rows.draws(rows.errors, part)
-            cell = errors.region
-            weight = np.ones(cell.size) if errors.weight is None else errors.weight
+    columns = []
+    for part in rows.family.crossings:
+        errors = rows.draws(rows.errors, part)
+        # the labels of single rows are expected to vary as the predictions say
+        squares = np.square(errors.weights * errors.value)
+        if rows.unit is None:
             predicted = rows.draws(rows.predictions, part).value
-            off = predicted - averages[first + cell]
-            of_part = [weight, np.square(weight * errors.value), np.square(weight * off)]
-            sums = [np.bincount(cell, values, minlength=part.size) for values in of_part]
-            columns.append(np.stack([np.bincount(cell, minlength=part.size), *sums]))
-            first += part.size
-        n, weights, variances, of_predictions = np.concatenate(columns, axis=1)
-        seen = n > 0
-        typical = np.where(seen, weights / np.maximum(n, 1.0), 1.0)
-        least = np.square(typical)
-        return cls(
-            np.maximum(
-                np.where(seen, variances / np.maximum(n, 1.0), 0.25), _LEAST_VARIANCE * least
-            ),
-            np.maximum(
-                np.where(seen, of_predictions / np.maximum(n, 1.0), 0.25),
-                _LEAST_PREDICTION_VARIANCE * least,
-            ),
-            typical,
-            np.maximum(n, 1.0),
-        )
+            squares = predicted * (1.0 - predicted)
+        columns.append(np.stack([errors.n_units, *map(errors.sums, [errors.weights, squares])]))
+    n, weights, variances = np.concatenate(columns, axis=1)
+    seen = n > 0
+    n = np.maximum(n, 1.0)
+    weights = np.where(seen, weights / n, 1.0)
+    variances = np.where(seen, variances / n, 0.25)
+    variances = np.maximum(variances, _LEAST_VARIANCE * np.square(weights))
+    return np.asarray(np.sqrt(variances) / (weights * np.sqrt(n)))
 
 
-def error_limits(rows: SubgroupRows, guesses: Guesses, alpha: float) -> Interval:
-    """Simultaneous limits on the mean of label minus prediction in the population of each subgroup.
+def error_limits(
+    halves: Sequence[SubgroupRows], expected: Sequence[FloatArray], alpha: float
+) -> Interval:
+    """Simultaneous limits on the mean of label minus prediction in the population of each subgroup,
+    where the prediction is the mean of two repairs.
 
-    Claimed: with probability at least 1 - alpha over these rows, in every subgroup of the family
+    Guarantee: with probability at least 1 - alpha over these rows, in every subgroup of the family
     the rate of new rows differs from their average prediction by no more than the limits say.
-    Assumed: rows, or whole groups, are i.i.d., in an order that does not depend on them;
-    predictions, cuts, the choice of subgroups, guesses and the cap on groups do not depend on them.
+    Assumptions: rows, or whole groups, are i.i.d., in an order that does not depend on them; for
+    each half, its repair, cuts, the choice of subgroups, guesses and the cap on groups do not
+    depend on the half.
 
     Notes
     -----
-    Other rows fix the subgroups and the tail of each. Take one of them. Given which rows belong to
-    it, these are independent draws from its population, so bets on label minus prediction hold
-    (`calibrant.limits.bet_limits`), whatever their number. Subgroups overlap: alpha is shared by
-    Bonferroni's rule, with most for those with the widest limits, by guesses at their variances and
-    numbers of rows. Subgroups or tails chosen by the proof rows would break this: if an attribute
-    depends on labels, or if large groups have other rates than small ones, the rows that make a
-    subgroup large enough are not like the others.
+    Take one half, and the repair that was fitted without it. Other rows fix the subgroups and the
+    tail of each. Given which rows belong to a subgroup, these are independent draws from its
+    population, so bets on label minus prediction hold (`calibrant.limits.bet_limits`), whatever
+    their number. Subgroups overlap: alpha is shared by Bonferroni's rule, with most for those with
+    the widest limits, by guesses at their standard errors. Subgroups or tails chosen
+    by the proof rows would break this: if an attribute depends on labels, or if large groups have
+    other rates than small ones, the rows that make a subgroup large enough are not like the others.
+
+    The error of the mean of two repairs is the mean of their errors. So the mean of the limits
+    from both halves is a limit for it. Each half has half of alpha: the mean of two lower limits
+    can be too high only if one of them is.
 
     With groups, a draw is a group: w is the weight of its rows in the subgroup, and z their mean of
     label minus prediction. The limits are on E[w z] / E[w], the mean over rows of new groups, with
     the cap on groups.
     """
-    tails = _tails(guesses, np.sqrt(guesses.variances) / guesses.weights, alpha)
-    return _all_limits(rows, rows.errors, (-1.0, 1.0), tails)
+    found = []
+    for half, errors in zip(halves, expected, strict=True):
+        tails = even_width_tails(errors, alpha / 2.0)
+        found.append(_bets(half, half.errors, (-1.0, 1.0), tails))
+    return _mean_of(found)
 
 
-def prediction_limits(rows: SubgroupRows, guesses: Guesses, alpha: float) -> Interval:
-    """Simultaneous limits on the average prediction among new rows in every subgroup, as in
-    `error_limits`.
+def average_predictions(halves: Sequence[SubgroupRows]) -> FloatArray:
+    """The mean, over both halves, of a subgroup's average prediction. A half without rows of a
+    subgroup has no average to count, and without rows in either there is none: then it is 1/2.
     """
-    deviations = np.sqrt(guesses.prediction_variances) / guesses.weights
-    tails = _tails(guesses, deviations, alpha)
-    return _all_limits(rows, rows.predictions, (0.0, 1.0), tails)
+    averages = np.stack([half.averages(half.predictions) for half in halves])
+    has_rows = np.stack([half.family.counts > 0 for half in halves])
+    n_halves = has_rows.sum(axis=0)
+    total = np.where(has_rows, averages, 0.0).sum(axis=0)
+    return np.asarray(np.where(n_halves > 0, total / np.maximum(n_halves, 1), 0.5))
 
 
-def _tails(guesses: Guesses, deviations: FloatArray, alpha: float) -> FloatArray:
-    """The tail of each limit, by the deviation of one draw and the expected number of draws."""
-    return even_width_tails(deviations / np.sqrt(np.maximum(guesses.n_draws, 1.0)), alpha)
+def subgroup_rate_limits(halves: Sequence[SubgroupRows], alpha: float) -> Interval:
+    """Simultaneous limits on the rate in the population of each subgroup: exact binomial limits from
+    all rows of both halves; with groups, the mean of bets on the labels of each half.
+    """
+    n_subgroups = halves[0].family.n_subgroups
+    tail = alpha / (2.0 * n_subgroups)
+    if halves[0].unit is None:
+        counts = np.sum([half.family.counts for half in halves], axis=0)
+        labels = [half.family.sums(half.codes.astype(np.float64)) for half in halves]
+        positives = np.sum(labels, axis=0)
+        return Interval(lower_limit(positives, counts, tail), upper_limit(positives, counts, tail))
+    tails = np.full(n_subgroups, tail / 2.0)
+    return _mean_of(
+        [_bets(half, half.codes.astype(np.float64), (0.0, 1.0), tails) for half in halves]
+    )
 
 
-def _all_limits(
+def _bets(
     rows: SubgroupRows, values: FloatArray, ends: tuple[float, float], tails: FloatArray
 ) -> Interval:
-    source = RandomSource.of(
-        0, "order of bets", rows=fingerprint_of(rows.predictions, labels=rows.codes)
-    )
-    generator = source.generator()
-    limits = []
-    first = 0
-    for part in rows.family.crossings:
-        draws = rows.draws(np.clip(values, *ends), part)
-        low, high = (np.full(part.size, end) for end in ends)
-        units = BetUnits.of(draws, low, high, generator)
-        limits.append(bet_limits(units, tails[first : first + part.size]))
-        first += part.size
-    lower = np.concatenate([of.lower for of in limits]) - _ROUNDING
-    upper = np.concatenate([of.upper for of in limits]) + _ROUNDING
-    return Interval(np.maximum(lower, ends[0]), np.minimum(upper, ends[1]))
+    """Limits on the mean of values in each subgroup, all in one walk."""
+    questions = [rows.draws(np.clip(values, *ends), part) for part in rows.family.crossings]
+    low, high = (np.full(rows.family.n_subgroups, end) for end in ends)
+    fingerprint = fingerprint_of(rows.predictions, labels=rows.codes)
+    generator = RandomSource.of(0, "order of bets", rows=fingerprint).generator()
+    units = BetUnits.of(Entries.joined(questions), low, high, generator)
+    limits = bet_limits(units, tails)
+    lower = np.maximum(limits.lower - _ROUNDING, low)
+    return Interval(lower, np.minimum(limits.upper + _ROUNDING, high))
+
+
+def _mean_of(halves: list[Interval]) -> Interval:
+    lower = np.mean([half.lower for half in halves], axis=0)
+    return Interval(lower, np.mean([half.upper for half in halves], axis=0))

@@ -8,23 +8,33 @@ from calibrant._typing import FloatArray, IndexArray
 from calibrant.assess.audit.findings import AuditTable
 from calibrant.calibrators.regions.region_calibrator import score_bins
 from calibrant.draw.curve import predicted_curve, predicted_ends
-from calibrant.draw.difference import scores_crowd
-from calibrant.draw.report.charts import curve_chart
-from calibrant.draw.report.figures import Figure, audit_figure, guarantee_figure
-from calibrant.draw.report.gaps import difference_figure
+from calibrant.draw.difference import differences_from, scores_crowd
+from calibrant.draw.report.figures import (
+    Figure,
+    audit_figure,
+    audit_texts,
+    finest,
+    guarantee_figure,
+    marks_at,
+    rows_at,
+)
 from calibrant.draw.report.histogram import MOST_BARS
-from calibrant.draw.report.inputs import Inputs
-from calibrant.draw.report.segment_rows import finest
-from calibrant.guarantee.guarantee import Guarantee
-from calibrant.guarantee.kinds import is_guarantee
+from calibrant.draw.report.page import Inputs
+from calibrant.draw.report.picture_figure import picture_figures
+from calibrant.draw.report.scales import Frame, axes_in
+from calibrant.guarantee.guarantee import Guarantee, is_guarantee
 from calibrant.text.numbers import counted
+from calibrant.text.picture import Drawn, Picture
+
+_WIDE = Frame(480, 300, 56, 468, 34, 254, margin=6.0)
 
 
 def guaranteed_limits(inputs: Inputs) -> FloatArray | None:
     """Where each region of the model begins and ends, and its limits, for comparison with each
     period.
 
-    None without periods, and for a model whose regions are not regions of one score.
+    None without periods, for a model whose regions are not regions of one score, and for a
+    classifier: its regions divide other scores than those that it predicts.
     """
     guarantee = inputs.guarantee
     bins = score_bins(inputs.calibrator)
@@ -57,36 +67,52 @@ def before_figure(inputs: Inputs, most: int) -> Figure:
 
 
 def gap_figure(inputs: Inputs, most: int) -> Figure | None:
-    """Observed rate minus score, spaced by rows, if scores crowd at one end of the axis."""
+    """Observed rate minus mean score, if scores crowd in a small part of the axis: regions are side
+    by side, each as wide as its share of rows.
+    """
     table = inputs.audit.table
     chosen = finest(table, table.blocks[0], most)
     counts = table.counts[chosen]
     if not scores_crowd(table.mean_score[chosen], counts, 0.0, 1.0):
         return None
-    return difference_figure("gaps", table, chosen)
+    part = rows_at(table, chosen[counts > 0])
+    part = rows_at(part, part.mean_score.argsort(kind="stable"))
+    found = differences_from(part.counts, part.mean_score, part.rate, part.lower, part.upper)
+    ends = [*found.lower.tolist(), *found.upper.tolist(), 0.0]
+    axes = axes_in(_WIDE, (0.0, 1.0), (min(ends), max(ends)), units=("share", "points"))
+    text = (
+        "Observed rate minus mean score in each region, with limits for the true rate minus the"
+        " mean score, for all regions simultaneously. The regions are side by side, from the lowest"
+        " scores to the highest, each as wide as its share of the rows."
+    )
+    columns = (found.middle, found.value, found.upper, found.lower)
+    title = "{verdict}: mean score {mean}, observed rate {rate}"
+    marks = marks_at(axes, columns, audit_texts(part), title)
+    labels = ("share of rows, from the lowest score", "rate minus score, points")
+    name = "Observed minus predicted"
+    return Figure("gaps", name, text, _WIDE, axes, *labels, False, marks=marks, level=0.0)
 
 
 def after_figure(inputs: Inputs, most: int) -> Figure | None:
     """The guarantee after calibration, or an audit of calibrated scores on other rows."""
     guarantee = inputs.guarantee
     after = inputs.audit_after
-    scale = inputs.scale
     checked = (
         None if after is None else (after.table, finest(after.table, after.table.blocks[0], most))
     )
     if is_guarantee(guarantee):
-        return guaranteed_figure(guarantee, inputs.calibrator, most, scale, checked)
+        return guaranteed_figure(guarantee, inputs, most, checked)
     if after is None or checked is None:
         return None
     name = "Other scores, on other rows" if guarantee is None else "After calibration"
-    return audit_figure("after", name, after, checked[1], x_label="calibrated score", scale=scale)
+    how: dict[str, Any] = {"x_label": "calibrated score", "scale": inputs.scale}
+    return audit_figure("after", name, after, checked[1], **how)
 
 
 def guaranteed_figure(
     guarantee: Guarantee,
-    calibrator: Any,
+    inputs: Inputs,
     most: int,
-    scale: str = "linear",
     checked: tuple[AuditTable, IndexArray] | None = None,
 ) -> Figure | None:
     """The guaranteed interval of each region, with an audit drawn over it; None if no region has
@@ -96,8 +122,9 @@ def guaranteed_figure(
     chosen = largest(guarantee.radius, seen, most)
     if chosen.size == 0:
         return None
-    ends = None if calibrator is None else ends_of_regions(calibrator)
-    figure = guarantee_figure("after", "After calibration", guarantee, chosen, checked, scale, ends)
+    bins = score_bins(inputs.fitted)
+    ends = None if bins is None else predicted_ends(inputs.fitted, bins.bounds)
+    figure = guarantee_figure(guarantee, chosen, checked, inputs.scale, ends)
     if seen.size > chosen.size:
         drawn = f"The figure shows {chosen.size:,} of {seen.size:,} regions"
         figure = figure.with_notes(f"{drawn}, the ones with the widest intervals.")
@@ -108,27 +135,33 @@ def guaranteed_figure(
     return figure
 
 
-def curve_figure(guarantee: Guarantee, calibrator: Any) -> Figure | None:
+def curve_figure(guarantee: Guarantee, fitted: Any) -> Figure | None:
     """The calibrated probability of every score, over the guaranteed intervals of the regions.
 
     None for bins, which predict one value each, and if the regions are not regions of one score.
     """
-    fitted = getattr(calibrator, "calibrator_", calibrator)  # unwrap a CalibratedClassifier
     bins = score_bins(fitted)
     if bins is None or getattr(fitted, "score_range_seen_", None) is None:
         return None
     curve = predicted_curve(fitted, bins.bounds, -np.inf, np.inf)
     if curve is None:
         return None
-    limits = np.column_stack([bins.bounds, guarantee.lower, guarantee.upper])
-    return curve_chart(curve, limits)
-
-
-def ends_of_regions(calibrator: Any) -> FloatArray | None:
-    """The predictions of a curve at both ends of each region; None for bins, and with segments."""
-    fitted = getattr(calibrator, "calibrator_", calibrator)  # unwrap a CalibratedClassifier
-    bins = score_bins(fitted)
-    return None if bins is None else predicted_ends(fitted, bins.bounds)
+    ends = np.clip(bins.bounds, curve[0, 0], curve[-1, 0])
+    strip = Drawn(
+        "true rate, guaranteed",
+        ends.ravel().tolist(),
+        np.repeat(guarantee.value, 2).tolist(),
+        np.repeat(guarantee.lower, 2).tolist(),
+        np.repeat(guarantee.upper, 2).tolist(),
+        kind="band",
+    )
+    line = Drawn("calibrated probability", curve[:, 0].tolist(), curve[:, 1].tolist(), kind="line")
+    text = (
+        "The calibrated probability of each score. Each strip holds the true rate of a score range,"
+        " with the stated confidence for all together."
+    )
+    picture = Picture("The curve", text, "score", "probability", (strip, line))
+    return picture_figures([picture])[0]
 
 
 def largest(values: FloatArray, at: IndexArray, most: int) -> IndexArray:

@@ -1,18 +1,22 @@
 """The layout of a reliability diagram; the template draws it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy as np
 
 from calibrant._typing import FloatArray, IndexArray
-from calibrant.assess.audit.findings import AuditTable
+from calibrant.assess.audit.findings import (
+    NO_EVIDENCE,
+    OVERCONFIDENT,
+    UNDERCONFIDENT,
+    AuditTable,
+)
 from calibrant.assess.audit.result import Audit
 from calibrant.assess.monotone.monotone_band import MonotoneBand
+from calibrant.assess.subgroups.findings import TOO_HIGH, TOO_LOW
 from calibrant.cells.tally import Tally
-from calibrant.draw.report.histogram import Bar, region_bars, score_bars, span_bars
-from calibrant.draw.report.names import FINDINGS, region_name
+from calibrant.draw.report.histogram import Bar, drawn_bars, score_bars
 from calibrant.draw.report.scales import (
     LARGE,
     SMALL,
@@ -31,15 +35,30 @@ from calibrant.draw.report.scales import (
 from calibrant.draw.style import logit_ends
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.text.numbers import counted, factor_limits, lower, nearest, rows, upper
+from calibrant.text.sentences import name_of
 
 _MOST_KNOTS = (
     150  # points of the limits at every score; between kept points, the wider limits are drawn
+)
+_AUDIT_TITLE = "{verdict}: mean score {mean}, observed rate {rate}, band {lower} to {upper}, {rows}"
+_GUARANTEE_TITLE = (
+    "region {region}: calibrated probability {value}, guaranteed interval {lower} to {upper},"
+    " {rows}"
 )
 _LOGIT_NOTE = "Both axes are on the logit scale. Numbers beyond an axis are drawn at its end."
 _TITLES = (
     250  # marks that get a title; more would make the file large, and the table has the numbers
 )
 
+
+FINDINGS = {
+    TOO_HIGH: ("high", "too high"),
+    TOO_LOW: ("low", "too low"),
+    OVERCONFIDENT: ("high", OVERCONFIDENT),
+    UNDERCONFIDENT: ("low", UNDERCONFIDENT),
+    NO_EVIDENCE: ("none", NO_EVIDENCE),
+}
+"""Kind of mark, and words, for each finding and each verdict on a region."""
 
 QUIET_STYLE = 6
 """The index of the grey style, for undecided results."""
@@ -91,6 +110,7 @@ class Figure:
     rules: tuple[MarkLine, ...] = ()
     spans: tuple[Span, ...] = ()
     level: float | None = None
+    row_names: tuple[Tick, ...] = ()
 
     @property
     def ticks(self) -> tuple[tuple[Tick, ...], tuple[Tick, ...]]:
@@ -154,7 +174,7 @@ def audit_figure(
     if limits is None:
         limits = audit_limits(table, chosen, scale)
     axes = x_axis, y_axis = axes_in(frame, *limits, logit=scale == "logit")
-    marks = _audit_marks(table, chosen, x_axis, y_axis)
+    marks = _audit_marks(table, chosen, axes)
     bars: tuple[Bar, ...] = ()
     notes: list[str] = []
     if frame is LARGE:
@@ -188,13 +208,11 @@ def audit_figure(
 
 
 def guarantee_figure(
-    identifier: str,
-    name: str,
     guarantee: Guarantee,
     chosen: IndexArray,
     checked: tuple[AuditTable, IndexArray] | None,
-    scale: str = "linear",
-    ends: FloatArray | None = None,
+    scale: str,
+    ends: FloatArray | None,
 ) -> Figure:
     """Draw the chosen regions of a guarantee: calibrated probability on the horizontal axis,
     interval on the vertical axis.
@@ -202,23 +220,20 @@ def guarantee_figure(
     An audit may be drawn over it. `ends` holds the smallest and the largest prediction of each
     region if a curve is predicted; the bars of the histogram then have that width.
     """
-    seen: list[FloatArray] = [
-        guarantee.value[chosen],
-        guarantee.lower[chosen],
-        guarantee.upper[chosen],
-    ]
+    value, low, high = (
+        column[chosen] for column in (guarantee.value, guarantee.lower, guarantee.upper)
+    )
+    seen = [value, low, high]
     if checked is not None:
         table, at = checked
         seen += [table.mean_score[at], table.lower[at], table.upper[at]]
     logit = scale == "logit"
-    both = (
-        logit_ends(guarantee.value[chosen]) if logit else limits_of(np.concatenate(seen).tolist())
-    )
+    both = logit_ends(value) if logit else limits_of(np.concatenate(seen).tolist())
     axes = x_axis, y_axis = axes_in(LARGE, both, both, logit=logit)
-    marks = _guarantee_marks(guarantee, chosen, x_axis, y_axis)
-    checks = () if checked is None else _audit_marks(*checked, x_axis, y_axis)
+    texts = guarantee_texts(guarantee, chosen)
+    marks = marks_at(axes, (value, value, high, low), texts, _GUARANTEE_TITLE)
+    checks = () if checked is None else _audit_marks(*checked, axes)
     epsilon = guarantee.stated.epsilon
-    names = [mark.data["region"] for mark in marks]
     description = (
         f"The guaranteed interval against the calibrated probability in"
         f" {counted(len(marks), 'region')}, around the diagonal. The strip reaches {upper(epsilon)}"
@@ -228,16 +243,24 @@ def guarantee_figure(
     counts = guarantee.counts[chosen]
     positives = guarantee.positives[chosen]
     if ends is None:
-        bars = region_bars([mark.x for mark in marks], names, counts, positives)
+        where = [{"region": data["region"]} for data in texts]
+        bars = drawn_bars(value, value, counts, positives, x_axis, density=False, where=where)
     else:
-        bars = span_bars(ends[chosen], counts, positives, x_axis)
-    parts: dict[str, Any] = {
-        "marks": marks,
-        "checks": checks,
-        "band": _band(x_axis, y_axis, epsilon),
-        "bars": bars,
-    }
-    return Figure(identifier, name, description, LARGE, axes, *labels, **parts)
+        first, last = ends[chosen].T
+        names = ("smallest", "largest")
+        bars = drawn_bars(first, last, counts, positives, x_axis, density=True, names=names)
+    return Figure(
+        "after",
+        "After calibration",
+        description,
+        LARGE,
+        axes,
+        *labels,
+        marks=marks,
+        checks=checks,
+        band=_band(x_axis, y_axis, epsilon),
+        bars=bars,
+    )
 
 
 def path_of(x: Sequence[float], y: Sequence[float], axes: tuple[Axis, Axis]) -> str:
@@ -261,6 +284,19 @@ def rows_at(table: AuditTable, at: IndexArray) -> AuditTable:
     return replace(
         table, **{column.name: getattr(table, column.name)[at] for column in fields(table)}
     )
+
+
+def finest(table: AuditTable, block: slice, most: int | None = None) -> IndexArray:
+    """The regions of the block's finest resolution.
+
+    With `most`, the finest resolution with at most that many regions.
+    """
+    levels = table.resolution[block]
+    sizes = np.bincount(levels)
+    chosen = sizes.size - 1
+    if most is not None and sizes[chosen] > most:
+        chosen = int(np.flatnonzero(sizes <= most).max(initial=0))
+    return int(block.start) + np.flatnonzero(levels == chosen)
 
 
 def audit_texts(part: AuditTable) -> list[dict[str, str]]:
@@ -290,7 +326,7 @@ def guarantee_texts(guarantee: Guarantee, at: IndexArray) -> list[dict[str, str]
     relative = guarantee.relative
     return [
         {
-            "region": region_name(guarantee.regions[row]),
+            "region": name_of(guarantee.regions[row]),
             "count": f"{guarantee.counts[row]:,}",
             "positives": f"{guarantee.positives[row]:,}",
             "value": nearest(guarantee.value[row]),
@@ -303,44 +339,41 @@ def guarantee_texts(guarantee: Guarantee, at: IndexArray) -> list[dict[str, str]
     ]
 
 
-def _audit_marks(table: AuditTable, at: IndexArray, x_axis: Axis, y_axis: Axis) -> tuple[Mark, ...]:
-    part = rows_at(table, at)
-    marks = []
-    for row, data in enumerate(audit_texts(part)):
-        kind, _ = FINDINGS[data["verdict"]]
-        title = (
-            f"{data['verdict']}: mean score {data['mean']}, observed rate {data['rate']}, band"
-            f" {data['lower']} to {data['upper']}, {rows(int(part.counts[row]))}"
-        )
-        y, top, bottom = (
-            y_axis(float(column[row])) for column in (part.rate, part.upper, part.lower)
-        )
-        marks.append(Mark(x_axis(float(part.mean_score[row])), y, top, bottom, kind, data, title))
-    return tuple(sorted(marks, key=lambda mark: mark.kind != "none"))  # draw findings on top
-
-
-def _guarantee_marks(
-    guarantee: Guarantee, at: IndexArray, x_axis: Axis, y_axis: Axis
+def marks_at(
+    axes: tuple[Axis, Axis],
+    columns: Iterable[FloatArray],
+    texts: Iterable[dict[str, str]],
+    title: str,
 ) -> tuple[Mark, ...]:
-    marks = []
-    for row, data in zip(at.tolist(), guarantee_texts(guarantee, at), strict=True):
-        title = (
-            f"region {data['region']}: calibrated probability {data['value']}, guaranteed interval"
-            f" {data['lower']} to {data['upper']}, {rows(int(guarantee.counts[row]))}"
+    """A mark for each region, from its x and y, its upper and its lower limit, and its numbers as
+    text, with which the title is filled in.
+    """
+    x_axis, y_axis = axes
+    points = zip(*(column.tolist() for column in columns), strict=True)
+    return tuple(
+        Mark(
+            x_axis(x),
+            y_axis(y),
+            y_axis(top),
+            y_axis(bottom),
+            FINDINGS[data["verdict"]][0] if "verdict" in data else "guaranteed",
+            data,
+            title.format(**data, rows="1 row" if data["count"] == "1" else f"{data['count']} rows"),
         )
-        y, top, bottom = (
-            y_axis(float(column[row]))
-            for column in (guarantee.value, guarantee.upper, guarantee.lower)
-        )
-        marks.append(
-            Mark(x_axis(float(guarantee.value[row])), y, top, bottom, "guaranteed", data, title)
-        )
-    return tuple(marks)
+        for (x, y, top, bottom), data in zip(points, texts, strict=True)
+    )
+
+
+def _audit_marks(table: AuditTable, at: IndexArray, axes: tuple[Axis, Axis]) -> tuple[Mark, ...]:
+    part = rows_at(table, at)
+    columns = (part.mean_score, part.rate, part.upper, part.lower)
+    marks = marks_at(axes, columns, audit_texts(part), _AUDIT_TITLE)
+    return tuple(sorted(marks, key=lambda mark: mark.kind != "none"))  # draw findings on top
 
 
 def _described(marks: Sequence[Mark]) -> str:
     kinds = [mark.kind for mark in marks]
-    words = {"high": "proved too high", "low": "proved too low", "none": "without evidence"}
+    words = {"high": "shown too high", "low": "shown too low", "none": "without evidence"}
     parts = [f"{kinds.count(kind)} {said}" for kind, said in words.items() if kind in kinds]
     regions = counted(len(kinds), "region")
     return (

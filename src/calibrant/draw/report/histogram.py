@@ -44,7 +44,7 @@ def score_bars(
         ends = np.append(first[1:], histogram.n_regions) / histogram.n_regions
         seen = (counts > 0) & (ends > x_axis.low) & (starts < x_axis.high)
         if np.count_nonzero(seen) >= min(_FEWEST_BARS, chosen.size):
-            bars = _drawn(
+            bars = drawn_bars(
                 starts[seen],
                 ends[seen],
                 counts[seen],
@@ -58,65 +58,11 @@ def score_bars(
     counts = table.counts[chosen]
     positives = np.rint(table.rate[chosen] * counts).astype(np.int64)
     if (left == right).all():
-        return _drawn(left, right, counts, positives, x_axis, density=False), 0
+        return drawn_bars(left, right, counts, positives, x_axis, density=False), 0
     middles = (right[:-1] + left[1:]) / 2
     starts = np.append(left[:1], middles)
     ends = np.append(middles, right[-1:])
-    return _drawn(starts, ends, counts, positives, x_axis, density=True), 0
-
-
-def region_bars(
-    places: Sequence[float], names: Sequence[str], counts: IntArray, positives: IntArray
-) -> tuple[Bar, ...]:
-    """Bars at single positions, one per region."""
-    rows = zip(
-        places,
-        names,
-        _heights(counts.astype(float)),
-        counts.tolist(),
-        positives.tolist(),
-        strict=True,
-    )
-    return tuple(
-        _bar(
-            place - _ATOM_WIDTH / 2,
-            _ATOM_WIDTH,
-            height,
-            count,
-            positive,
-            {"region": name},
-            len(names) <= MOST_BARS,
-        )
-        for place, name, height, count, positive in rows
-    )
-
-
-def span_bars(
-    spans: FloatArray, counts: IntArray, positives: IntArray, x_axis: Axis
-) -> tuple[Bar, ...]:
-    """Bars as wide as the range of values of each region; their areas represent the rows."""
-    names = ("smallest", "largest")
-    first, last = spans.T
-    return _drawn(first, last, counts, positives, x_axis, density=True, names=names)
-
-
-def _bar(
-    x: float,
-    width: float,
-    height: float,
-    count: int,
-    positive: int,
-    where: dict[str, str],
-    named: bool = True,
-) -> Bar:
-    data = {**where, "count": f"{count:,}", "positives": f"{positive:,}"} if named else {}
-    return Bar(
-        round(x, 2),
-        round(width, 2),
-        round(height, 2),
-        round(height * positive / max(count, 1), 2),
-        data,
-    )
+    return drawn_bars(starts, ends, counts, positives, x_axis, density=True), 0
 
 
 def _heights(values: FloatArray) -> list[float]:
@@ -127,7 +73,7 @@ def _heights(values: FloatArray) -> list[float]:
     ]
 
 
-def _drawn(
+def drawn_bars(
     starts: FloatArray,
     ends: FloatArray,
     counts: IntArray,
@@ -136,7 +82,20 @@ def _drawn(
     *,
     density: bool,
     names: tuple[str, str] = ("low", "high"),
+    where: Sequence[dict[str, str]] | None = None,
 ) -> tuple[Bar, ...]:
+    """A bar for each range of scores or values, narrow where it is a single one. With `density`,
+    its area shows the rows, else its height.
+
+    Bars say where they are by their ends, or by `where`, unless these are too many to be read.
+    """
+    if where is None:
+        where = [
+            dict(zip(names, (nearest(start), nearest(end)), strict=True))
+            for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+        ]
+    elif len(where) > MOST_BARS:
+        where = [{}] * len(where)
     places = [
         [x_axis(min(max(side, x_axis.low), x_axis.high)) for side in ends_]
         for ends_ in (starts, ends)
@@ -144,19 +103,11 @@ def _drawn(
     widths = np.maximum(np.diff(places, axis=0)[0], _ATOM_WIDTH)
     heights = _heights(counts / widths if density else counts.astype(float))
     bars = []
-    columns = (
-        starts.tolist(),
-        ends.tolist(),
-        *places,
-        heights,
-        counts.tolist(),
-        positives.tolist(),
-    )
-    for start, end, x, stop, height, count, positive in zip(*columns, strict=True):
-        width = max(stop - x, 0.3)
-        if start == end:
-            x = x - _ATOM_WIDTH / 2
-            width = _ATOM_WIDTH
-        where = dict(zip(names, (nearest(start), nearest(end)), strict=True))
-        bars.append(_bar(x, width, height, count, positive, where))
+    columns = (starts == ends, *places, heights, counts.tolist(), positives.tolist(), where)
+    for is_single, x, stop, height, count, positive, here in zip(*columns, strict=True):
+        width = _ATOM_WIDTH if is_single else max(stop - x, 0.3)
+        left = x - _ATOM_WIDTH / 2 if is_single else x
+        data = {**here, "count": f"{count:,}", "positives": f"{positive:,}"} if here else {}
+        lower = height * positive / max(count, 1)
+        bars.append(Bar(round(left, 2), round(width, 2), round(height, 2), round(lower, 2), data))
     return tuple(bars)

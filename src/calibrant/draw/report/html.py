@@ -11,10 +11,9 @@ import numpy as np
 
 from calibrant._optional import needed
 from calibrant._version import __version__
-from calibrant.draw.report.names import FINDINGS, name_of, region_name
-from calibrant.draw.report.page import Page
+from calibrant.draw.report.figures import FINDINGS
 from calibrant.text.numbers import counted, limits, lower, nearest, percent, upper
-from calibrant.text.sentences import PlainText, in_python, render, sentence
+from calibrant.text.sentences import in_python, name_of, render, sentence
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -30,13 +29,13 @@ _FILTERS = {
 }
 
 
-def rendered_page(page: Page, words: PlainText = in_python) -> str:
-    """The text of a page; `words` is how settings are written in it.
+def filled_template(template: str, **shown: Any) -> str:
+    """The text of a template; the entry `words` is how settings are written in it.
 
     Lone surrogates, as in file names that are not UTF-8, are written as escapes.
     """
     environment = _environment(needed("jinja2", "report", "reports are made"))
-    text = environment.get_template("report.html.jinja").render(page=page, words=words)
+    text = environment.get_template(template).render(**shown)
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -44,23 +43,23 @@ def rendered_page(page: Page, words: PlainText = in_python) -> str:
 def _environment(jinja2: Any) -> "Environment":
     """Return the environment, which compiles each template once."""
     environment: Environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_asset),
+        loader=jinja2.FunctionLoader(asset),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
         finalize=jinja2.pass_context(_in_words),
     )
-    script = _asset("report.js")
+    script = asset("report.js")
     environment.filters |= _FILTERS
     environment.globals |= {
         "findings": FINDINGS,
         "limits": limits,
-        "name_of": name_of,
-        "region_name": region_name,
-        "style": _asset("style.css"),
+        "style": asset("style.css"),
         "script": script,
-        "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        "script_hash": hash_of(script),
+        "live_script": asset("live/live.js"),
+        "live_style": asset("live/live.css"),
         "version": __version__,
         "versions": (
             f"calibrant {__version__}, Python {platform.python_version()}, numpy {np.__version__}"
@@ -74,5 +73,11 @@ def _in_words(context: Any, value: Any) -> Any:
     return render(value, context.get("words", in_python)) if isinstance(value, str) else value
 
 
-def _asset(name: str) -> str:
+def hash_of(text: str) -> str:
+    """The hash by which a security policy allows a script or a style."""
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def asset(name: str) -> str:
+    """The text of a file of the report."""
     return resources.files("calibrant.draw.report").joinpath(name).read_text(encoding="utf-8")

@@ -1,24 +1,86 @@
-"""The page of a report: its parts as data, which one template draws."""
+"""What goes into a report, and its page: parts as data, which one template draws."""
+
+from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, NamedTuple, Protocol, cast
+
+from calibrant.assess.audit.result import Audit
+from calibrant.assess.validation.result import Validation
+from calibrant.cells.tally import Tally
+from calibrant.draw.report.scales import Thresholds
+from calibrant.guarantee.guarantee import Guarantee
+from calibrant.guarantee.no_guarantee import NoGuarantee
+from calibrant.text.picture import Picture
+from calibrant.text.quantity import Quantity
+from calibrant.text.result import Result, Verdict
 
 
-class KeyNumber(NamedTuple):
-    """A key number: its name, its text, what it is about, and the exact value behind the text."""
+class Guaranteed(Protocol):
+    """A fitted calibrator or classifier with a guarantee."""
 
-    name: str
-    value: str
-    note: str = ""
-    exact: float | None = None
+    @property
+    def guarantee_(self) -> Guarantee | NoGuarantee:
+        """What is proved, or why nothing is."""
 
 
-class Headed(NamedTuple):
-    """The statement at the top, next to its status word.
+@dataclass(frozen=True, slots=True)
+class MostShown:
+    """The maximum amount shown, so that the file stays small."""
 
-    `kind` is "right", "wrong" or "open", and determines the colour and the sign.
-    """
+    marks: int
+    table_rows: int
+    segments: int
+    small_figures: int
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The results that a report shows."""
+
+    result: Result
+    calibrator: Guaranteed | None = None
+    _: KW_ONLY
+    title: str | None = None
+    source: Mapping[str, Any] | None = None
+    options: Mapping[str, Any] | None = None
+    command: str | None = None
+    histogram: Tally | None = None
+    audit_after: Audit | None = None
+    validation: Validation | None = None
+    period: str | None = None
+    scale: str = "linear"
+    thresholds: Thresholds = None
+    warnings: Sequence[str] = ()
+
+    @property
+    def audit(self) -> Audit:
+        """The result of a report of an audit."""
+        return cast(Audit, self.result)
+
+    @property
+    def fitted(self) -> Any:
+        """The calibrator of scores: the given one, or that of a CalibratedClassifier."""
+        return getattr(self.calibrator, "calibrator_", self.calibrator)
+
+    @property
+    def guarantee(self) -> Guarantee | NoGuarantee | None:
+        """What the calibrator guarantees; None if there is no calibrator."""
+        return None if self.calibrator is None else self.calibrator.guarantee_
+
+
+VERDICTS: dict[Verdict | None, tuple[str, str]] = {
+    "ok": ("right", "OK"),
+    "problem": ("wrong", "Problem"),
+    "unclear": ("open", "Unclear"),
+    None: ("open", "Result"),
+}
+"""The sign, and the word, for each verdict."""
+
+
+class Answer(NamedTuple):
+    """A sentence at the top, next to its verdict: `kind` determines the colour and the sign."""
 
     kind: str
     tag: str
@@ -49,19 +111,20 @@ class Page:
 
     title: str
     eyebrow: str | None
-    statements: tuple[Headed, ...]
-    to_copy: tuple[str, ...]
+    statements: tuple[Answer, ...]
+    to_copy: str
     sections: tuple[Section, ...]
-    numbers: tuple[KeyNumber, ...] = ()
+    numbers: tuple[Quantity, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """How a report was made: shown in its last section, so that it can be reproduced."""
+class Extras:
+    """What a command knows in addition to its result: more to draw, more to say, and how to write
+    next steps.
+    """
 
-    command: str | None = None
-    source: Mapping[str, Any] = field(default_factory=dict)
-    options: Mapping[str, Any] | None = None
-    steps: Sequence[Step] | None = None
-    """None means the steps that follow from the result, as Python calls."""
+    pictures: tuple[Picture, ...] = ()
+    notes: tuple[str, ...] = ()
+    places: Mapping[str, str] | None = None
+    """What commands of next steps are about, by placeholder; None means Python calls."""

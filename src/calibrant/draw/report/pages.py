@@ -1,229 +1,180 @@
-"""The report of any result: its sentence, numbers, figures and tables.
+"""The page of any result: the result says everything, and the page puts it in order."""
 
-Results differ in which figures and key numbers go with them.
-"""
-
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import singledispatch
 from typing import Any
 
-from calibrant._typing import CodeArray, FloatArray
-from calibrant.assess.metrics.reliability import ReliabilityTable
-from calibrant.assess.rates.gate import Gate
-from calibrant.draw.report import figure_sections as figures
-from calibrant.draw.report.headline import Headline, headline
-from calibrant.draw.report.in_short import in_short
-from calibrant.draw.report.inputs import Inputs, MostShown
-from calibrant.draw.report.made import made_section, next_section, to_copy
-from calibrant.draw.report.names import name_of
-from calibrant.draw.report.page import Headed, KeyNumber, Made, Page, Section
-from calibrant.draw.report.shared_sections import shown_tables
-from calibrant.text.numbers import limits, nearest, percent, upper
-from calibrant.text.result import Result
+import numpy as np
 
-RowsOf = Callable[[object], tuple[FloatArray, CodeArray]]
-"""Scores and labels of a segment, or of all rows for None."""
+from calibrant.assess.audit.result import Audit
+from calibrant.assess.subgroups.result import SubgroupAudit
+from calibrant.draw.report.audit_figures import curve_figure, guaranteed_figure
+from calibrant.draw.report.audit_page import audit_sections
+from calibrant.draw.report.page import (
+    VERDICTS,
+    Answer,
+    Extras,
+    Inputs,
+    MostShown,
+    Page,
+    Section,
+    Step,
+)
+from calibrant.draw.report.picture_figure import picture_figures
+from calibrant.draw.report.subgroup_rows import subgroups_section
+from calibrant.draw.report.table_file import shown_tables
+from calibrant.guarantee.guarantee import Guarantee
+from calibrant.text.numbers import counted, percent
+from calibrant.text.quantity import NextStep, Quantity
+from calibrant.text.result import Result, Verdict
+from calibrant.text.sentences import Text, joined, name_of, words
 
-
-@dataclass(frozen=True, slots=True)
-class Beside:
-    """What a command knows in addition to its result: an answer to the user's question, and more to
-    draw.
-    """
-
-    sentence: str | None = None
-    headline: Headline | None = None
-    rows_of: RowsOf | None = None
-    reliability: Mapping[str, ReliabilityTable] | None = None
-    gate: Gate | None = None
-    short: str | None = None
-    notes: tuple[str, ...] = ()
+_DEFAULT_TITLE = "Calibration report"
+_LONGEST_TITLE = 160
+_MOST_FACTS = 60
+_LONGEST_FACT = 400
 
 
-def result_page(inputs: Inputs, made: Made, sizes: MostShown, beside: Beside) -> Page:
-    """The page of a result that is not an audit."""
+def result_page(inputs: Inputs, sizes: MostShown, extras: Extras) -> Page:
+    """The page of a result, and of the guarantee of a calibrator beside it."""
     found = inputs.result
-    name, numbers_of = _KINDS.get(_kind(found), (_spaced(type(found).__name__), _no_numbers))
-    title = name_of(inputs.title or name, 160)
-    stands = beside.headline or headline(found)
-    if inputs.warnings and stands.kind == "right":
-        stands = Headline("open", f"{stands.tag}, if the assumptions hold")
-    answer = beside.sentence or found.sentence
-    short = beside.short or in_short(found)
-    behind = [text for text in (answer if short else "", found.explanation) if text]
-    details = (*behind, *found.notes, *beside.notes)
-    said = Headed(*stands, short or answer, details)
+    guarantee = inputs.guarantee
+    results = [found] if guarantee is None or guarantee is found else [found, guarantee]
+    sections = [*sections_of(found, inputs, sizes, extras), *_last_sections(inputs, extras)]
+    of_guarantee = (number for one in results[1:] for number in one.numbers)
     return Page(
-        title=title,
-        eyebrow=name if inputs.title else "calibrant report",
-        statements=(said,),
-        to_copy=(*([short] if short else []), to_copy(found, beside.sentence)),
-        numbers=tuple(numbers_of(found)),
-        sections=tuple(_sections(inputs, made, sizes, beside)),
+        title=name_of(inputs.title or _DEFAULT_TITLE, _LONGEST_TITLE),
+        eyebrow=_DEFAULT_TITLE if inputs.title else None,
+        statements=tuple(
+            _statement(one, inputs.warnings, extras.notes if one is found else (), one is found)
+            for one in results
+        ),
+        to_copy=words(joined(*(part for one in results for part in (" ", to_copy(one))))).strip(),
+        numbers=(*found.numbers, *map(_after_calibration, of_guarantee)),
+        sections=tuple(sections),
         warnings=tuple(inputs.warnings),
     )
 
 
-def _sections(inputs: Inputs, made: Made, sizes: MostShown, beside: Beside) -> Iterator[Section]:
-    found = inputs.result
-    yield from _figures(inputs, sizes, beside)
+def _after_calibration(number: Quantity) -> Quantity:
+    """A number of the guarantee beside another result."""
+    return replace(number, name=f"Calibrated: {number.name[:1].lower()}{number.name[1:]}")
+
+
+def _statement(
+    found: Result, warnings: Iterable[str], notes: tuple[str, ...], is_main: bool
+) -> Answer:
+    verdict: Verdict | None = found.verdict
+    if verdict == "ok" and list(warnings):
+        verdict = "unclear"
+    return Answer(
+        *VERDICTS[verdict], found.sentence, (*found.remarks, *found.notes, *notes), is_main
+    )
+
+
+def to_copy(found: Result) -> Text:
+    """The sentence with its assumptions: for an email or a paper."""
+    if not found.assumptions:
+        return found.sentence
+    listed = joined(*(part for one in found.assumptions for part in ("; ", one)))[1:]
+    return joined(found.sentence, " Assumptions: ", listed, ".")
+
+
+@singledispatch
+def sections_of(
+    found: Result, inputs: Inputs, sizes: MostShown, extras: Extras
+) -> Iterator[Section]:
+    """Pictures, tables and assumptions.
+
+    The figures of an audit and of a guarantee can do more than a picture, so they have functions
+    of their own; no result needs one.
+    """
+    pictures = (*extras.pictures, *found.pictures())
+    if pictures:
+        content = {"figures": picture_figures(pictures), "remark": ""}
+        yield Section("figures-title", "Figures", "figures", content)
+    yield from _tables(found, sizes)
+
+
+def _tables(found: Result, sizes: MostShown) -> Iterator[Section]:
     tables = shown_tables(found, sizes)
-    if beside.gate is not None:
-        tables += shown_tables(beside.gate, sizes)
     if tables:
         yield Section("numbers-title", "The numbers", "tables", {"lead": "", "tables": tables})
     if found.assumptions:
         content = {"assumed": found.assumptions}
         yield Section("assumed-title", "What is assumed", "assumed", content)
-    yield next_section(found, made)
-    yield made_section(found, made)
 
 
-def _figures(inputs: Inputs, sizes: MostShown, beside: Beside) -> Iterable[Section]:
-    """The figures of a result, as far as their data are available."""
-    found: Any = inputs.result
-    kind = _kind(found)
-    if kind == "Threshold" and beside.rows_of is not None:
-        return figures.of_threshold(found, beside.rows_of)
-    if kind == "Differences":
-        return figures.of_models(found, beside.reliability, inputs.scale)
-    if kind == "Decisions" and inputs.calibrator is not None:
-        return figures.of_decisions(found, inputs.calibrator.guarantee_)
-    if kind == "Guarantee":
-        return figures.of_guarantee(found, inputs.calibrator, sizes, inputs.scale)
-    if kind == "Rate":
-        return figures.of_rate(found, beside.gate)
-    drawn = {
-        "MonitorSnapshot": figures.of_monitor,
-        "ReliabilityTable": figures.of_reliability,
-    }
-    if kind in drawn:
-        return drawn[kind](found)
-    return figures.of_subgroups(found, sizes) if kind == "SubgroupAudit" else ()
+@sections_of.register
+def _of_audit(found: Audit, inputs: Inputs, sizes: MostShown, extras: Extras) -> Iterator[Section]:
+    yield from audit_sections(inputs, sizes)
 
 
-def _kind(found: Result) -> str:
-    """The name of the class that determines what is shown: the first listed one in its MRO, or its
-    own.
-    """
-    names = [kind.__name__ for kind in type(found).__mro__]
-    return next((name for name in names if name in _KINDS), names[0])
+@sections_of.register
+def _of_guarantee(
+    found: Guarantee, inputs: Inputs, sizes: MostShown, extras: Extras
+) -> Iterator[Section]:
+    figure = guaranteed_figure(found, inputs, sizes.marks)
+    if figure is not None:
+        content = {"figure": figure, "confidence": percent(found.confidence_level)}
+        yield Section("figures-title", "What is guaranteed", "guaranteed", content)
+    curve = curve_figure(found, inputs.fitted)
+    if curve is not None:
+        content = {"figures": [curve], "remark": ""}
+        yield Section("curve-title", "From score to probability", "figures", content)
+    yield from _tables(found, sizes)
 
 
-def _spaced(name: str) -> str:
-    """A class name as words.
-
-    >>> _spaced("RatePlan")
-    'Rate plan'
-    """
-    words = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name)
-    return words.strip().capitalize()
+@sections_of.register
+def _of_subgroups(
+    found: SubgroupAudit, inputs: Inputs, sizes: MostShown, extras: Extras
+) -> Iterator[Section]:
+    yield subgroups_section(found, sizes)
+    yield from _tables(found, sizes)
 
 
-def _no_numbers(found: Any) -> Iterator[KeyNumber]:
-    yield from ()
+def _last_sections(inputs: Inputs, extras: Extras) -> Iterator[Section]:
+    """What to do next, and how the report was made."""
+    steps = [_step(one, extras.places) for one in inputs.result.next_steps]
+    if steps:
+        yield Section("next-title", "What to do next", "next", {"steps": steps})
+    groups = {"The data": inputs.source, "Options": inputs.options}
+    shown = [(title, listed_facts(entries)) for title, entries in groups.items() if entries]
+    content = {"command": inputs.command, "groups": shown}
+    yield Section("made-title", "How this report was made", "made", content)
 
 
-def _of_threshold(found: Any) -> Iterator[KeyNumber]:
-    n_proved = sum(cut.threshold is not None for cut in found.cuts)
-    counted = f"{found.n_drawn:,} pilot rows, not counted" if found.n_drawn else "all counted"
-    yield KeyNumber("Confidence", percent(found.confidence_level), "for all targets simultaneously")
-    yield KeyNumber("Proved", f"{n_proved:,} of {len(found.cuts):,}", "targets")
-    yield KeyNumber("Rows", f"{found.n_rows:,}", counted)
-    for cut in found.cuts:
-        decides = len(found.cuts) == 1 or (cut.target == "precision" and cut.segment is None)
-        if decides and cut.selected is not None:
-            yield KeyNumber("Selected", nearest(cut.selected.value), "of the rows")
-            return
+def _step(step: NextStep, places: Mapping[str, str] | None) -> Step:
+    if places is None or not step.command:
+        return Step(step.what, step.call)
+    command = step.command.format(**{"model": "model.json", **places})
+    return Step(step.what, f"calibrant {command}")
 
 
-def _of_decisions(found: Any) -> Iterator[KeyNumber]:
-    counts = found.counts
-    total = sum(counts.values())
-    yield KeyNumber("Rows", f"{total:,}", "with a decision")
-    for name, count in counts.items():
-        yield KeyNumber(name.capitalize(), f"{count:,}", "rows")
-    yield KeyNumber(
-        "Break-even rate", nearest(found.break_even), "acting and not acting cost the same"
-    )
-    yield KeyNumber("Cost of a false alarm", f"{found.cost_false_alarm:g}", "as given")
-    yield KeyNumber("Cost of a miss", f"{found.cost_miss:g}", "as given")
-    if total:
-        between = f"per row ({limits(found.cost_lower, found.cost_upper)})"
-        yield KeyNumber("Expected cost", nearest(found.cost), between)
+def listed_facts(source: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Names and facts as text; only the first if there are very many."""
+    facts = [
+        (
+            name_of(str(name).removeprefix("n_").replace("_", " ")),
+            name_of(_plain(value), _LONGEST_FACT),
+        )
+        for name, value in list(source.items())[:_MOST_FACTS]
+    ]
+    if len(source) > _MOST_FACTS:
+        facts.append(("and", f"{counted(len(source) - _MOST_FACTS, 'more fact')}, left out"))
+    return facts
 
 
-def _of_models(found: Any) -> Iterator[KeyNumber]:
-    yield KeyNumber(
-        "Confidence", percent(found.confidence_level), "in all differences called proved"
-    )
-    yield KeyNumber("Models", f"{len(found.models):,}", "on the same rows")
-    yield KeyNumber("Rows", f"{found.n_rows:,}", "compared")
-
-
-def _of_monitor(found: Any) -> Iterator[KeyNumber]:
-    yield KeyNumber(
-        "Counted", f"{found.n_mature:,}", f"predictions, {found.n_labels:,} with a label"
-    )
-    yield KeyNumber("Pending", f"{found.n_pending:,}", "not mature yet")
-    if found.path:
-        yield KeyNumber("Epsilon", upper(found.epsilon), "over all days, if rates have not changed")
-
-
-def _of_guarantee(found: Any) -> Iterator[KeyNumber]:
-    yield KeyNumber("Confidence", percent(found.confidence_level), "in all bins simultaneously")
-    yield KeyNumber("Rows", f"{found.n_rows:,}", "counted")
-    stated = found.stated
-    share = "" if stated.kept.all() else f", for at least {percent(stated.mass)} of the population"
-    proved = "" if found.is_proved else ", not proved"
-    yield KeyNumber(
-        "Within", upper(stated.epsilon), f"of the true rate{share}{proved}", stated.epsilon
-    )
-    if found.average_epsilon is not None:
-        yield KeyNumber("On average within", upper(found.average_epsilon), "of the true rate")
-
-
-def _of_rate(found: Any) -> Iterator[KeyNumber]:
-    yield KeyNumber("Estimate", nearest(found.estimate), "share of positives")
-    yield KeyNumber("Limits", limits(found.lower, found.upper), percent(found.confidence_level))
-    yield KeyNumber("Labels", f"{found.n_labels:,}", f"of {found.n_items:,} items")
-
-
-def _of_plan(found: Any) -> Iterator[KeyNumber]:
-    yield KeyNumber("Labels", f"{found.n:,}", "drawn at random")
-    yield KeyNumber("Epsilon", upper(found.epsilon), f"in each of {found.n_bins:,} bins")
-    yield KeyNumber("Confidence", percent(found.confidence_level), "in all bins simultaneously")
-
-
-def _of_rows(found: Any) -> Iterator[KeyNumber]:
-    yield KeyNumber("Rows", f"{found.n_rows:,}", "tested")
-    yield KeyNumber("Confidence", percent(found.confidence_level), "in all tests simultaneously")
-    yield KeyNumber("p-value", upper(found.p_value), "for all tests together")
-
-
-def _of_subgroups(found: Any) -> Iterator[KeyNumber]:
-    yield KeyNumber("Rows", f"{found.n_rows:,}", "audited")
-    yield KeyNumber("Subgroups", f"{len(found.table.subgroup):,}", "searched")
-    if found.p_value is not None:
-        yield KeyNumber("p-value", upper(found.p_value), "for no subgroup being off")
-
-
-def _of_validation(found: Any) -> Iterator[KeyNumber]:
-    yield KeyNumber("Rows", f"{found.n_rows:,}", "validated")
-    test = "asymptotic" if found.population else "exact"
-    yield KeyNumber("p-value", upper(found.p_value), f"Kuiper's test, {test}")
-
-
-_KINDS: dict[str, tuple[str, Callable[[Any], Iterator[KeyNumber]]]] = {
-    "Decisions": ("Decisions", _of_decisions),
-    "Differences": ("Which model is better?", _of_models),
-    "Exchangeability": ("Are the rows i.i.d.?", _of_rows),
-    "Guarantee": ("Guarantee", _of_guarantee),
-    "MonitorSnapshot": ("Drift", _of_monitor),
-    "Plan": ("Plan", _of_plan),
-    "Rate": ("Rate", _of_rate),
-    "ReliabilityTable": ("Reliability", _no_numbers),
-    "SubgroupAudit": ("Subgroups", _of_subgroups),
-    "Threshold": ("Thresholds", _of_threshold),
-    "Validation": ("Validation", _of_validation),
-}
+def _plain(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {_plain(entry)}" for name, entry in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(_plain(entry) for entry in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | np.integer):
+        return f"{int(value):,}"
+    if isinstance(value, float):
+        return f"{value:.12g}"
+    return str(value)

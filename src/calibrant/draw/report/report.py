@@ -1,4 +1,4 @@
-"""The report: one HTML file with what is proved about a score and its calibration, and what cannot
+"""The report: one HTML file with what is known about a score and its calibration, and what cannot
 be known.
 """
 
@@ -19,11 +19,9 @@ from calibrant.assess.threshold.proved_threshold import Threshold
 from calibrant.assess.validation.result import Validation
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally
-from calibrant.draw.report.audit_page import audit_page
-from calibrant.draw.report.html import rendered_page
-from calibrant.draw.report.inputs import Inputs, MostShown
-from calibrant.draw.report.page import Made
-from calibrant.draw.report.pages import Beside, result_page
+from calibrant.draw.report.html import filled_template
+from calibrant.draw.report.page import Extras, Inputs, MostShown
+from calibrant.draw.report.pages import result_page
 from calibrant.draw.style import SCALES
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.rules import Choice, Number, check_type
@@ -31,15 +29,15 @@ from calibrant.text.result import Result
 from calibrant.text.sentences import PlainText, in_python
 
 _MOST_BYTES = 1_000_000
-_NOTHING = Beside()
+_NOTHING = Extras()
 # Tried in turn until the file is small enough; the first almost always is.
 _SIZES = (
-    MostShown(marks=1000, table_rows=1000, segments=1000, small_figures=12, file_rows=1000),
-    MostShown(marks=1000, table_rows=600, segments=1000, small_figures=12, file_rows=600),
-    MostShown(marks=500, table_rows=300, segments=1000, small_figures=12, file_rows=300),
-    MostShown(marks=250, table_rows=150, segments=1000, small_figures=12, file_rows=150),
-    MostShown(marks=150, table_rows=100, segments=400, small_figures=8, file_rows=100),
-    MostShown(marks=60, table_rows=60, segments=100, small_figures=4, file_rows=60),
+    MostShown(marks=1000, table_rows=1000, segments=1000, small_figures=12),
+    MostShown(marks=1000, table_rows=600, segments=1000, small_figures=12),
+    MostShown(marks=500, table_rows=300, segments=1000, small_figures=12),
+    MostShown(marks=250, table_rows=150, segments=1000, small_figures=12),
+    MostShown(marks=150, table_rows=100, segments=400, small_figures=8),
+    MostShown(marks=60, table_rows=60, segments=100, small_figures=4),
 )
 
 
@@ -70,8 +68,7 @@ class Report(Inputs):
     source : mapping, default=None
         Facts about the data, shown as they are: file names, columns, fingerprint, date.
     options : mapping, default=None
-        Options that were chosen, shown as they are. None shows the settings that the result
-        records.
+        Options that were chosen, shown as they are.
     command : str, default=None
         The command or the call that made the result, shown so that it can be copied.
     histogram : Tally, default=None
@@ -106,7 +103,7 @@ class Report(Inputs):
     >>> scores = rng.uniform(size=4_000)
     >>> y = rng.uniform(size=4_000) < scores**2
     >>> report = Report(audit(y, scores), BinningCalibrator(10).fit(scores, y), title="Late flights")
-    >>> "Proved miscalibrated by at least 0.17" in report.html
+    >>> "Scores are too high" in report.html
     True
     >>> "What to do next" in Report(threshold(y, scores, precision=0.8)).html
     True
@@ -123,8 +120,7 @@ class Report(Inputs):
     @cached_property
     def html(self) -> str:
         """The text of the page."""
-        made = Made(self.command, self.source or {}, self.options)
-        return html_of(self, made)
+        return html_of(self)
 
     def write(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> Path:
         """Write the page to a file, completely or not at all, and return its path.
@@ -144,18 +140,12 @@ class Report(Inputs):
         return Path(path)
 
 
-def html_of(
-    inputs: Inputs, made: Made, beside: Beside = _NOTHING, words: PlainText = in_python
-) -> str:
+def html_of(inputs: Inputs, extras: Extras = _NOTHING, words: PlainText = in_python) -> str:
     """The text of a report that is small enough; `words` is how settings are written in it."""
-    of_audit = Audit in type(inputs.result).__mro__
     html = ""
     for sizes in _SIZES:
-        if of_audit:
-            page = audit_page(inputs, made, sizes)
-        else:
-            page = result_page(inputs, made, sizes, beside)
-        html = rendered_page(page, words)
+        page = result_page(inputs, sizes, extras)
+        html = filled_template("report.html.jinja", page=page, words=words)
         if len(html.encode()) < _MOST_BYTES:
             break
     return html

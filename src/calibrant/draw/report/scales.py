@@ -8,6 +8,7 @@ from typing import TypeAlias
 from calibrant.assess.threshold.proved_threshold import Threshold
 from calibrant.draw.style import decided, logit, logit_ticks, named_cuts
 from calibrant.text.numbers import edge
+from calibrant.text.picture import Unit
 
 Limits: TypeAlias = tuple[float, float]
 """The numbers at both ends of an axis."""
@@ -42,6 +43,7 @@ class Axis:
     start: float
     end: float
     logit: bool = False
+    unit: Unit = ""
 
     def __call__(self, value: float) -> float:
         """Return the position of `value`."""
@@ -56,7 +58,7 @@ class Axis:
         """Return round numbers within the axis, about as many as wanted."""
         if self.logit:
             return tuple(
-                Tick(self(value), f"{value:g}")
+                Tick(self(value), self._label(value, None))
                 for value in logit_ticks(self.low, self.high, 2 * wanted)
             )
         step = _round_step((self.high - self.low) / wanted)
@@ -65,8 +67,16 @@ class Axis:
         last = math.floor(self.high / step + 1e-9)
         values = (number * step for number in range(first, last + 1))
         return tuple(
-            Tick(self(value), f"{value:.{decimals}f}" if value else "0") for value in values
+            Tick(self(value), self._label(value, decimals) if value else "0") for value in values
         )
+
+    def _label(self, value: float, decimals: int | None) -> str:
+        """A number with so many decimals, or as many as it needs, in the unit of the axis."""
+        if self.unit:
+            value = 100.0 * value
+            decimals = None if decimals is None else max(0, decimals - 2)
+        text = f"{value:g}" if decimals is None else f"{value:.{decimals}f}"
+        return f"{text}%" if self.unit == "share" else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +121,18 @@ class Span:
     width: float
 
 
-def axes_in(frame: Frame, x: Limits, y: Limits, *, logit: bool = False) -> tuple[Axis, Axis]:
+def axes_in(
+    frame: Frame,
+    x: Limits,
+    y: Limits,
+    *,
+    logit: bool = False,
+    units: tuple[Unit, Unit] = ("share", "share"),
+) -> tuple[Axis, Axis]:
     """Return both axes of a frame."""
     return (
-        Axis(*x, frame.left + frame.margin, frame.right - frame.margin, logit),
-        Axis(*y, frame.bottom - frame.margin, frame.top + frame.margin, logit),
+        Axis(*x, frame.left + frame.margin, frame.right - frame.margin, logit, units[0]),
+        Axis(*y, frame.bottom - frame.margin, frame.top + frame.margin, logit, units[1]),
     )
 
 

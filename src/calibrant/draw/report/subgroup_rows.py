@@ -1,24 +1,26 @@
-"""Subgroups as a forest plot of rate minus score: proved errors first, with the proved part of the
-error.
-"""
+"""Subgroups as a forest plot of rate minus score: errors that were shown come first."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from calibrant.assess.audit.findings import NO_EVIDENCE
 from calibrant.assess.subgroups.findings import TOO_LOW, SubgroupFinding
 from calibrant.assess.subgroups.result import SubgroupAudit
+from calibrant.draw.report.page import MostShown, Section
 from calibrant.draw.report.scales import Axis
+from calibrant.draw.report.table_file import table_file
 
 _MOST_FOLDED = 40
 _MOST_OTHERS = 40
 _BAR = 180.0
 _MARGIN = 18.0  # leaves room for the numbers at the ends of the axis
+_COLUMNS = ("subgroup", "n_rows", "mean_score", "rate", "lower", "upper", "largest_error")
 _REACHES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
 class ForestRow(NamedTuple):
-    """One subgroup: its numbers, and what is proved about it.
+    """One subgroup: its numbers, and what was shown about it.
 
     `finding` is its own finding, `told_with` the finding of another subgroup that covers it.
     """
@@ -35,7 +37,7 @@ class ForestRow(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """The glyph: scores proved too low, too high, or neither."""
+        """The glyph: scores shown to be too low, too high, or neither."""
         proved = self.finding or self.told_with
         if proved is None:
             return "none"
@@ -43,13 +45,13 @@ class ForestRow(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """What is proved, in words."""
+        """What is shown, in words."""
         proved = self.finding or self.told_with
-        return "no evidence" if proved is None else proved.direction
+        return NO_EVIDENCE if proved is None else proved.direction
 
     @property
     def proved_error(self) -> float:
-        """The proved part of rate minus score; 0 if no size is proved."""
+        """The part of rate minus score that is shown; 0 if no size is."""
         if self.finding is None:
             return 0.0
         return self.finding.error if self.kind == "low" else -self.finding.error
@@ -63,6 +65,13 @@ class Forest(NamedTuple):
     axis: Axis
     n_folded_left_out: int
     n_left_out: int
+
+
+def subgroups_section(found: SubgroupAudit, sizes: MostShown) -> Section:
+    """Subgroups as a forest plot."""
+    every = next(table for table in found.tables() if table.name == "subgroups")
+    content = {"forest": forest(found), "file": table_file(every, sizes.table_rows)}
+    return Section("subgroups-title", "Subgroups", "subgroups", content)
 
 
 def forest(found: SubgroupAudit) -> Forest:
@@ -84,7 +93,12 @@ def forest(found: SubgroupAudit) -> Forest:
         if number not in findings and number not in told_with
     ]
     chosen = [*findings, *folded[:_MOST_FOLDED], *others[:_MOST_OTHERS]]
-    rows = [_row(found, number, findings, told_with) for number in chosen]
+    columns = [getattr(found.table, name) for name in _COLUMNS]
+    rows = []
+    for number in chosen:
+        cells: list[Any] = [column[number] for column in columns]
+        cells += [findings.get(number), told_with.get(number)]
+        rows.append(ForestRow(*cells))
     reach = _reach(rows)
     return Forest(
         found=found,
@@ -109,23 +123,3 @@ def _reach(rows: list[ForestRow]) -> float:
     ends = [max(row.upper - row.mean_score, row.mean_score - row.lower) for row in rows]
     largest = max((end for end in ends if not np.isnan(end)), default=1.0)
     return next((reach for reach in _REACHES if largest <= reach), 1.0)
-
-
-def _row(
-    found: SubgroupAudit,
-    number: int,
-    findings: dict[int, SubgroupFinding],
-    told_with: dict[int, SubgroupFinding],
-) -> ForestRow:
-    table = found.table
-    return ForestRow(
-        subgroup=table.subgroup[number],
-        n_rows=int(table.n_rows[number]),
-        mean_score=float(table.mean_score[number]),
-        rate=float(table.rate[number]),
-        lower=float(table.lower[number]),
-        upper=float(table.upper[number]),
-        largest_error=float(table.largest_error[number]),
-        finding=findings.get(number),
-        told_with=told_with.get(number),
-    )

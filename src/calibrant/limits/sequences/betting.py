@@ -23,7 +23,7 @@ _BLOCK = 128  # outcomes processed together
 class Gamblers(Resumed):
     """Capital of both gamblers against each mean of outcomes in [0, 1] that is not yet ruled out.
 
-    Claimed: if the outcomes are independent draws with one mean, then with probability at least
+    Guarantee: if the outcomes are independent draws with one mean, then with probability at least
     1 - 2 / threshold the limits contain it after every outcome. They never widen.
 
     Notes

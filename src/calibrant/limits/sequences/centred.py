@@ -28,10 +28,10 @@ class CentredBetaBinomial(Sequence):
     """Rates are ruled out when bets that they are a little too low or too high have grown by B /
     alpha on average.
 
-    Claimed: with probability at least 1 - alpha, the limits hold after every label and in every
+    Guarantee: with probability at least 1 - alpha, the limits hold after every label and in every
     region, whatever rule decides from past labels when to look, when to stop, and which region to
-    label next. Assumed: within a region, labels are independent draws with one rate. It needs only
-    the counts: memory does not grow, order does not matter, and streams can be merged.
+    label next. Assumptions: within a region, labels are independent draws with one rate. It needs
+    only the counts: memory does not grow, order does not matter, and streams can be merged.
 
     Notes
     -----

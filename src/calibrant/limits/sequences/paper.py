@@ -20,9 +20,9 @@ _LARGEST_LOG_SHARE = float(np.log(2.5e25))
 class Paper(Sequence):
     """The confidence sequence of Theorem 6 of the paper, exactly as stated there.
 
-    Claimed: with probability at least 1 - alpha, the limits hold after every label and in every
+    Guarantee: with probability at least 1 - alpha, the limits hold after every label and in every
     region, for B / alpha < 2.5e25; for smaller alpha, the statement as printed fails, so an error
-    is raised. Assumed: within a region, labels are independent draws with one rate.
+    is raised. Assumptions: within a region, labels are independent draws with one rate.
 
     Notes
     -----

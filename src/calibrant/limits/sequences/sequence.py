@@ -24,9 +24,9 @@ class Sequence(Resumed, ABC):
     """Limits on the rate of each of `n_regions` regions, valid for all regions and all times
     simultaneously.
 
-    Claimed: with probability at least 1 - alpha, the limits hold after every label, in every
+    Guarantee: with probability at least 1 - alpha, the limits hold after every label, in every
     region, whatever rule decides from past labels when to look, when to stop, and which region to
-    label next. Assumed: within a region, the labels are independent draws with one rate. A rule
+    label next. Assumptions: within a region, the labels are independent draws with one rate. A rule
     that chooses rows within a region, or labels that arrive later for one class, break that
     assumption.
 

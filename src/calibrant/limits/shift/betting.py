@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from calibrant.errors import InvalidTypeError
 from calibrant.limits.bet_limits import bet_limits
-from calibrant.limits.bet_units import BetUnits, Draws
+from calibrant.limits.bet_units import BetUnits
 from calibrant.limits.error_budget import sidak_level
 from calibrant.limits.interval import Interval
 from calibrant.limits.shift.evidence import Evidence
 from calibrant.params.random import RandomSource
 from calibrant.params.rules import OPEN_UNIT
 from calibrant.text.sentences import Setting
+
+THEOREM = "betting on w (y - q) (Waudby-Smith and Ramdas 2024), at the Sidak level"
 
 
 def betting(evidence: Evidence, alpha: float) -> Interval:
@@ -50,10 +54,11 @@ def betting(evidence: Evidence, alpha: float) -> Interval:
     --------
     >>> import numpy as np
     >>> from calibrant import Partition, Tally
-    >>> from calibrant.shift import Evidence, WeightedRows
+    >>> from calibrant.cells.entries import Entries
+    >>> from calibrant.shift import Evidence
     >>> rng = np.random.default_rng(0)
-    >>> codes, weights = (rng.uniform(size=1000) < 0.5).astype(np.uint8), rng.uniform(0, 2, size=1000)
-    >>> rows = WeightedRows(np.zeros(1000, dtype=np.intp), weights, codes, 1)
+    >>> codes, weights = (rng.uniform(size=1000) < 0.5).astype(float), rng.uniform(0, 2, size=1000)
+    >>> rows = Entries(np.zeros(1000, dtype=np.intp), codes, n_regions=1, weight=weights)
     >>> tally = Tally.from_data(Partition.fixed_width(1), np.zeros(1000), codes,
     ...     importance_weight=weights)
     >>> betting(Evidence(tally, weight_bound=2.0, rows=rows), 0.1).radius.round(3)
@@ -65,10 +70,8 @@ def betting(evidence: Evidence, alpha: float) -> Interval:
         rule = "be one that needs counts only, because the rows are not available"
         advice = ("use ", Setting("interval", "empirical-bernstein"))
         raise InvalidTypeError("interval", rule, got="'betting'", advice=advice)
-    weights = np.asarray(rows.weights, dtype=np.float64) / evidence.weight_bound
-    used = weights > 0.0
-    draws = Draws(rows.regions[used], rows.codes[used].astype(np.float64), weights[used])
+    used = replace(rows, bound=evidence.weight_bound).take(rows.weights > 0.0)
     source = RandomSource.of(0, "order of bets")  # of rows that are in random order already
     zero = np.zeros(rows.n_regions)
-    units = BetUnits.of(draws, zero, zero + 1.0, source.generator())
+    units = BetUnits.of(used, zero, zero + 1.0, source.generator())
     return bet_limits(units, zero + sidak_level(alpha, rows.n_regions) / 2.0)

@@ -14,37 +14,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant._typing import CodeArray, FloatArray, IndexArray
+from calibrant._typing import FloatArray
+from calibrant.cells.entries import Entries
 from calibrant.cells.tally import Tally, WeightSums
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.limits.interval import Interval
-from calibrant.params.bounds import WEIGHT_BOUND
-from calibrant.params.rules import Number
+from calibrant.params.rules import WEIGHT_BOUND, Number
 from calibrant.params.state_kinds import Written
 
 WEIGHT_FLOOR = Number("a number >= 0 that no importance weight falls below", 0.0)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class WeightedRows:
-    """Rows with weights, in an order that does not depend on the labels.
-
-    Attributes
-    ----------
-    regions : int array of shape (n,)
-        Region of each row, from 0 to n_regions - 1.
-    weights : float array of shape (n,)
-        Importance weight of each row, >= 0.
-    codes : int or float array of shape (n,)
-        Label of each row, 0 or 1; or another outcome between them.
-    n_regions : int
-        The number of regions.
-    """
-
-    regions: IndexArray
-    weights: FloatArray
-    codes: CodeArray | FloatArray
-    n_regions: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,15 +40,16 @@ class Evidence:
     relative_mass : float array of shape (n_regions,) or None
         m_b = P(b) / P~(b), each region's probability in the calibration population divided by that
         in the target population.
-    rows : WeightedRows or None
-        The rows themselves, if they are in memory.
+    rows : Entries or None
+        The rows themselves, if they are in memory: the region, label (0 or 1, or another outcome
+        between them) and weight of each, in an order that does not depend on the labels.
     """
 
     tally: Tally
     weight_bound: float
     weight_floor: float = 0.0
     relative_mass: FloatArray | None = None
-    rows: WeightedRows | None = None
+    rows: Entries | None = None
 
     def __post_init__(self) -> None:
         bound = WEIGHT_BOUND.check("weight_bound", self.weight_bound)

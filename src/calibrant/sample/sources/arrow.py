@@ -5,10 +5,12 @@
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 from threading import Event
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -57,9 +59,29 @@ class Part:
                 row += batch.num_rows
 
 
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What the engine of a query does itself.
+
+    Attributes
+    ----------
+    count : callable
+        Counts the rows.
+    apply : callable
+        Adds columns, and returns a query of the same engine.
+    has_order : bool
+        Whether the rows have the same order each time the query is run.
+    """
+
+    count: Callable[[], int]
+    apply: Callable[[AddColumns], Any]
+    has_order: bool = True
+
+
 class ArrowData(Rows):
-    """Rows that come as Arrow record batches, in parts that threads of this process read in
-    parallel.
+    """Rows that come as Arrow record batches: of files, tables, queries and cursors.
+
+    Parts of them are read in parallel by threads of this process.
     """
 
     def __init__(
@@ -68,25 +90,20 @@ class ArrowData(Rows):
         schema: Any,
         columns: Columns,
         *,
+        names: Sequence[str] | None = None,
         part_rows: Sequence[int] | None = None,
         threads: int = 1,
         progress: Progress = None,
+        engine: Engine | None = None,
     ) -> None:
-        columns.check(schema.names)
-        self.columns = columns
+        names = schema.names if names is None else names
+        super().__init__(None, columns, names=names, progress=progress)
         self.schema = schema
         self.parts = parts
         self._part_rows = part_rows
         self._threads = threads
-        self._progress = progress
-
-    def names(self) -> list[str]:
-        """The names of the columns."""
-        return list(self.schema.names)
-
-    def first_names(self) -> list[str]:
-        """The columns that can be ids: no floats, so that few are read."""
-        return [field.name for field in self.schema if not pa.types.is_floating(field.type)]
+        self._engine = engine
+        self.has_order = engine is None or engine.has_order
 
     def batches(self, names: list[str]) -> Generator[tuple[Any, Place]]:
         """Record batches of these columns, one part after the other."""
@@ -94,11 +111,12 @@ class ArrowData(Rows):
             yield from part.batches(names)
 
     def known_rows(self) -> int | None:
-        """Return the number of rows from the metadata of the files or the table."""
+        """Return the number of rows from the metadata of files and tables, or as counted by the
+        engine; None if only reading them would tell.
+        """
+        if self._engine is not None:
+            return self._engine.count()
         return None if self._part_rows is None else sum(self._part_rows)
-
-    def _many_rows(self) -> int:
-        return self.known_rows() or 0
 
     def _rows_before(self, work: Work[Result]) -> list[int]:
         """The number of rows before each part, by its index; it may be wrong if it is not needed."""
@@ -118,12 +136,12 @@ class ArrowData(Rows):
         before = self._rows_before(work)
         stop = Event()
         with (
-            watched(self._progress, self.known_rows(), "reading") as advance,
+            watched(self._progress, self._total(), "reading") as advance,
             ThreadPoolExecutor(self._threads) as pool,
         ):
 
-            def result_of(part: Part) -> Result:
-                total = work.nothing()
+            def result_of(part: Part) -> Any:
+                total = work.nothing
                 try:
                     for batch, place in part.batches(names):
                         if stop.is_set():
@@ -138,24 +156,38 @@ class ArrowData(Rows):
 
             alone = self._threads == 1 or len(self.parts) == 1
             try:
-                return sum((map if alone else pool.map)(result_of, self.parts), work.nothing())
+                return work.total((map if alone else pool.map)(result_of, self.parts))
             finally:
                 stop.set()  # and so does Ctrl-C
 
+    def _total(self) -> int | None:
+        """The number of rows, if no query is needed to know it."""
+        return None if self._part_rows is None else sum(self._part_rows)
+
     def apply(self, added: AddColumns) -> Any:
         """A `pyarrow.RecordBatchReader` over the rows in order, with the columns added as they are
-        read.
+        read; a query of the same engine for queries.
         """
+        if self._engine is not None:
+            return self._engine.apply(added)
+        if self.schema is None:
+            with closing(self.batches(self.names())) as batches:
+                self.schema = next((batch.schema for batch, _ in batches), pa.schema([]))
         schema = added.schema(self.schema)
         return pa.RecordBatchReader.from_batches(schema, self._applied(added, schema))
 
     def _applied(self, added: AddColumns, schema: Any) -> Iterator[Any]:
         names = self.schema.names
-        with watched(self._progress, self.known_rows(), "applying") as advance:
+        with watched(self._progress, self._total(), "applying") as advance:
             for part in self.parts:
                 for batch, place in part.batches(None):
                     ordered = batch if batch.schema.names == names else batch.select(names)
-                    yield as_in(self.with_added(added, ordered, place), schema)
+                    found = self.with_added(added, ordered, place)
+                    if not found.schema.equals(schema):  # files differ in the types of columns
+                        pairs = zip(found.columns, schema, strict=True)
+                        columns = [column.cast(field.type) for column, field in pairs]
+                        found = pa.RecordBatch.from_arrays(columns, schema=schema)
+                    yield found
                     advance(batch.num_rows)
 
     def looked_at(self, batch: Any, columns: Columns, place: Place) -> Any:
@@ -171,21 +203,11 @@ class ArrowData(Rows):
 class CountParts(Work[Counter[int]]):
     """Count the rows of each part."""
 
+    nothing: ClassVar[Any] = Counter()
+
     def __call__(self, batch: Any, place: Place) -> Counter[int]:
         """Count one batch."""
         return Counter({place.part: batch.num_rows})
-
-    def nothing(self) -> Counter[int]:
-        """No rows."""
-        return Counter()
-
-
-def as_in(batch: Any, schema: Any) -> Any:
-    """The batch with the types of the schema, if files differ in them."""
-    if batch.schema.equals(schema):
-        return batch
-    columns = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def stream_part(reader: Any) -> Part:
@@ -218,30 +240,34 @@ def from_arrow(source: Any, columns: Columns, *, threads: int, progress: Progres
     if len(set(names)) < len(names):
         columns.check(names)
         source = source.select(list(dict.fromkeys(columns.named.values())))
-    chunks = source.to_batches(max_chunksize=4 * BATCH_ROWS)  # which threads can share
-    first = accumulate((chunk.num_rows for chunk in chunks), initial=0)
-    parts = [_chunk_part(chunk, row) for chunk, row in zip(chunks, first, strict=False)]
+
+    def read(chunk: Any, names: list[str] | None) -> list[Any]:
+        return [chunk]
+
+    parts = []
+    row = 0
+    for chunk in source.to_batches(max_chunksize=4 * BATCH_ROWS):  # which threads can share
+        parts.append(Part(partial(read, chunk), first_row=row))
+        row += chunk.num_rows
     rows = [source.num_rows]
     return ArrowData(
         parts, source.schema, columns, part_rows=rows, threads=threads, progress=progress
     )
 
 
-def _chunk_part(chunk: Any, row: int) -> Part:
-    return Part(lambda names: [chunk], first_row=row)
-
-
 def from_dataset(dataset: Any, columns: Columns, *, threads: int, progress: Progress) -> ArrowData:
     """A `pyarrow.dataset.Dataset`, one part per fragment."""
     settings = {"schema": dataset.schema, "batch_size": BATCH_ROWS, "use_threads": False}
 
-    def part(number: int, fragment: Any) -> Part:
-        name = str(getattr(fragment, "path", ""))
-        return Part(lambda names: fragment.to_batches(columns=names, **settings), number, name=name)
+    def read(fragment: Any, names: list[str] | None) -> Any:
+        return fragment.to_batches(columns=names, **settings)
 
     fragments = list(dataset.get_fragments())
     rows = [fragment.count_rows() for fragment in fragments]
-    parts = [part(*pair) for pair in enumerate(fragments)]
+    parts = [
+        Part(partial(read, fragment), number, name=str(getattr(fragment, "path", "")))
+        for number, fragment in enumerate(fragments)
+    ]
     return ArrowData(
         parts, dataset.schema, columns, part_rows=rows, threads=threads, progress=progress
     )

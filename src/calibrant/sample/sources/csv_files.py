@@ -274,7 +274,7 @@ def _shortened(text: str, most: int) -> str:
 
 def _number_hint(text: str, decimal: str) -> Text | None:
     other = "," if decimal == "." else "."
-    if re.fullmatch(rf"-?\d*[{other}]\d+\s*%?", text):
+    if re.fullmatch(rf"-?\d*[{other}]\d+([eE][-+]?\d+)?\s*%?", text):
         return (f"if {other!r} is the decimal mark, give ", Setting("decimal", other))
     if re.fullmatch(r"-?[\d.,]+\s*%", text):
         return "write all entries with a per cent sign, or none"

@@ -37,7 +37,7 @@ class DaskData(Rows):
         """Apply `work` to every partition; add results within groups on the workers, and add the
         groups here.
         """
-        return sum(self._results(_sums, work), work.nothing())
+        return work.total(self._results(_sums, work))
 
     def exchange(self, work: CountGroups) -> GroupCounts:
         """Bring the rows of each group together on the workers: each task gets all rows of its
@@ -178,7 +178,7 @@ def _task(name: str, **settings: Any) -> Any:
 def _folded(job: bytes, frame: Any, number: int) -> tuple[int, Any]:
     """The number of rows of a partition, and the result of the work for them."""
     work = pickle.loads(job)
-    total = work.nothing()
+    total = work.nothing
     batch = _batch(frame, number)
     for start in range(0, len(frame), BATCH_ROWS):
         total = total + work(batch.slice(start, BATCH_ROWS), Place(number, start, before=None))

@@ -2,24 +2,30 @@
 DuckDB's own SQL.
 """
 
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from calibrant._optional import pa
 from calibrant._typing import FloatArray
 from calibrant.cells.bins import OTHER
 from calibrant.sample.added_columns import AddColumns, LookUp, empty_batch
-from calibrant.sample.faults import Place
-from calibrant.sample.rows import Rows
-from calibrant.sample.sources.arrow import BATCH_ROWS
-from calibrant.sample.sql.curves import on_curve
+from calibrant.sample.batch import Columns
+from calibrant.sample.progress import Progress
+from calibrant.sample.sources.arrow import BATCH_ROWS, ArrowData, Engine, Part
 from calibrant.sample.sql.dialects import DIALECTS
-from calibrant.sample.sql.search import as_double, bin_of, by_segment, one_line
+from calibrant.sample.sql.search import (
+    as_double,
+    by_segment,
+    literals,
+    on_curve,
+    one_line,
+    regions_by_segment,
+)
 
 DUCKDB = DIALECTS["duckdb"]
 
 
-class DuckDBData(Rows):
+def from_duckdb(relation: Any, columns: Columns, *, progress: Progress) -> ArrowData:
     """Rows of a relation, which is run again in every pass.
 
     DuckDB keeps the order of the rows of tables and files unless ``preserve_insertion_order`` is
@@ -27,37 +33,35 @@ class DuckDBData(Rows):
     column, and says so.
     """
 
-    has_order = False
-
-    def known_rows(self) -> int:
-        """The number of rows counted by DuckDB: for tables and Parquet files without reading the
-        rows.
-        """
-        return int(self._source.aggregate("count(*)").fetchall()[0][0])
-
-    def batches(self, names: list[str]) -> Generator[tuple[Any, Place]]:
-        """Batches, as produced by DuckDB's own threads."""
-        row = 0
+    def read(names: list[str] | None) -> Iterator[Any]:
         # a connection has one open result at a time, so it is always closed
-        with _reader(self._source.project(_names(names))) as reader:
-            for batch in reader:
-                yield batch, Place(0, row)
-                row += batch.num_rows
+        with _reader(relation if names is None else relation.project(_names(names))) as reader:
+            yield from reader
 
-    def apply(self, added: AddColumns) -> Any:
-        """Return a relation with the columns added: not run yet, with the same row order, and
-        without Python when it runs.
-        """
-        look_up = added.as_look_up()
-        added.check_free(self._source.columns, ignore_case=True)
-        with _reader(self._source.project(_names(added.to_read)).limit(0)) as reader:
-            schema = reader.schema
-        added(empty_batch(schema))  # rejects columns of other types
-        taken = {name.lower() for name in (*self._source.columns, *added.names)}
-        region = next(name for n in range(len(taken) + 1) if (name := f"region_{n}") not in taken)
-        located = self._source.project(f"*, {_region(look_up, schema)} AS {region}")
-        values = [f"{text} AS {_names([name])}" for name, text in _columns(look_up, region).items()]
-        return located.project(f"* EXCLUDE ({region}), {', '.join(values)}")
+    engine = Engine(
+        # for tables and Parquet files without reading the rows
+        lambda: int(relation.aggregate("count(*)").fetchall()[0][0]),
+        lambda added: _with_columns(relation, added),
+        has_order=False,
+    )
+    names = relation.columns
+    return ArrowData([Part(read)], None, columns, names=names, progress=progress, engine=engine)
+
+
+def _with_columns(relation: Any, added: AddColumns) -> Any:
+    """A relation with the columns added: not run yet, with the same row order, and without Python
+    when it runs.
+    """
+    look_up = added.as_look_up()
+    added.check_free(relation.columns, ignore_case=True)
+    with _reader(relation.project(_names(added.to_read)).limit(0)) as reader:
+        schema = reader.schema
+    added(empty_batch(schema))  # rejects columns of other types
+    taken = {name.lower() for name in (*relation.columns, *added.names)}
+    region = next(name for n in range(len(taken) + 1) if (name := f"region_{n}") not in taken)
+    located = relation.project(f"*, {_region(look_up, schema)} AS {region}")
+    values = [f"{text} AS {_names([name])}" for name, text in _columns(look_up, region).items()]
+    return located.project(f"* EXCLUDE ({region}), {', '.join(values)}")
 
 
 def _reader(relation: Any) -> Any:
@@ -90,51 +94,33 @@ def _columns(added: LookUp, region: str) -> dict[str, str]:
 
 
 def _array(column: FloatArray | tuple[str, ...]) -> str:
-    return f"[{', '.join(map(DUCKDB.literal, column if isinstance(column, tuple) else column.tolist()))}]"  # noqa: E501
+    return f"[{literals(DUCKDB, column)}]"
 
 
 def _region(added: LookUp, schema: Any) -> str:
     """SQL for the region of a row; null if the calibrator does not accept its score or segment."""
-    bins = []
-    first = 0
-    for segment, part in added.partition.bins_by_segment.items():
-        regions = range(first, first + part.n_regions)
-        leaves = [
-            str(region) if added.taken is None or added.taken[region] else "NULL"
-            for region in regions
-        ]
-        body = bin_of(
-            DUCKDB, _names([added.columns.score]), part.low, part.high, part.cuts.tolist(), leaves
-        )
-        bins.append((segment, body))
-        first += part.n_regions
+    score = _names([added.columns.score])
+    bins = regions_by_segment(DUCKDB, score, added.partition, added.taken)
     if not added.partition.has_segments:
-        return one_line(bins[0][1])
+        return one_line(bins[None])
     return _of_segment(str(added.columns.segment), schema, bins)
 
 
-def _of_segment(column: str, schema: Any, bins: list[tuple[Any, list[str]]]) -> str:
+def _of_segment(column: str, schema: Any, bins: dict[Any, list[str]]) -> str:
     """SQL for the body of a row's segment: text is compared with text, and numbers and bools with
     each other.
     """
     kind = schema.field(column).type
-    name = _names([column])
-    other = next((body for segment, body in bins if segment is OTHER), None)
-    bins = [(segment, body) for segment, body in bins if segment is not OTHER]
-    if pa.types.is_string(kind) or pa.types.is_dictionary(kind):
-        held = f"CAST({name} AS VARCHAR)"
-        known: list[tuple[str | float, list[str]]] = [
-            (s, body) for s, body in bins if isinstance(s, str)
-        ]
-    else:
-        held = f"CAST({name} AS INTEGER)" if pa.types.is_boolean(kind) else name
-        numbers = [(segment, body) for segment, body in bins if not isinstance(segment, str)]
-        known = [
-            (int(segment) if isinstance(segment, bool) else segment, body)
-            for segment, body in numbers
-        ]
+    is_text = pa.types.is_string(kind) or pa.types.is_dictionary(kind)
+    held = _names([column])
+    if is_text or pa.types.is_boolean(kind):
+        held = f"CAST({held} AS {'VARCHAR' if is_text else 'INTEGER'})"
+    other = bins.pop(OTHER, None)
+    known = [
+        (DUCKDB.literal(int(segment) if isinstance(segment, bool) else segment), body)
+        for segment, body in bins.items()
+        if isinstance(segment, str) == is_text
+    ]
     if not known and (other is None or bins):
         return "NULL"
-    return one_line(
-        by_segment(held, [(DUCKDB.literal(segment), body) for segment, body in known], other)
-    )
+    return one_line(by_segment(held, known, other))

@@ -5,13 +5,14 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from calibrant._optional import Lazy, pa, pq
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
 from calibrant.sample.arrow_columns import kind_in_words
-from calibrant.sample.batch import Columns
+from calibrant.sample.batch import NO_COLUMNS, Columns
 from calibrant.sample.progress import Progress
 from calibrant.sample.row_keys import key_kind
 from calibrant.sample.sources import file_kind
@@ -19,6 +20,7 @@ from calibrant.sample.sources.arrow import BATCH_ROWS, ArrowData, Part
 from calibrant.sample.sources.csv_files import CsvFile, TextData, delimiter_of
 from calibrant.sample.sources.hive import Read, columns_of_folders, with_columns
 from calibrant.sample.sources.json_lines import LONGEST_LINE, check_nesting
+from calibrant.sample.sources.spool import Room, parsed_once
 from calibrant.text.sentences import Setting, did_you_mean
 
 json: Any = Lazy("pyarrow.json")
@@ -119,20 +121,22 @@ def from_files(
     first: Any = None
     parts: list[Part] = []
     rows = [0] * len(paths)
+    room = Room()
     of_folders = columns_of_folders(paths, types or {}, as_text=as_text)
-    for place, path in enumerate(paths):
-        file = File(
-            path, kind, columns, types or {}, as_text, stamp_of(path), of_folders[place], decimal
-        )
+    files = [
+        File(path, kind, columns, types or {}, as_text, added, decimal, room)
+        for path, added in zip(paths, of_folders, strict=True)
+    ]
+    for place, file in enumerate(files):
         own, reads = file.opened()
         columns.check(own.names)
         first = own if first is None else first
         if different := sorted(set(own.names) ^ set(first.names)):
-            got = f"{path.name!r}, which differs in {different[:5]}"
+            got = f"{file.path.name!r}, which differs in {different[:5]}"
             raise InvalidValueError("the files", "all have the same columns", got=got)
         _check_one_kind(own, first, columns.group)
         for read, part_rows in reads:
-            parts.append(Part(read, ranks[place], rows[ranks[place]], path.name))
+            parts.append(Part(read, ranks[place], rows[ranks[place]], file.path.name))
             rows[ranks[place]] += part_rows
     _check_flat(first, columns)
     known = rows if kind == "parquet" else None
@@ -140,7 +144,7 @@ def from_files(
     if not as_text:
         return ArrowData(parts, first, columns, **settings)
     data = TextData(parts, first, columns, **settings)
-    data.file = CsvFile(paths[0], delimiter_of(paths[0], columns), columns, types or {}, decimal)
+    data.file = files[0].csv()
     return data
 
 
@@ -194,38 +198,37 @@ def schema_of(source: Any, format: str | None = None) -> Any:
     path = find_files(source)[0]
     kind = common_format([path], format)
     file_kind.check_kind(path, kind)
-    return File(
-        path, kind, Columns(""), {}, False, stamp_of(path), columns_of_folders([path], {})[0]
-    ).opened()[0]
-
-
-def stamp_of(path: Path) -> tuple[int, ...]:
-    """Return inode, size and modification time, which show whether a file has changed."""
-    try:
-        found = path.stat()
-    except OSError:  # removed, or no longer accessible
-        return ()
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return File(path, kind, of_folders=columns_of_folders([path], {})[0]).opened()[0]
 
 
 Opened: TypeAlias = tuple[Any, list[tuple[Read, int]]]
 """The schema of a file, and its parts with the number of rows in each; 0 if unknown."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class File:
-    """A file in one format, its `stamp_of` when it was first opened, and the columns from its
-    folder names.
-    """
+    """A file in one format, and the columns from its folder names."""
 
     path: Path
     kind: str
-    columns: Columns
-    types: Mapping[str, Any]
-    as_text: bool
-    stamp: tuple[int, ...]
+    columns: Columns = NO_COLUMNS
+    types: Mapping[str, Any] = field(default_factory=dict)
+    as_text: bool = False
     of_folders: Mapping[str, Any] = field(default_factory=dict)
     decimal: str = "."
+    room: Room = field(default_factory=Room)
+    stamp: tuple[int, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.stamp = self._stamp()
+
+    def _stamp(self) -> tuple[int, ...]:
+        """Inode, size and modification time, which show whether a file has changed."""
+        try:
+            found = self.path.stat()
+        except OSError:  # removed, or no longer accessible
+            return ()
+        return found.st_ino, found.st_size, found.st_mtime_ns
 
     def opened(self) -> Opened:
         """Return the schema and the parts, which raise our own errors."""
@@ -235,16 +238,15 @@ class File:
         added = {name: value for name, value in self.of_folders.items() if name not in names}
         for name, value in added.items():
             schema = schema.append(pa.field(name, value.type))
+        if self.kind in ("csv", "json"):
+            parts = [(parsed_once(read, self.room), rows) for read, rows in parts]
         return schema, [
-            (with_columns(self._guarded(read), names, added), rows) for read, rows in parts
+            (with_columns(partial(self._read, read), names, added), rows) for read, rows in parts
         ]
 
-    def _guarded(self, read: Read) -> Read:
-        def batches(names: list[str] | None) -> Iterator[Any]:
-            with self._reading(names):
-                yield from read(names)
-
-        return batches
+    def _read(self, read: Read, names: list[str] | None) -> Iterator[Any]:
+        with self._reading(names):
+            yield from read(names)
 
     @contextmanager
     def _reading(self, names: list[str] | None) -> Iterator[None]:
@@ -263,11 +265,9 @@ class File:
         self._check_unchanged()
 
     def _check_unchanged(self) -> None:
-        if stamp_of(self.path) != self.stamp:
-            name = self.path.name
-            raise InvalidValueError(
-                None, f"the file {name!r} changed while it was read: run again when it is complete"
-            )
+        if self._stamp() != self.stamp:
+            what = f"the file {self.path.name!r} changed while it was read"
+            raise InvalidValueError(None, f"{what}: run again when it is complete")
 
     def csv(self) -> CsvFile:
         """The file as CSV."""

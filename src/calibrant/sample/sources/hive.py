@@ -2,6 +2,7 @@
 its files.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -10,7 +11,7 @@ from urllib.parse import unquote
 from calibrant._optional import pa
 
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
-_MOST_DIGITS = 18  # digits that always fit in 64 bits
+_WHOLE = re.compile(r"-?[0-9]{1,18}")  # as many digits always fit in 64 bits
 
 Read: TypeAlias = Callable[[list[str] | None], Iterable[Any]]
 """From column names (None for all) to record batches."""
@@ -33,10 +34,11 @@ def columns_of_folders(
     kinds = {}
     for name in names:
         texts = [text for entries in found if (text := entries.get(name)) is not None]
-        whole = not as_text and all(map(_is_whole, texts))
+        whole = not as_text and all(map(_WHOLE.fullmatch, texts))
         kinds[name] = types.get(name, pa.int64() if whole else pa.string())
     return [
-        {name: _scalar(text, kinds[name]) for name, text in entries.items()} for entries in found
+        {name: pa.scalar(text, pa.string()).cast(kinds[name]) for name, text in entries.items()}
+        for entries in found
     ]
 
 
@@ -44,15 +46,6 @@ def _entries(path: Path) -> dict[str, str | None]:
     """Keys and values in folder names."""
     parts = (part.split("=", 1) for part in path.parts[:-1] if "=" in part.strip("="))
     return {unquote(name): None if text == _MISSING else unquote(text) for name, text in parts}
-
-
-def _is_whole(text: str) -> bool:
-    digits = text.removeprefix("-")
-    return digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS
-
-
-def _scalar(text: str | None, kind: Any) -> Any:
-    return pa.scalar(text).cast(kind) if text is not None else pa.scalar(None, kind)
 
 
 def with_columns(read: Read, own: list[str], added: Mapping[str, Any]) -> Read:

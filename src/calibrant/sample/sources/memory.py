@@ -18,14 +18,14 @@ from calibrant._typing import (
     Keys,
     Seed,
 )
-from calibrant.cells.bins import SegmentedScores
+from calibrant.cells.bins import SegmentedScores, scores_of
 from calibrant.cells.group_counts import GroupCounts
-from calibrant.cells.knots import Knots, RowHashes
+from calibrant.cells.knots import Knots
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally
 from calibrant.cells.units import RowUnits
 from calibrant.errors import InvalidValueError
-from calibrant.params.arrays import check_in_range
+from calibrant.params.arrays import check_in_range, entries_at
 from calibrant.params.labels import Classes, settle_classes
 from calibrant.params.random import (
     Draw,
@@ -42,7 +42,7 @@ from calibrant.params.random import (
 from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.batch import Coded, Columns, Result, Work, grouped
 from calibrant.sample.bounds import NO_BOUNDS, DataBounds
-from calibrant.sample.facts import Reach, RowFacts, scores_of
+from calibrant.sample.facts import Reach
 from calibrant.sample.groups import Groups
 from calibrant.sample.row_keys import position_keys
 from calibrant.sample.rows import Rows, Split
@@ -114,19 +114,6 @@ class MemoryRows(Rows):
             return RowUnits(np.arange(len(self)), len(self), weights)
         return RowUnits(self.groups.codes, len(self.groups.keys), weights)
 
-    def facts(self, *, drawn: bool) -> RowFacts:
-        """What a guarantee has to say about how the rows were read."""
-        return RowFacts(
-            "position" if drawn else None,
-            self.skipped,
-            one_of_each=self.one_of_each,
-            over_seed=(drawn or self.one_of_each[0] > 0) and self.row_sums().has_few_values,
-        )
-
-    def skipped_rows(self) -> int:
-        """Number of rows left out because their label is missing."""
-        return self.skipped
-
     def __len__(self) -> int:
         return len(self.codes)
 
@@ -138,10 +125,6 @@ class MemoryRows(Rows):
         return Columns(
             "scores", "y", segment, weight, group=None if self.groups is None else "groups"
         )
-
-    def names(self) -> list[str]:
-        """The names of the columns."""
-        return list(self.columns.named.values())
 
     def with_classes(
         self, classes: ArrayLike | None = None, pos_label: Hashable = None
@@ -156,6 +139,9 @@ class MemoryRows(Rows):
             known=known,
             codes=self.codes if known.positive == self.known.positive else 1 - self.codes,
         )
+
+    def _changed(self, **values: Any) -> Self:
+        return replace(self, **values)
 
     @property
     def labels(self) -> NDArray[Any]:
@@ -177,11 +163,11 @@ class MemoryRows(Rows):
             self,
             scores=self.scores[index],
             codes=self.codes[index],
-            repeats=None if self.repeats is None else self.repeats[index],
-            weights=None if self.weights is None else self.weights[index],
-            segment=None if self.segment is None else self.segment[index],
+            repeats=entries_at(self.repeats, index),
+            weights=entries_at(self.weights, index),
+            segment=entries_at(self.segment, index),
             groups=None if self.groups is None else self.groups.take(index),
-            keys=None if self.keys is None else self.keys[index],
+            keys=entries_at(self.keys, index),
             reach=None,
         )
 
@@ -250,10 +236,6 @@ class MemoryRows(Rows):
         rows = np.searchsorted(np.cumsum(repeats[order]), ranks)
         return np.asarray(scores[order[rows]], dtype=np.float64) + 0.0
 
-    def fingerprint(self) -> int:
-        """Return an order-independent fingerprint of the rows, the same wherever the rows are."""
-        return self.row_sums().fingerprint
-
     def row_sums(self) -> RowSums:
         """Return the sums from which the fingerprint of the rows is computed, once."""
         if not self._known_sums:
@@ -292,17 +274,18 @@ class MemoryRows(Rows):
         return self._parted(np.flatnonzero(self.chosen(draw)))
 
     def first_rows(
-        self, random_state: Seed, most: Mapping[Hashable, int], sizes: Mapping[Hashable, int]
+        self,
+        random_state: Seed,
+        most: Mapping[Hashable, int],
+        ranks: Mapping[Hashable, IntArray] | None = None,
     ) -> Split:
         """Draw exactly `most` rows of each segment, those with the smallest hashes."""
         key = draw_key(random_state, self.fingerprint())
-        if self.segment is None:
-            limit = enough(most[None], len(self))
-            among = np.arange(len(self)) if limit == 2**64 else small_hashes(len(self), key, limit)
-            return self._parted(_smallest_among(among, key, most[None]))
+        limit = enough(most[None], len(self)) if self.segment is None else 2**64
+        among = np.arange(len(self)) if limit == 2**64 else small_hashes(len(self), key, limit)
         parts = [
             _smallest_among(rows, key, most[name])
-            for name, rows in self._by_segment(np.arange(len(self)), self.segment).items()
+            for name, rows in self._by_segment(among, self.segment).items()
         ]
         return self._parted(np.sort(np.concatenate(parts)))
 
@@ -316,9 +299,9 @@ class MemoryRows(Rows):
         left = np.ones(len(self), dtype=bool)
         left[index] = False
         others = replace(self.take(left), keys=np.flatnonzero(left).astype(np.uint64))
-        segment = None if self.segment is None else self.segment[index]
         scores = scores_of(self.scores)[index].astype(np.float64)
-        return Split(self._by_segment(scores, segment), self.sizes(), others)
+        drawn = self._by_segment(scores, entries_at(self.segment, index))
+        return Split(drawn, self.sizes(), others)
 
     def drawn_rows(self, whole: Rows, classes: Classes, most: int | None = None) -> "MemoryRows":
         """The rows of `whole` that were drawn before these remained; at most `most` of them."""
@@ -333,10 +316,6 @@ class MemoryRows(Rows):
         step = equal_step(len(self), most)
         return self if step == 1 else self.take(np.arange(0, len(self), step))
 
-    def counted_rows(self) -> "MemoryRows":
-        """These rows: others were already drawn."""
-        return self
-
     def known_classes(self) -> Classes:
         """Both classes."""
         return self.known
@@ -345,8 +324,8 @@ class MemoryRows(Rows):
         self, knots: Knots, classes: Classes, source: RandomSource
     ) -> tuple[IntArray, Reach]:
         """Count the rows by place, half and label; see `Knots.count`."""
-        hashes = RowHashes(source, self.keys)
-        counts = knots.count(self.prepared, self.codes, hashes, threads=self.threads)
+        rows = self.prepared, self.codes
+        counts = knots.count(*rows, source, self.keys, threads=self.threads)
         return counts, self.reach or Reach.of(self.scores)
 
     def n_groups(self) -> int:
@@ -420,14 +399,14 @@ class MemoryRows(Rows):
         from calibrant.sample.sources.arrow import as_table, from_arrow
 
         needed("pyarrow", "arrow", "rows are read in batches")
-        named = {
+        columns = {
             "scores": self.scores,
             "y": self.labels,
             "segments": self.segments,
             "importance_weight": self.weights,
+            "groups": None if self.groups is None else self.groups.row_keys,
         }
-        named["groups"] = None if self.groups is None else self.groups.row_keys
-        table = as_table((name, column) for name, column in named.items() if column is not None)
+        table = as_table((name, columns[name]) for name in self.names())
         return from_arrow(table, self.columns, threads=self.threads, progress=False).with_classes(
             self.known.labels, self.known.positive
         )

@@ -2,67 +2,61 @@
 step.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from calibrant._optional import Lazy, pa
 from calibrant.sample.added_columns import AddColumns, empty_batch
-from calibrant.sample.faults import Place
-from calibrant.sample.rows import Rows
-from calibrant.sample.sources.arrow import BATCH_ROWS
+from calibrant.sample.batch import Columns
+from calibrant.sample.progress import Progress
+from calibrant.sample.sources.arrow import BATCH_ROWS, ArrowData, Engine, Part
 
 pl: Any = Lazy("polars")
 
 
-class PolarsData(Rows):
+def from_polars(frame: Any, columns: Columns, *, progress: Progress) -> ArrowData:
     """Rows of a lazy frame, which is run again in every pass, with the columns that the pass needs.
 
     Memory is that of the streaming engine and some batches; in versions of Polars without
     `LazyFrame.collect_batches`, that of those columns.
     """
 
-    def names_in(self, source: Any) -> list[str]:
-        """The names of the columns."""
-        return list(source.collect_schema())
-
-    def known_rows(self) -> int:
-        """The number of rows counted by Polars: for files, mostly without reading the rows."""
-        return int(self._source.select(pl.len()).collect().item())
-
-    def batches(self, names: list[str]) -> Generator[tuple[Any, Place]]:
-        """Batches, as produced by Polars' own threads."""
-        row = 0
-        for frame in _frames(self._source.select(names)):
-            for batch in frame.to_arrow().to_batches(max_chunksize=BATCH_ROWS):
-                yield batch, Place(0, row)
-                row += batch.num_rows
-
-    def apply(self, added: AddColumns) -> Any:
-        """A lazy frame with the columns added, batch by batch if the streaming engine runs it."""
-        schema = self._source.collect_schema()
-        added.check_free(schema)
-        read = added.to_read
-
-        def add(frame: Any) -> Any:
-            # only the columns that are read go through Arrow: all others stay unchanged, whatever
-            # their type
-            table = frame.select(read).to_arrow()
-            batches = table.to_batches(max_chunksize=BATCH_ROWS) or [empty_batch(table.schema)]
-            values = pa.Table.from_batches([added(batch) for batch in batches]).select(
-                list(added.names)
+    def read(names: list[str] | None) -> Iterator[Any]:
+        query = frame if names is None else frame.select(names)
+        if hasattr(query, "collect_batches"):
+            frames = query.collect_batches(
+                chunk_size=BATCH_ROWS, maintain_order=True, lazy=True, engine="streaming"
             )
-            return frame.hstack(pl.from_arrow(values, rechunk=True))
+        else:  # slices of a query that is run once per slice need not be consistent
+            frames = query.collect().iter_slices(BATCH_ROWS)
+        for part in frames:
+            yield from part.to_arrow().to_batches(max_chunksize=BATCH_ROWS)
 
-        fresh = add(
-            pl.DataFrame(schema=schema)
-        )  # rejects columns of other types before anything runs
-        return self._source.map_batches(add, schema=fresh.schema, streamable=True)
+    engine = Engine(
+        # for files, mostly without reading the rows
+        lambda: int(frame.select(pl.len()).collect().item()),
+        lambda added: _with_columns(frame, added),
+    )
+    names = list(frame.collect_schema())
+    return ArrowData([Part(read)], None, columns, names=names, progress=progress, engine=engine)
 
 
-def _frames(frame: Any) -> Iterator[Any]:
-    if hasattr(frame, "collect_batches"):
-        yield from frame.collect_batches(
-            chunk_size=BATCH_ROWS, maintain_order=True, lazy=True, engine="streaming"
+def _with_columns(whole: Any, added: AddColumns) -> Any:
+    """A lazy frame with the columns added, batch by batch if the streaming engine runs it."""
+    schema = whole.collect_schema()
+    added.check_free(schema)
+    read = added.to_read
+
+    def add(frame: Any) -> Any:
+        # only the columns that are read go through Arrow: all others stay unchanged, whatever
+        # their type
+        table = frame.select(read).to_arrow()
+        batches = table.to_batches(max_chunksize=BATCH_ROWS) or [empty_batch(table.schema)]
+        values = pa.Table.from_batches([added(batch) for batch in batches]).select(
+            list(added.names)
         )
-    else:  # slices of a query that is run once per slice need not be consistent
-        yield from frame.collect().iter_slices(BATCH_ROWS)
+        return frame.hstack(pl.from_arrow(values, rechunk=True))
+
+    # rejects columns of other types before anything runs
+    fresh = add(pl.DataFrame(schema=schema))
+    return whole.map_batches(add, schema=fresh.schema, streamable=True)

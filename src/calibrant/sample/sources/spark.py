@@ -1,38 +1,32 @@
 """Spark frames, classic and Connect: rows stay on the cluster, and counts come back.
 
-Simple questions are answered by Spark itself, with SQL that its compiler turns into a loop: sizes,
-plain counts, lookups. Everything else goes to the kernel as Arrow batches (`mapInArrow`). Both use
-a task's output once, from the attempt that Spark commits, so retries and speculative copies never
-count rows twice.
+Rows go to the kernel as Arrow batches (`mapInArrow`). A task's output is used once, from the attempt
+that Spark commits, so retries and speculative copies never count rows twice. Spark itself counts all
+rows, and looks up columns with one value for each region, which takes it half the time.
 """
 
 import pickle
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from itertools import chain
 from typing import Any
 from uuid import uuid4
 
-import numpy as np
-
 from calibrant._optional import needed, pa
-from calibrant.cells.bins import OTHER
+from calibrant.cells.bins import OTHER, Bins
 from calibrant.cells.group_counts import GroupCounts
-from calibrant.cells.partition import Partition
 from calibrant.errors import CalibrantError
-from calibrant.params.random import Draw
 from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.batch import Result, Work
-from calibrant.sample.counts import Counted, of_one_label
-from calibrant.sample.facts import Reach
 from calibrant.sample.faults import Place
 from calibrant.sample.group_rows import CountGroups
 from calibrant.sample.progress import watched
 from calibrant.sample.rows import Rows
 from calibrant.sample.sources.arrow import BATCH_ROWS
 from calibrant.sample.sources.worker_code import by_value, package_zip, tell_missing
-from calibrant.sample.sql.search import by_segment, one_line
-from calibrant.sample.sql.spark_search import SPARK, array, fast_bin_of
+from calibrant.sample.sql.dialects import DIALECTS
+from calibrant.sample.sql.search import by_segment, literals, one_line, regions_by_segment
 
 _EXACT_SCORES = {
     "double",
@@ -45,8 +39,8 @@ _TYPES = {"boolean": bool, "string": str} | dict.fromkeys(
     ("tinyint", "smallint", "int", "bigint"), int
 )
 _MOST_PARTS = 8
-_MOST_KINDS = 20
 
+SPARK = DIALECTS["spark"]
 quoted = SPARK.quoted_name
 
 _equipped: set[str] = set()  # sessions whose workers have our code
@@ -57,7 +51,7 @@ class SparkData(Rows):
 
     has_order = False
 
-    _native = True  # tests turn it off, to compare Spark's own counts with the kernel's
+    _native = True  # tests turn it off, to compare Spark's own lookups with the kernel's
 
     @cached_property
     def _types(self) -> dict[str, str]:
@@ -70,7 +64,7 @@ class SparkData(Rows):
         parts = self._outcomes(work)
         if work.is_large:  # megabytes from each partition, which would not all fit in this process
             parts = parts.repartition(8).mapInArrow(_there("_added", b""), _OUTCOME)
-        return sum(self._results(parts), work.nothing())
+        return work.total(self._results(parts))
 
     def exchange(self, work: CountGroups) -> GroupCounts:
         """Bring the rows of each group together by Spark's own shuffle: all rows of a group go to
@@ -80,7 +74,7 @@ class SparkData(Rows):
         parts = self._outcomes(work, buckets).repartition(buckets, "bucket")
         parts = parts.mapInArrow(_there("_table", b""), _OUTCOME)
         tables = list(self._results(parts))
-        return sum(tables[1:], tables[0]) if tables else work.nothing().table()
+        return sum(tables[1:], tables[0]) if tables else work.nothing.table()
 
     def _outcomes(self, work: Work[Any], buckets: int = 0) -> Any:
         """The frame of results of `work` for each partition; with buckets, one row per bucket."""
@@ -105,95 +99,24 @@ class SparkData(Rows):
         """
         return int(_collected(self._source.selectExpr("count(*)"))[0][0])
 
-    def count(
-        self, partition: Partition, *, draw: Draw | None = None, weighted: bool = False
-    ) -> Counted:
-        """Count rows by region and label: by Spark itself if that is exact, else by the kernel."""
-        plain = draw is None and not weighted and self.columns.group is None
-        counted = self._counted(partition) if self._native and plain else None
-        return (
-            super().count(partition, draw=draw, weighted=weighted) if counted is None else counted
-        )
-
-    def _counted(self, partition: Partition) -> Counted | None:
-        """Return Spark's own counts.
-
-        None if it cannot count, or if rows are faulty, which the kernel then reports.
-        """
-        region = self._region(partition, counting=True)
-        label = self.columns.label
-        if (
-            region is None
-            or label is None
-            or self._types[label] not in {*_TYPES, "double", "float"}
-        ):
-            return None
-        score = quoted(self.columns.score)
-        named = {"region": region, "label": quoted(label), "low": score, "high": score}
-        cells = self._source.selectExpr(*(f"{text} AS {name}" for name, text in named.items()))
-        sums = cells.groupBy("region", "label").agg({"*": "count", "low": "min", "high": "max"})
-        most = (partition.n_regions + 2) * (_MOST_KINDS + 1)
-        seen = sums.selectExpr(
-            "region", "label", "`count(1)`", "`min(low)`", "`max(high)`"
-        )  # in this order
-        found = _collected(seen.limit(most))
-        kinds = {kind for _, kind, *_ in found}
-        if (
-            len(found) == most
-            or len(kinds) > _MOST_KINDS
-            or any(part is None for row in found for part in row)
-        ):
-            return None
-        whole = kinds <= {0, 1} and self._types[label] != "boolean"
-        counts = {kind: np.zeros(partition.n_regions + 1, dtype=np.int64) for kind in kinds}
-        reach = Reach()
-        with watched(self._progress, None, "reading") as advance:
-            for number, kind, rows, low, high in found:
-                counts[kind][number] = rows  # rows in no region, with index -1, come last
-                reach += Reach(float(low) + 0.0, float(high) + 0.0)
-                advance(rows)
-        kinds_of = {
-            int(kind) if whole else kind: of_one_label(n[:-1], int(n[-1]))
-            for kind, n in counts.items()
-        }
-        return Counted(kinds_of, reach=reach)
-
-    def _region(self, partition: Partition, *, counting: bool) -> str | None:
+    def _region(self, partition: Bins) -> str | None:
         """Return SQL for the region of a row, or null.
 
         None if SQL would be slow or might be inexact.
         """
         if self._types[self.columns.score] not in _EXACT_SCORES:
             return None
-        bins = {}
-        first = 0
-        for segment, part in partition.bins_by_segment.items():
-            cuts, regions = (
-                (part.count_cuts, part.count_regions)
-                if counting
-                else (part.cuts, np.arange(part.n_regions))
-            )
-            leaves = np.where(regions >= 0, regions + first, -1).tolist()
-            bins[segment] = fast_bin_of(
-                quoted(self.columns.score), part.low, part.high, cuts, leaves
-            )
-            first += part.n_regions
+        bins = regions_by_segment(SPARK, quoted(self.columns.score), partition)
         if not partition.has_segments:
-            return bins.get(None)
-        kind = (
-            None if self.columns.segment is None else _TYPES.get(self._types[self.columns.segment])
-        )
-        if len(bins) > _MOST_PARTS or None in bins.values():
+            return one_line(bins[None])
+        segment = self.columns.segment
+        if segment is None or len(bins) > _MOST_PARTS:
             return None
         other = bins.pop(OTHER, None)
-        if any(type(name) is not kind for name in bins):
+        if {type(name) for name in bins} - {_TYPES.get(self._types[segment])}:
             return None
-        bodies = [(SPARK.literal(name), [text]) for name, text in bins.items() if text is not None]
-        return one_line(
-            by_segment(
-                quoted(str(self.columns.segment)), bodies, None if other is None else [other]
-            )
-        )
+        bodies = [(SPARK.literal(name), body) for name, body in bins.items()]
+        return one_line(by_segment(quoted(segment), bodies, other))
 
     def apply(self, added: AddColumns) -> Any:
         """The frame with the columns added when it is computed: lookups by Spark itself, everything
@@ -203,10 +126,10 @@ class SparkData(Rows):
         added.check_free(self._source.columns)
         look_up = added.values_alone
         if self._native and look_up is not None and look_up.columns.score == self.columns.score:
-            region = self._region(look_up.partition, counting=False)
+            region = self._region(look_up.partition)
             if region is not None:  # not element_at, which Spark assumes is never null
                 columns = (
-                    f"get({array(table)}, {region}) AS {quoted(name)}"
+                    f"get(array({literals(SPARK, table)}), {region}) AS {quoted(name)}"
                     for name, table in look_up.table.items()
                 )
                 return self._source.selectExpr("*", *columns)
@@ -279,7 +202,7 @@ def _folded(batches: Iterator[Any], job: bytes, buckets: int) -> Iterator[Any]:
     """The result of the work for a partition; with buckets, one row per bucket."""
     number = needed("pyspark", "spark", "Spark frames are read").TaskContext.get().partitionId()
     work = pickle.loads(job)
-    total = work.nothing()
+    total = work.nothing
     rows = 0
     try:
         for batch in _large(batches):
@@ -297,15 +220,14 @@ def _large(batches: Iterator[Any]) -> Iterator[Any]:
     """Join batches, because Spark's are short."""
     held = []
     rows = 0
-    for batch in batches:
-        held.append(batch)
-        rows += batch.num_rows
-        if rows >= BATCH_ROWS:
+    for batch in chain(batches, [None]):  # None after the last
+        if batch is not None:
+            held.append(batch)
+            rows += batch.num_rows
+        if rows >= BATCH_ROWS or (rows and batch is None):
             yield from pa.Table.from_batches(held).combine_chunks().to_batches()
             held = []
             rows = 0
-    if rows:
-        yield from pa.Table.from_batches(held).combine_chunks().to_batches()
 
 
 def _added(batches: Iterator[Any], job: bytes, *, as_table: bool = False) -> Iterator[Any]:

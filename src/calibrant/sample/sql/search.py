@@ -1,16 +1,20 @@
-"""The bin of a score as SQL: nested comparisons, within the range of scores, for each segment."""
+"""The bin of a score, and the value of a curve there, as SQL: nested comparisons, within the range of
+scores, for each segment.
+"""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
+from calibrant._typing import BoolArray, FloatArray
+from calibrant.cells.bins import Bins
+from calibrant.cells.lines import LARGEST, MOST_LOGIT, Lines
 from calibrant.sample.sql.dialects import Dialect
-from calibrant.sample.sql.tree import balanced
-
-LARGEST = float(np.finfo(np.float64).max)
-"""The largest finite double: as a score limit it accepts every finite score."""
 
 INDENT = "  "
+
+Node = TypeVar("Node")
 
 
 def bin_of(
@@ -28,6 +32,27 @@ def bin_of(
     if dialect.most_nested is not None and len(cuts) > dialect.most_nested:
         return in_range(dialect, column, low, high, _halved(cuts, leaves, score))
     return in_range(dialect, column, low, high, nested(dialect, score, cuts, leaves))
+
+
+def regions_by_segment(
+    dialect: Dialect, column: str, partition: Bins, taken: BoolArray | None = None
+) -> dict[Any, list[str]]:
+    """The region of a score for each segment, as lines of SQL; NULL for regions not in `taken`."""
+    found: dict[Any, list[str]] = {}
+    first = 0
+    for segment, part in partition.bins_by_segment.items():
+        regions = range(first, first + part.n_regions)
+        leaves = [str(region) if taken is None or taken[region] else "NULL" for region in regions]
+        found[segment] = bin_of(dialect, column, part.low, part.high, part.cuts.tolist(), leaves)
+        first += part.n_regions
+    return found
+
+
+def literals(dialect: Dialect, column: FloatArray | tuple[str, ...]) -> str:
+    """The entries of a column of numbers or texts, separated by commas."""
+    return ", ".join(
+        map(dialect.literal, column.tolist() if isinstance(column, np.ndarray) else column)
+    )
 
 
 def as_double(dialect: Dialect, column: str) -> str:
@@ -142,3 +167,50 @@ def _halved(cuts: Sequence[float], leaves: Sequence[str], score: str) -> list[st
 
 def _split(values: Sequence[str], kind: str) -> str:
     return f"CAST(split('{','.join(values)}', ',') AS ARRAY<{kind}>)"
+
+
+def balanced(
+    cuts: Sequence[float], leaves: Sequence[Node], fork: Callable[[float, Node, Node], Node]
+) -> Node:
+    """Join the leaves between the cuts into one node: `fork(cut, below, at_or_above)`.
+
+    >>> balanced([1.0, 2.0, 3.0], ["a", "b", "c", "d"], lambda cut, low,
+    ...     high: f"({low} <{cut:g}> {high})")
+    '((a <1> b) <2> (c <3> d))'
+    """
+    if len(leaves) == 1:
+        return leaves[0]
+    middle = len(leaves) // 2
+    below = balanced(cuts[: middle - 1], leaves[:middle], fork)
+    above = balanced(cuts[middle:], leaves[middle:], fork)
+    return fork(cuts[middle - 1], below, above)
+
+
+def on_curve(
+    lines: Lines,
+    dialect: Dialect,
+    score: str,
+    value: str,
+    slope: str,
+    start: str,
+    offset: str | None = None,
+) -> str:
+    """The prediction, or a limit, given SQL for a score and for the numbers of its region."""
+    z = f"{value} + {slope} * ({score} - {start})"
+    if lines.beta is not None:
+        p = clipped(dialect, score, *map(dialect.number, lines.ends))
+        a, b = map(dialect.number, lines.beta)
+        one = dialect.number(1.0)
+        z = f"{a} * {dialect.logarithm}({p}) - {b} * {dialect.logarithm}({one} - {p}) + {value}"
+    if lines.logit:
+        z = clipped(dialect, z, dialect.number(-MOST_LOGIT), dialect.number(MOST_LOGIT))
+        z = f"{dialect.number(1.0)} / ({dialect.number(1.0)} + EXP(-({z})))"
+    if offset is None:
+        return z
+    return clipped(dialect, f"{z} + ({offset})", dialect.number(0.0), dialect.number(1.0))
+
+
+def clipped(dialect: Dialect, text: str, low: str, high: str) -> str:
+    """A value clipped to two limits; engines disagree about the result for NULL."""
+    least, most = dialect.extremes
+    return f"{most}({least}({text}, {high}), {low})"

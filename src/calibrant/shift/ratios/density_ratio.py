@@ -9,15 +9,15 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, FeatureRows, FloatArray
 from calibrant.errors import CalibrantWarning, InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import as_array, in_all
+from calibrant.params.estimator import Estimator, check_is_fitted
 from calibrant.params.rules import CheckedParameters
 from calibrant.text.numbers import nearest, percent
-from calibrant.text.result import Result
+from calibrant.text.quantity import Quantity
+from calibrant.text.result import Result, Verdict
 from calibrant.text.result_table import ResultTable
 
 _BATCH_ROWS = (
@@ -37,7 +37,7 @@ class LargeShiftWarning(CalibrantWarning):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RatioDiagnostics(Result):
-    """What to look at before trusting estimated weights; its sentence is the verdict.
+    """What to look at before trusting estimated weights; its sentence says whether to.
 
     Attributes
     ----------
@@ -52,8 +52,8 @@ class RatioDiagnostics(Result):
         The largest weights of source rows, largest first.
     outside_support : float
         Estimated share of the target population that lies where no source row is near.
-    verdict : str
-        The conclusion, in words.
+    conclusion : str
+        What to think of the weights, in words.
     is_too_large : bool
         Whether the shift is too large to correct.
     """
@@ -64,7 +64,7 @@ class RatioDiagnostics(Result):
     mean_weight: float
     largest_weights: tuple[float, ...]
     outside_support: float
-    verdict: str
+    conclusion: str
     is_too_large: bool
 
     @classmethod
@@ -111,9 +111,25 @@ class RatioDiagnostics(Result):
         )
 
     @property
+    def verdict(self) -> Verdict:
+        """Whether weights can correct the shift."""
+        return "problem" if self.is_too_large else "ok"
+
+    @property
     def sentence(self) -> str:
-        """The verdict."""
-        return self.verdict
+        """What to think of the weights."""
+        return self.conclusion
+
+    @property
+    def numbers(self) -> tuple[Quantity, ...]:
+        """What the source rows are worth."""
+        return (
+            Quantity("Source", self.n_source, unit="row"),
+            Quantity("Target", self.n_target, unit="row"),
+            Quantity("Effective sample size", self.effective_sample_size),
+            Quantity("Mean weight", self.mean_weight),
+            Quantity("Target outside the source", self.outside_support, unit="share"),
+        )
 
     def tables(self) -> tuple[ResultTable, ...]:
         """The largest weights."""
@@ -135,7 +151,7 @@ def effective_sample_size(weights: FloatArray) -> float:
     return float(scaled.sum() ** 2 / np.square(scaled).sum())
 
 
-class DensityRatio(CheckedParameters, BaseEstimator):  # type: ignore[misc]
+class DensityRatio(CheckedParameters, Estimator):
     """An estimate of w(x) = (density of the target population at x) / (density of the source
     population at x).
 
@@ -168,7 +184,11 @@ class DensityRatio(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         self
         """
         self._check_parameters()
-        names = check_same_names(X_source, X_target)
+        own = column_names(X_source)
+        names = column_names(X_target)
+        if own is not None and names is not None and own != names:
+            rule = f"have the columns of X_source, {own}"
+            raise InvalidValueError("X_target", rule, got=str(names))
         source = self._rows(X_source, "X_source")
         target = self._rows(X_target, "X_target")
         if source.shape[1] != target.shape[1]:
@@ -176,7 +196,7 @@ class DensityRatio(CheckedParameters, BaseEstimator):  # type: ignore[misc]
             raise InvalidValueError("X_target", rule, got=str(target.shape[1]))
         self._fit(source, target)
         self.n_features_in_ = source.shape[1]
-        self._names = names
+        self._names = own
         self._diagnose(source, target)
         return self
 
@@ -193,7 +213,7 @@ class DensityRatio(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         """Store the diagnostics, and warn if the shift is too large."""
         self.diagnostics_ = diagnostics
         if diagnostics.is_too_large:
-            warnings.warn(diagnostics.verdict, LargeShiftWarning, stacklevel=4)
+            warnings.warn(diagnostics.conclusion, LargeShiftWarning, stacklevel=4)
 
     def predict(self, X: "ArrayLike | FeatureRows") -> FloatArray:
         """Return the weight of each row, shape (n,), in batches, so that memory grows only with n."""
@@ -260,21 +280,6 @@ def column_names(X: object) -> list[str] | None:
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
-def check_same_names(X_source: object, X_target: object) -> list[str] | None:
-    """Raise an error if the frames of the two populations have different columns, in name or in
-    order.
-
-    Return the names.
-    """
-    source = column_names(X_source)
-    target = column_names(X_target)
-    if source is not None and target is not None and source != target:
-        raise InvalidValueError(
-            "X_target", f"have the columns of X_source, {source}", got=str(target)
-        )
-    return source
-
-
 def share_outside(source: FloatArray, target: FloatArray) -> float:
     """Estimate the share of the target population that lies where the source population has no
     rows.
@@ -291,7 +296,7 @@ def share_outside(source: FloatArray, target: FloatArray) -> float:
     """
     scale = source.std(axis=0)
     scale = np.where(scale > 0.0, scale, 1.0)
-    source, target = (_evenly_spread(rows) / scale for rows in (source, target))
+    source, target = (evenly_spread(rows, _SUPPORT_ROWS) / scale for rows in (source, target))
     center = source.mean(axis=0)
     source = source - center
     target = target - center
@@ -306,8 +311,9 @@ def share_outside(source: FloatArray, target: FloatArray) -> float:
     return min(max(share, 0.0), 1.0)
 
 
-def _evenly_spread(rows: FloatArray) -> FloatArray:
-    return rows[np.linspace(0, len(rows) - 1, min(len(rows), _SUPPORT_ROWS)).astype(np.intp)]
+def evenly_spread(rows: FloatArray, most: int) -> FloatArray:
+    """At most this many of the rows, at equal distances."""
+    return rows[np.linspace(0, len(rows) - 1, min(len(rows), most)).astype(np.intp)]
 
 
 def squared_distances(rows: FloatArray, centers: FloatArray) -> FloatArray:

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from calibrant._optional import pandas
 from calibrant._typing import ArrayLike, FeatureRows, FloatArray, Predictor
 from calibrant.errors import InvalidValueError
+from calibrant.params.estimator import check_is_fitted
 from calibrant.params.rules import Having, Optional, RuleTable
 from calibrant.shift.ratios.density_ratio import (
     DensityRatio,
@@ -28,7 +27,7 @@ class LogisticRatio(DensityRatio):
     """Density ratio from any probabilistic classifier trained to separate target rows from source
     rows.
 
-    Claimed: if the classifier's probabilities tend to the true ones, the weights tend to the true
+    Guarantee: if the classifier's probabilities tend to the true ones, the weights tend to the true
     ratio. A logistic regression is right if the logarithm of the ratio is linear in the features,
     as for two normal populations with the same covariance. A classifier that can separate the rows
     it was trained on, such as a deep forest, gives useless weights.
@@ -91,6 +90,8 @@ class LogisticRatio(DensityRatio):
             rows = pandas().concat([source, target], ignore_index=True)
         else:
             rows = np.concatenate(_matrices(source, target))
+        from sklearn.base import clone
+
         classifier = _default_classifier() if self.classifier is None else clone(self.classifier)
         self.classifier_ = classifier.fit(rows, np.repeat([0, 1], [n_source, n_target]))
         self._odds = n_source / n_target

@@ -4,7 +4,6 @@ form.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -13,10 +12,10 @@ import numpy as np
 
 from calibrant._typing import ArrayLike, FloatArray, Seed
 from calibrant.params.arrays import as_numbers
+from calibrant.params.random import RandomSource, fingerprint_of
 from calibrant.params.rules import Flag, Integer, Number, Optional, Rule, RuleTable, thread_count
 from calibrant.shift.ratios.density_ratio import DensityRatio
-from calibrant.shift.ratios.gaussian import Basis, random_source
-from calibrant.shift.ratios.least_squares import LeastSquares
+from calibrant.shift.ratios.least_squares import Basis, LeastSquares
 
 _BANDWIDTHS = np.geomspace(0.1, 10.0, 9)  # times the median distance between rows and centres
 _PENALTIES = np.geomspace(1e-3, 10.0, 9)
@@ -51,7 +50,7 @@ class Centers(Rule[Any]):
 class ULSIF(DensityRatio):
     """Density ratio by unconstrained least-squares importance fitting, tuned by leave-one-out.
 
-    Claimed: as both samples grow, the squared error of the ratio tends to the smallest that the
+    Guarantee: as both samples grow, the squared error of the ratio tends to the smallest that the
     basis allows. Not claimed: anything for a finite number of rows; the guarantee of a calibrator
     that uses these weights is asymptotic.
 
@@ -107,7 +106,8 @@ class ULSIF(DensityRatio):
     >>> ratio.predict([[0.25], [0.5], [0.75]]).round(1)  # the truth is 2 x
     array([0.4, 1. , 1.4])
     >>> print(ratio.diagnostics_)
-    The 2,000 source rows are worth 1,443 rows of the target population, and cover about 100% of it.
+    OK  The 2,000 source rows are worth 1,443 rows of the target population, and
+        cover about 100% of it.
     """
 
     _rules: ClassVar[RuleTable] = {
@@ -125,7 +125,12 @@ class ULSIF(DensityRatio):
     n_jobs: int | None = -1
 
     def _fit(self, source: FloatArray, target: FloatArray) -> None:
-        generator = random_source(self.random_state, source, target).generator()
+        # ranks, so that the units of a column do not matter
+        columns = zip(source.T, target.T, strict=True)
+        ranks = fingerprint_of(*(np.searchsorted(np.sort(known), new) for known, new in columns))
+        generator = RandomSource.of(
+            self.random_state, "density ratio", len(source), rows=ranks
+        ).generator()
         basis = Basis.of(source, target, self.centers, self.standardize, generator)
         # shuffle: sorted rows would be paired, and left out if one sample is smaller, by position
         source = basis.prepare(source[generator.permutation(len(source))])
@@ -136,11 +141,15 @@ class ULSIF(DensityRatio):
         else:
             bandwidths = PositiveNumbers().parse(self.bandwidth)
         penalties = _PENALTIES if self.penalty is None else PositiveNumbers().parse(self.penalty)
-        scores = _over_threads(
-            lambda b: problem.leave_one_out(b, penalties),
-            bandwidths,
-            thread_count(self.n_jobs),
-        )
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # comes with scikit-learn
+
+        # a row of scores for each bandwidth; each thread computes its matrix products alone: the
+        # matrices are too small to split, and BLAS threads that wait for each other on a busy
+        # machine take ten times as long
+        threads = ThreadPoolExecutor(thread_count(self.n_jobs))
+        with threadpool_limits(1, user_api="blas"), threads as pool:
+            each = pool.map(lambda b: problem.leave_one_out(b, penalties), bandwidths.tolist())
+            scores = np.array(list(each))
         best = np.unravel_index(scores.argmin(), scores.shape)
         self.scores_ = scores
         self.bandwidth_ = float(bandwidths[best[0]])
@@ -152,17 +161,3 @@ class ULSIF(DensityRatio):
         return np.asarray(
             self._basis.values(self._basis.prepare(rows), self.bandwidth_) @ self.coef_
         )
-
-
-def _over_threads(
-    score: Callable[[float], FloatArray], bandwidths: FloatArray, threads: int
-) -> FloatArray:
-    """One row of scores for each bandwidth.
-
-    Each thread computes its matrix products alone: the matrices are too small to split, and BLAS
-    threads that wait for each other on a busy machine take ten times as long.
-    """
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # comes with scikit-learn
-
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
-        return np.array(list(pool.map(score, bandwidths.tolist())))
