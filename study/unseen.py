@@ -42,12 +42,7 @@ from calibrant import (
 
 Line = dict[str, Any]
 UNSEEN_SPLITS = 10
-SPLITS = {
-    "unseen_classifiers": 3,
-    "unseen_our_classifiers": 3,
-    "unseen_large": 1,
-    "unseen_monitors": 1,
-}
+SPLITS = {"unseen_large": 1}
 """Of parts that have fewer."""
 UNSEEN_MODELS = ("logistic", "lightgbm", "forest")
 SIZES = (100, 300, 1_000, 3_000)
