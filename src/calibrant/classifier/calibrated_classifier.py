@@ -82,121 +82,72 @@ class CalibratedClassifier(
 ):
     """Any classifier, with calibrated probabilities, intervals, sets and a stated guarantee.
 
-    By default, most rows are used for training and calibration, and a few for the guarantee: `cv`
-    models are trained, each without one part of the training rows; one curve is fitted to the
-    scores that each model gives the rows it was not trained on; and the calibrated probabilities
-    are averaged. The held-out rows bound how far off the result can be. With fewer than 1,000 rows,
-    all of them are used for training, and a third of them also for the guarantee. See the notes.
+    By default, `cv` models are trained, each without one fold of the training rows. One curve is
+    fitted to their out-of-fold scores, and the calibrated probabilities are averaged. Held-out rows
+    bound how far off the result can be. With fewer than 1,000 rows, all rows train the models.
 
     Parameters
     ----------
     estimator : classifier, fitted booster or function
-        A classifier needs `predict_proba` or `decision_function`. It is cloned and fitted on parts
-        of the rows. Pass a model that is already fitted as `FrozenEstimator(model)`; then all rows
-        are used to calibrate it. The same holds for an object without `fit`: a LightGBM or XGBoost
-        booster, whose `predict` gives scores, or a function from rows to scores, such as
-        ``itemgetter("score")`` for a column. High scores mean the positive class.
+        A classifier needs `predict_proba` or `decision_function`. If it is already fitted, pass
+        `FrozenEstimator(model)`; then all rows calibrate it. The same holds for an object without
+        `fit`: a LightGBM or XGBoost booster, or a function from rows to scores. High scores mean
+        the positive class.
     calibrator : calibrator, default=None
-        None fits a curve to out-of-fold scores, as above; a single model (`cv=None`, or one that is
-        already fitted) is calibrated by an `Calibrator`. A calibrator passed here is fitted
-        to the held-out rows.
+        None fits a curve to out-of-fold scores; a single model (`cv=None`, or one that is already
+        fitted) gets a `Calibrator`. A calibrator passed here is fitted to the held-out rows.
     cv : "auto", None, int, splitter or list of splits, default="auto"
-        Without a calibrator: the number of models to train, by default 5, or the number of groups
-        if that is smaller; or a splitter that divides the training rows. With fewer than 1,000
-        rows, as many again form the first opinion, by default 4. None trains one model on all rows
-        that are not held out. With a calibrator, "auto" and None train one model; a number, or a
-        splitter or list with several splits, fits the calibrator to out-of-fold scores and the
-        model to all rows. Those scores do not come from the final model, so nothing is guaranteed;
-        `guarantee_` says so. A splitter or list with one split, (training rows, calibration
-        rows), is your own hold-out. Groups passed to `fit` are never split.
+        Without a calibrator: the number of models, by default 5 (or the number of groups, if that
+        is smaller), or a splitter. None trains one model. With a calibrator, "auto" and None train
+        one model; several splits fit the calibrator to out-of-fold scores and the model to all
+        rows, and then nothing is guaranteed. A single split, (training rows, calibration rows), is
+        your own hold-out.
     calibration_size : "auto", float or int, default="auto"
         Fraction or number of rows to hold out, or of groups if `fit` is given groups. "auto" is a
-        tenth and at least 100, more if that is needed for about 20 rows of a rare class, but at
-        most a quarter; if one model is trained, a quarter. With fewer than 1,000 rows, "auto" holds
-        a third out of the first opinion alone, and all rows train the models that predict; a number
-        or fraction holds rows out of all models, as `segments` and weights for the calibrator do. 0
-        holds out no rows, so nothing is guaranteed. Rows are drawn at random, and never stratified:
-        held-out rows must be i.i.d. for the guarantee. Leave it at "auto" for a fitted model with
-        two classes, and if `cv` determines which rows calibrate.
+        tenth and at least 100, more for a rare class, but at most a quarter; a quarter if one model
+        is trained. With fewer than 1,000 rows, "auto" still trains the models on all rows. 0 holds
+        out no rows, so nothing is guaranteed. Rows are drawn at random, never stratified, because
+        held-out rows must be i.i.d.
     confidence_level : float, default=0.9
         Confidence that everything guaranteed holds simultaneously. A calibrator passed as
         `calibrator` has its own level.
     holdout : {"random", "last"}, default="random"
-        Which rows are held out. "last" takes the most recent ones: by the `time` passed to `fit`,
-        or the last rows, with a warning if these are sorted by label. The guarantee is then about
-        rows from the same distribution as the recent ones. Rows with the same time stay together.
-        With `groups`, a group is as recent as its last row, so groups with many rows are more often
-        among the recent ones: the guarantee is about groups selected in this way, not about all new
-        groups.
+        "last" holds out the most recent rows, by the `time` passed to `fit`, or else the last ones.
+        The guarantee is then about rows from the same distribution as these. A group is as recent
+        as its last row.
     response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
         Where scores come from; "auto" takes the first of the two that the estimator has.
     pos_label : object, default=None
-        The positive class, which intervals and the guarantee are about; None means the second of
+        The positive class, which intervals and the guarantee are about. None means the second of
         the sorted classes.
     n_jobs : int or None, default=None
         The number of models to train in parallel, as in scikit-learn.
     random_state : int, Generator, RandomState or None, default=0
-        Seed for drawing the held-out rows and the folds. The draw also depends on the rows, so rows
-        may be sorted in any way, and the same rows with the same seed give the same result. None
-        draws afresh each time.
+        Seed for the held-out rows and the folds. The same rows with the same seed give the same
+        result. None gives other draws each time.
 
     Attributes
     ----------
-    estimators_ : tuple of classifiers
-        The fitted models, if several are averaged.
-    curve_ : object, or tuple of them
-        Their curve, with `knots` and `values`, which maps the score of a model to a probability.
-        With more than two classes, one curve for each class.
+    estimators_, curve_ : tuple of classifiers, object
+        The fitted models, if several are averaged, and their curve (one for each class, if there
+        are more than two), with `knots` and `values`.
     estimator_ : classifier
         The fitted model, if there is only one.
     calibrator_ : calibrator or None
-        The fitted calibrator; None if no row was held out. With fewer than 1,000 rows, it is that of
-        the first opinion, and leaves it as it is.
-    first_opinion_ : object
-        With fewer than 1,000 rows, the `members` and `curves` of the first opinion.
-    refit_ : object
-        With fewer than 1,000 rows, how far the fit to all rows may be from the first opinion: its
-        `rooms` and `epsilon`.
+        The fitted calibrator; None if no row was held out.
+    first_opinion_, refit_ : object
+        With fewer than 1,000 rows: models that have not seen the held-out third, and how far the
+        final fit may be from them.
     guarantee_ : Guarantee, ClassWiseGuarantee or NoGuarantee
-        What is guaranteed, or why nothing is; a `ClassWiseGuarantee` for more than two classes.
+        What is guaranteed, or why nothing is.
     classes_ : array of shape (L,)
         The labels, sorted.
 
     Notes
     -----
-    The models and their curve are fixed before any held-out row is seen. So the held-out rows are
-    not used to fit a curve, and no error budget is spent on one: bets on label minus probability
-    bound the average error in each bin of the probability. The held-out rows may move the
-    probabilities a little, keeping their order, to make the bound smaller. With `segments` or
-    weights for the calibrator, an `Calibrator` is fitted to the held-out rows instead.
-
-    **Fewer than 1,000 rows**: a third of the rows, drawn at random (in whole groups, or the last ones
-    with ``holdout="last"``), is hidden from a first opinion, that of `cv` models and a curve fitted
-    to the other rows. The hidden rows bound its average error in one bin or two. The models that
-    predict are fitted to all rows, and stay so close to the first opinion that their average error
-    in each of its bins is at most epsilon. Where fewer than two of the other rows are of a class,
-    the first opinion is constant. `predict_interval` is the probability plus or minus epsilon;
-    `predict_rate_interval` and `predict_set` are about the rate in the bin of the first opinion.
-
-    **More than two classes**, without a calibrator: each class has its own curve, against the rest,
-    and the probabilities of a row are divided by their sum. The held-out rows give a guarantee for
-    all classes and all bins of their probabilities simultaneously. If one model is trained, or is
-    already fitted, half of these rows fit the curves instead. `predict_interval` has shape
-    (n, L, 2). `decide` acts on one class against the rest, its `pos_label`.
-
-    Further arguments of `fit` that are also parameters of the calibrator's `fit`, such as
-    `segments`, are passed to it; all others are passed to the model's `fit`. `sample_weight` is
-    used to train the model, and `calibration_weight` to calibrate it: without the latter, the
-    calibrator measures the rates of the population as it is. Rows with `sample_weight` 0 are not
-    used at all. A `Pipeline` takes no `sample_weight`: then a warning says that the model is trained
-    without weights, as in `CalibratedClassifierCV`; name the step, as in
-    ``logisticregression__sample_weight``. If scikit-learn's metadata routing is switched on,
-    requests decide; arguments that are neither requested nor refused are passed as described above,
-    so no inner request is needed. Arguments with one entry per row are split with the rows.
-
-    In a `Pipeline`, put the classifier outside:
-    ``CalibratedClassifier(make_pipeline(StandardScaler(), model))`` has `predict_interval`,
-    `predict_set` and `guarantee_`, which a `Pipeline` does not pass on from its last step.
+    The models and their curve are fixed before any held-out row is used. Bets on label minus
+    probability over the held-out rows bound the average error in each bin of the probability. These
+    rows may also move the probabilities a little, keeping their order, to make the bound smaller.
 
     Examples
     --------
@@ -228,7 +179,7 @@ class CalibratedClassifier(
         time: ArrayLike | None = None,
         **params: Any,
     ) -> Self:
-        """Fit the model on one part of the rows, and calibrate it on the other.
+        """Train the models, calibrate them, and bound the error on the held-out rows.
 
         Parameters
         ----------
@@ -237,21 +188,19 @@ class CalibratedClassifier(
         y : array-like of shape (n,)
             Labels of two classes, or of more without a calibrator.
         X_target : array-like or frame of shape (n_target, n_features), optional
-            Unlabelled rows from the population that predictions are for, if it is a different one;
-            for calibrators that correct for the difference, such as `ShiftCalibrator` with
-            `fit(..., ratio=ULSIF())`.
+            Unlabelled rows from the target population, for a calibrator that corrects for the
+            difference, such as `ShiftCalibrator` with `fit(..., ratio=ULSIF())`.
         calibration_weight : array-like of shape (n,), optional
             The `sample_weight` of the calibrator's `fit`, for the rows that calibrate.
         groups : array-like of shape (n,), optional
-            The group of each row, such as its customer or patient, if rows are grouped: whole
-            numbers, dates or text. Groups are never split: the hold-out and the folds draw groups
-            instead of rows, and `calibration_size` is a fraction or number of groups. Groups are
-            also passed to the calibrator's `fit` if it accepts them.
+            The group of each row, such as its customer: whole numbers, dates or text. Neither the
+            hold-out nor the folds split a group.
         time : array-like of shape (n,), optional
-            For ``holdout="last"``: the time of each row, as numbers, dates, or text of ISO 8601
-            dates. Without it, rows must be in time order.
+            For ``holdout="last"``: the time of each row, as numbers, dates or ISO 8601 text. Without
+            it, rows must be in time order.
         **params : dict
-            Further arguments for the estimator's or the calibrator's `fit`.
+            Passed to the calibrator's `fit` if it has a parameter of that name, such as `segments`;
+            otherwise to the model's.
 
         Returns
         -------
@@ -406,10 +355,7 @@ class CalibratedClassifier(
 
     @framed
     def predict_proba(self, X: FeatureRows, *, segments: ArrayLike | None = None) -> FloatArray:
-        """Return the calibrated probabilities of all classes, shape (n, L).
-
-        The columns follow `classes_`.
-        """
+        """Return the calibrated probabilities, shape (n, L); the columns follow `classes_`."""
         return self._calibrated("predict_proba", X, segments)
 
     @framed
@@ -422,9 +368,8 @@ class CalibratedClassifier(
     @available_if(_calibrator_has("predict_interval"))  # type: ignore[untyped-decorator]
     @framed
     def predict_interval(self, X: FeatureRows, *, segments: ArrayLike | None = None) -> FloatArray:
-        """Return the calibrator's `predict_interval` for the positive class, shape (n, 2).
-
-        With L > 2 classes, the result has one interval for each class, shape (n, L, 2).
+        """Return an interval for the positive class, shape (n, 2); with L > 2 classes, one for each,
+        shape (n, L, 2).
         """
         return self._calibrated("predict_interval", X, segments)
 
@@ -445,11 +390,9 @@ class CalibratedClassifier(
     ) -> BoolArray:
         """Return the labels that are not ruled out, shape (n, L), boolean.
 
-        The columns follow `classes_`. With two classes, with probability at least
-        `confidence_level` over the held-out rows, the label falls outside the set with probability
-        at most 1 - coverage, in every bin simultaneously. With more classes, this holds on average
-        over all rows, for one coverage, if the held-out rows and new rows are i.i.d.; this
-        statement is separate from `guarantee_`.
+        With confidence `confidence_level`, the label falls outside the set with probability at most
+        1 - coverage, in every bin simultaneously. With more than two classes, this holds on average
+        over all rows, for one coverage, apart from `guarantee_`.
         """
         return self._calibrated("predict_set", X, segments, coverage=coverage)
 
@@ -464,9 +407,7 @@ class CalibratedClassifier(
         return self._calibrated("predict_multiprobability", X, segments)
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return where further arguments are passed when scikit-learn's metadata routing is
-        switched on.
-        """
+        """Return where scikit-learn's metadata routing passes further arguments."""
         return router_of(self, self.estimator, self._calibrator())
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
