@@ -140,7 +140,7 @@ def test_only_what_is_proved_of_labelling_rules_is_said() -> None:
     said = stream([(0.1, 1)]).guarantee_.details + str(OnlineCalibrator.__doc__)
     assert "whatever rule decides" not in said
     assert "what to label next" not in said
-    assert "rows in a region are labelled as they come or at random" in said
+    assert "within a region, rows are labelled in order of arrival or at random" in said
     assert "when a label arrives does not depend on the label" in said
 
 

@@ -1,5 +1,5 @@
 """Check that a model file agrees with its calibrator: no entry is ignored, and no number is better
-than proved.
+than the counts allow.
 """
 
 from collections.abc import Mapping

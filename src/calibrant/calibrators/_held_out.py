@@ -1,4 +1,4 @@
-"""What rows prove about probabilities that were fixed before these rows were seen.
+"""Limits from rows on probabilities that were fixed before these rows were seen.
 
 With p the probability and b a region of p that pilot rows cut, E[Y - p | b] is the mean of
 independent numbers: given which rows fall into b, their pairs (p, Y) are independent draws. So bets

@@ -184,8 +184,8 @@ def recentred(
     rows: IntArray,
     pilot: FloatArray,
 ) -> Moved:
-    """The curve that moves p as far as it costs little, and at least so far that epsilon is at most
-    twice the smallest possible.
+    """The curve that moves p as far as is cheap, and at least so far that epsilon is at most twice
+    the smallest possible.
 
     `rows` holds the number of rows in each region, and `pilot` the probabilities of pilot rows.
     Near the ends of the first and the last region probabilities move little.

@@ -27,7 +27,7 @@ from calibrant.sample.facts import RowFacts
 @replaces(alpha=ALPHA)
 @dataclass(eq=False, repr=False)
 class BinningCalibrator(BinnedCalibrator, RegionParameters):
-    """Histogram binning: turn scores into probabilities, intervals and sets that come with a proof.
+    """Histogram binning: turn scores into probabilities, intervals and sets with a guarantee.
 
     Guarantee, for every distribution of scores and labels: with probability at least
     `confidence_level` over the calibration data, in every bin simultaneously, the true rate of the

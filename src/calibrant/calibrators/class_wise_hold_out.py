@@ -1,5 +1,5 @@
-"""Probabilities of several classes that were fixed beforehand, and a proof for each class against
-the rest.
+"""Probabilities of several classes that were fixed beforehand, and a guarantee for each class
+against the rest.
 """
 
 from dataclasses import dataclass, replace
@@ -24,15 +24,15 @@ from calibrant.params.state_kinds import Lists, Maybe, Nested, Numbers, Written,
 
 
 class LabelSets:
-    """The labels whose probability is not too small, with a proof of how often the true label is
+    """The labels whose probability is not too small, with a bound on how often the true label is
     missed.
 
     Claimed, for every distribution and for one coverage: with probability at least 1 - alpha over
-    the proof rows, a new row's label is in its set with probability at least the coverage. Assumed:
+    the held-out rows, a new row's label is in its set with probability at least the coverage. Assumed:
     these rows and the new row are i.i.d., and the probabilities do not depend on these rows.
 
     Let U be the probability that was predicted for a row's own label. With a threshold t, a label
-    is missed if U < t. Let t be the k-th smallest U of the n proof rows. It misses a share of more
+    is missed if U < t. Let t be the k-th smallest U of the n held-out rows. It misses a share of more
     than m of the population only if t exceeds the m-quantile of U, so that at most k - 1 of the
     rows are at or below it: with probability at most P(Bin(n, m) <= k - 1), with ties and without.
     So k is the largest number for which that is at most alpha, m = 1 - coverage. If there is none,
@@ -77,10 +77,10 @@ _CLASSES = Written(as_list, lambda value, name, known: read_labels(value))
 
 @dataclass(frozen=True, eq=False)
 class ClassWiseHoldOut(Saved):
-    """What held-out rows prove about the probabilities of several classes, which are not changed.
+    """What held-out rows show about the probabilities of several classes, which stay as they are.
 
-    Claimed, for every distribution: with probability at least the confidence level over the rows
-    that prove, for every class and in every bin of its probability simultaneously, the average
+    Claimed, for every distribution: with probability at least the confidence level over the held-out
+    rows, for every class and in every bin of its probability simultaneously, the average
     probability differs from the true rate of the class by at most the bin's epsilon. Assumed: these
     rows and future rows are i.i.d. (with groups: whole groups are), and the probabilities do not
     depend on these rows.
@@ -98,7 +98,7 @@ class ClassWiseHoldOut(Saved):
     guarantee_ : ClassWiseGuarantee
         What is shown about all classes simultaneously.
     own_probabilities_ : float array of shape (n,), or None
-        The probabilities that were predicted for the labels of the proof rows, sorted; used for
+        The probabilities that were predicted for the labels of the held-out rows, sorted; used for
         sets. None if rows have groups.
     """
 
@@ -169,7 +169,7 @@ class ClassWiseHoldOut(Saved):
         confidence_level: float,
         own: FloatArray | None,
     ) -> Self:
-        """The proof, from that of each class."""
+        """The bounds for all classes, from those for each class."""
         named = zip(classes.tolist(), calibrators, strict=True)
         guarantees = {label: replace(one.guarantee_, positive_label=label) for label, one in named}
         read = tuple(dict.fromkeys(part for one in calibrators for part in one.guarantee_.read))
@@ -202,7 +202,7 @@ class ClassWiseHoldOut(Saved):
     def predict_set(self, scores: ArrayLike, *, coverage: float = 0.95) -> BoolArray:
         """Return the labels that are not ruled out, shape (n, L), boolean.
 
-        With probability `confidence_level` over the proof rows, the label of a new row is in its
+        With probability `confidence_level` over the held-out rows, the label of a new row is in its
         set with probability at least the coverage: on average over all rows, and for one coverage.
         This statement is separate from `guarantee_`; see `LabelSets`.
         """

@@ -1,4 +1,4 @@
-"""Probabilities that were fixed beforehand, moved little or not at all, with a proof of how far off
+"""Probabilities that were fixed beforehand, moved little or not at all, with a bound on how far off
 they can be.
 """
 
@@ -331,11 +331,11 @@ class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters):
 
 
 def proving_regions(n_units: int, rate: float) -> int:
-    """The number of regions for which this many rows, or groups, can prove something.
+    """The number of regions for which this many rows, or groups, can guarantee something.
 
     `rate` is that of pilot rows.
 
-    Neither depends on the label of a proof row, so the regions are fixed before any such label is
+    Neither depends on the label of a held-out row, so the regions are fixed before any such label is
     seen.
 
     >>> [proving_regions(n, 0.5) for n in (2, 100, 280, 600, 10_000)], proving_regions(600, 0.02)

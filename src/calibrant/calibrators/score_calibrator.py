@@ -73,7 +73,7 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, Estimator):
     score_range_seen_: Limits | None = None
     """Smallest and largest score that the calibrator was fitted on; None if they are not known."""
     assumptions_: DataAssumptions = NO_ASSUMPTIONS
-    """What `fit` was told about the data."""
+    """What `fit` was given about the data."""
     positive_index_: Literal[0, 1]
     """The index of the positive class in `classes_`."""
 

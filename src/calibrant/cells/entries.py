@@ -213,6 +213,6 @@ class Entries:
 
     @property
     def _rows(self) -> FloatArray:
-        """The number of rows that would count as much as those of each region."""
+        """The number of rows of weight 1 with the same sum of squared weights, in each region."""
         rows = 1.0 if self.rows is None else self.rows
         return self.sums(np.square(self.weights) / rows)

@@ -33,7 +33,7 @@ _MOST_REGIONS = 10**7  # for a function
 
 
 def is_partition(value: object) -> TypeIs[Partition]:
-    """Whether this is a partition: the only place that asks."""
+    """Whether this is a partition; all checks of it are here."""
     return isinstance(value, Partition)
 
 

@@ -293,7 +293,7 @@ class Tally(Saved):
         return Tally(counts, positives, uncounted, partition, weights, absorbed, groups)
 
     def part(self, regions: slice) -> Tally:
-        """Some of the regions, as a tally of no partition in particular."""
+        """Some of the regions, as a tally without a partition."""
         weights = None if self.weights is None else self.weights.part(regions)
         groups = None if self.groups is None else self.groups.part(regions, self.n_regions)
         return Tally(self.counts[regions], self.positives[regions], weights=weights, groups=groups)
@@ -312,7 +312,7 @@ class Tally(Saved):
 
     @property
     def n_rows(self) -> int:
-        """The number of rows, in regions or in none."""
+        """The number of rows, including those in no region."""
         return int(sum(self.counts.tolist())) + self.uncounted
 
     @property

@@ -1,4 +1,5 @@
-"""The default fit: models and curves on most of the rows, and a proof from held-out rows.
+"""The default fit: models and curves on most of the rows, and a bound on their error from held-out
+rows.
 
 All probabilities are fixed before any held-out row is seen. With several classes, each column is a
 probability that was fixed beforehand, and there is a proof for each class against the rest
@@ -44,8 +45,8 @@ def fit_bag(
     confidence_level: float,
     n_jobs: int | None,
 ) -> tuple[tuple[Any, ...], Curves, Any]:
-    """Fit the models and the curve of each column of their scores, and derive what the held-out rows
-    prove; None in place of the proof if no rows are held out.
+    """Fit the models and the curve of each column of their scores, and derive the guarantee from
+    the held-out rows; None in its place if no rows are held out.
 
     With more than two classes, `cv` may be None for one model, and "frozen" for an already fitted
     one.
@@ -83,7 +84,7 @@ def fit_bag(
 def _of_one_model(
     fitting: Fitting, cv: Any, calibration_size: float | str
 ) -> tuple[Scored, IndexArray]:
-    """One model, whose curves are fitted to some rows; and other rows, left for the proof.
+    """One model, whose curves are fitted to some rows; and other rows, left for the guarantee.
 
     Of a model that is already fitted, no rows are needed to train it.
     """
@@ -111,7 +112,7 @@ def proved(
     n_bins: int | str = "auto",
     moves: bool = True,
 ) -> Any:
-    """What some rows guarantee for their probabilities, which were fixed without them.
+    """The guarantee from some rows for probabilities that were fixed without them.
 
     `pilot` holds other rows and their probabilities. `moves` says whether the rows may move the
     probabilities of one class. The order of bets is keyed by features and labels, not by

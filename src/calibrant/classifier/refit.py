@@ -100,7 +100,7 @@ class ClippedRefit:
 
     @classmethod
     def around(cls, first: HoldOutCalibrator | ClassWiseHoldOut, n_rows: int) -> Self:
-        """As much room around the first opinion as `n_rows` rows, all in all, make worthwhile."""
+        """The distance from the first opinion that is worth allowing with `n_rows` rows in total."""
         known = [one.guarantee_ for one in _each(first)]
         worst = max(float(one.radius[one.counts > 0].max()) for one in known)
         epsilon = worst + max(0.03, 0.5 / np.sqrt(n_rows)) + _ROUNDING
@@ -122,7 +122,7 @@ class ClippedRefit:
         return both if self.first.positive_index_ == 1 else both[:, ::-1]
 
     def predict_interval(self, scores: FloatArray, **options: Any) -> FloatArray:
-        """Return each probability, give or take epsilon: shape (n, 2), or (n, L, 2)."""
+        """Return each probability plus or minus epsilon: shape (n, 2), or (n, L, 2)."""
         p = self._clipped(scores, **options)
         each = zip(_each(self.first), self._halves(scores)[0].T, p.T, strict=True)
         limits = []
@@ -132,7 +132,7 @@ class ClippedRefit:
         return limits[0] if len(limits) == 1 else np.stack(limits, axis=1)
 
     def predict_rate_interval(self, scores: FloatArray, **options: Any) -> FloatArray:
-        """Return limits on the true rate in the bin of the first opinion, as it does."""
+        """Return the first opinion's limits on the true rate in its bin."""
         return np.asarray(self.first.predict_rate_interval(self._first(scores), **options))
 
     def predict_set(self, scores: FloatArray, **options: Any) -> BoolArray:
@@ -160,7 +160,7 @@ class ClippedRefit:
         return first if first.shape[1] > 1 else first[:, 0]
 
     def _clipped(self, scores: FloatArray, **options: Any) -> FloatArray:
-        """The first opinion, moved towards the fit to all rows as far as there is room."""
+        """The first opinion, moved towards the fit to all rows as far as is allowed."""
         if options:
             self.first.predict_proba(self._first(scores), **options)  # which refuses them
         first, refit = self._halves(scores)
@@ -253,7 +253,9 @@ def _bins(one: HoldOutCalibrator, first: FloatArray) -> IndexArray:
 
 
 def _room(known: Guarantee, epsilon: float) -> Interval:
-    """How far predictions may be from the first opinion in each bin: nowhere without limits."""
+    """How far predictions may be from the first opinion in each bin: not at all in a bin without
+    rows.
+    """
     limits = cast(Interval, known.errors)
     seen = known.counts > 0
     low = np.where(seen, limits.upper - epsilon, 0.0)
@@ -261,7 +263,7 @@ def _room(known: Guarantee, epsilon: float) -> Interval:
 
 
 def _widened(known: Guarantee, room: Interval, epsilon: float, n_rows: int) -> Guarantee:
-    """The guarantee for predictions in the room around the first opinion."""
+    """The guarantee for predictions within the allowed distance of the first opinion."""
     off = np.where(known.counts > 0, epsilon, 1.0)
     margin = cast(FloatArray, known.margin) + np.maximum(room.upper, -room.lower)
     to_do = "Use more rows" if known.statement.groups is None else "Use more groups"

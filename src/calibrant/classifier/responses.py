@@ -44,7 +44,7 @@ def columns_of(model: Any, X: Any, classes: NDArray[Any], response_method: str) 
 
 
 def _response(model: Any, X: Any, response_method: str) -> NDArray[Any]:
-    """What a classifier, a fitted model that only predicts, or a function says of rows."""
+    """What a classifier, a fitted model that only predicts, or a function says about rows."""
     if hasattr(model, "fit"):
         return np.asarray(getattr(model, _method_of(model, response_method))(X))
     # XGBoost's `predict` accepts only its own matrix type

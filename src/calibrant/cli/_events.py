@@ -1,4 +1,4 @@
-"""Hand lines of predictions and labels to a monitor; put those that cannot be taken aside."""
+"""Pass lines of predictions and labels to a monitor; put invalid lines into quarantine."""
 
 import json
 import os
@@ -117,7 +117,7 @@ def _times(records: Sequence[Record], *names: str) -> list[Any] | None:
 
 
 class Quarantine:
-    """Lines with the reason why they were not taken, one JSON object per line.
+    """Rejected lines with the reason, one JSON object per line.
 
     The field "text" is the line itself, so that it can be corrected and sent again.
     """
@@ -158,7 +158,7 @@ class Quarantine:
 
 @dataclass(slots=True)
 class Intake:
-    """What takes lines: a monitor, and a quarantine for those that it does not take."""
+    """Where lines go: a monitor, and a quarantine for those that it rejects."""
 
     monitor: Any
     fields: Fields
@@ -248,7 +248,7 @@ class Intake:
             self.monitor.write_note(self.key, {**batch.place, "has_times": self.has_times})
 
     def _check(self, line: Line) -> None:
-        """Raise an error for a line that would not be taken; store nothing."""
+        """Raise an error for a line that the monitor would reject; store nothing."""
         from calibrant.monitor.event_columns import check_ahead
 
         self._check_times(line)

@@ -92,7 +92,7 @@ def _line(number: int, text: bytes) -> Line:
 
 
 class PipeLines(LineSource):
-    """Standard input, read by a thread of its own, so that lines are handed in while others are
+    """Standard input, read by a thread of its own, so that lines are passed on while others are
     still awaited.
     """
 
@@ -403,7 +403,7 @@ def _has_line(stream: BinaryIO) -> bool:
 
 
 def _version(stream: BinaryIO) -> tuple[int, int, int]:
-    """What tells a file from others, also from a later one with the same number."""
+    """What identifies a file, even if a later one has the same inode number."""
     found = os.fstat(stream.fileno())
     return found.st_dev, found.st_ino, found.st_mtime_ns
 

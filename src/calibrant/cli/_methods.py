@@ -212,7 +212,7 @@ class Settings:
         return kind(**{**fixed, **chosen, "pos_label": pos_label})
 
     def stated(self) -> dict[str, Any]:
-        """What `fit` is told about the data."""
+        """What `fit` is given about the data."""
         return {
             part: value
             for part in self._takes()

@@ -1,4 +1,4 @@
-"""Fit again what a model file holds, from the rows that it was made of, and compare the two."""
+"""Refit what a model file contains from the rows that it was made of, and compare the two."""
 
 import math
 import re
@@ -137,7 +137,9 @@ def _is_same(one: Any, other: Any, name: str) -> bool:
 
 
 def _content(model: Any) -> dict[str, Any]:
-    """What a file says of its rows: what was fitted, and the texts about it as they were written."""
+    """What a file says about its rows: what was fitted, and the texts about it as they were
+    written.
+    """
     from calibrant.answers.model_file import content_of
 
     content = content_of(model)
@@ -221,8 +223,8 @@ def _rows(model: Any, source: "Files", columns: dict[str, Any], options: Mapping
 
 
 def _compared_rows(model: Any, data: Any, columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Compare what the file says of its rows; note what no rows can confirm, and columns of another
-    type, with which other rows may be drawn.
+    """Compare what the file says about its rows; note what no rows can confirm, and columns of
+    another type, with which other rows may be drawn.
     """
     from calibrant.sample.fingerprint import fingerprint
 
@@ -293,7 +295,7 @@ def _lacking(needed: Mapping[str, Any], given: Container[str]) -> str | None:
 
 
 def _made(model: Any, positive: Any) -> tuple[Any, dict[str, Any]]:
-    """The calibrator to fit, and what its fit is told about the data."""
+    """The calibrator to fit, and what its fit is given about the data."""
     from sklearn.base import clone
 
     saved = model.calibrator

@@ -45,8 +45,8 @@ def on_rows(
     sample: Any = None,
     **more: Any,
 ) -> dict[str, Any]:
-    """What an answer says of its rows, or of a sample of them: notes, warnings, and entries of the
-    JSON object.
+    """What an answer says about its rows, or about a sample of them: notes, warnings, and entries
+    of the JSON object.
     """
     facts = (data if sample is None else sample).facts(drawn=False)
     signs = signs_of(data, labels, options)

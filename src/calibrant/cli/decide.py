@@ -1,4 +1,6 @@
-"""`calibrant decide`: act, do not act, or cannot tell, from a model file and the costs of errors."""
+"""`calibrant decide`: act, do not act, or too close to call, from a model file and the costs of
+errors.
+"""
 
 from contextlib import nullcontext
 from typing import Any

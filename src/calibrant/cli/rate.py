@@ -70,7 +70,7 @@ def command(**options: Any) -> int:
 
 
 def _asked(options: dict[str, Any]) -> dict[str, float] | None:
-    """The rate that is asked for, if any, by its parameter."""
+    """The target rate, if one was given, by its parameter."""
     from calibrant.assess.rates.goal import Goal
 
     if options["at_least"] is None and options["at_most"] is None:

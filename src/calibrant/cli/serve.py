@@ -56,7 +56,7 @@ def command(host: str, port: int, demo: bool, as_json: bool, **options: Any) -> 
         hook = None if options["hook"] is None else _hook(service, options["hook"])
         app = make_app(service, host=host, hook=hook)
         if not is_loopback(host):
-            warn(f"{host} is not of this machine alone: put a proxy with TLS before the service")
+            warn(f"other machines can reach {host}: put a TLS proxy in front of the service")
         shown = f"[{host}]" if ":" in host else host
         facts |= {"address": f"http://{shown}:{port}/"}
         facts |= {} if hook is None else {"signature_key": hook.secret}
@@ -79,7 +79,7 @@ def command(host: str, port: int, demo: bool, as_json: bool, **options: Any) -> 
 
 
 def _tokens(store: "Store", wanted: str | None) -> dict[str, str]:
-    """The tokens that are made now: a first one that may write, and the one that is wanted."""
+    """The tokens to create now: the first write token, and the requested one."""
     from calibrant.monitor.serve.access import new_token, read_text
 
     found: dict[str, str] = {}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from calibrant.monitor import MonitorSnapshot
 
 _NO_TIMES = (
-    "lines without a time count as of today, and a day is counted when it is over; to replay an"
+    "lines without a time are dated today, and a day is counted once it is over; to replay an"
     " archive, put the time of each prediction into the field {time!r} (--time names another)"
 )
 _OLD = 3  # days without an event before a warning

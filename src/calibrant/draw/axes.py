@@ -84,7 +84,7 @@ def in_per_cent(axis: Any) -> None:
 
 
 def rate_label(positive: object) -> str:
-    """What a rate is called: by the label, unless that only says yes.
+    """The name of a rate: that of the label, unless the label only means yes.
 
     >>> rate_label("default"), rate_label(1)
     ('default rate', 'rate')

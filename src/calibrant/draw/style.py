@@ -87,7 +87,7 @@ def logit(value: float) -> float:
 
 
 def named_cuts(cuts: Iterable[Cut]) -> dict[str, float]:
-    """Return the guaranteed thresholds, by what they are for."""
+    """Return the guaranteed thresholds, by target."""
     return {
         f"{cut.target} {cut.level:g}"
         + ("" if cut.segment is None else f", {cut.segment}"): cut.threshold

@@ -71,7 +71,7 @@ class PartialGuarantee:
     mass : float
         Lower limit on the share of the population in the kept regions. It excludes rows in no
         region: rows of unseen segments, and rows whose score equals an edge that was seen once. NaN
-        if nothing is proved about the share.
+        if nothing is known about the share.
     epsilon : float
         Largest distance between value and true rate in the kept regions.
     kept : bool array of shape (n_regions,)

@@ -50,11 +50,11 @@ class NoGuarantee(Result):
     is_rare: ClassVar[bool] = False
 
     def of_rows(self, facts: RowFacts) -> Self:
-        """Return self: nothing is claimed about any rows."""
+        """Return self: without a guarantee, facts about the rows change nothing."""
         return self
 
     def with_caveat(self, reason: Text) -> "NoGuarantee":
-        """Return self: there is nothing that a caveat could take away."""
+        """Return self: without a guarantee, a caveat changes nothing."""
         return self
 
     @property

@@ -37,7 +37,7 @@ class Event(Enum):
 
 
 class Claim(Enum):
-    """What is claimed about the predictions in a region."""
+    """What is guaranteed about the predictions in a region."""
 
     RATE = "the one predicted probability of a region is near its rate"
     AVERAGE = "the predicted probabilities of a region are on average near its rate"
@@ -91,7 +91,7 @@ class GroupFacts:
     Attributes
     ----------
     counted, aside : int
-        Groups that were counted, and groups that were set aside.
+        Groups that were counted, and pilot groups.
     max_size : int
         The largest number of rows that a group can count as in a region.
     target : str
@@ -101,7 +101,7 @@ class GroupFacts:
     max_weight : float or None
         With importance weights: the largest weight of a group in a region.
     fixed : bool
-        Whether the regions were given, and so not cut by groups set aside.
+        Whether the regions were given, and so not cut by pilot groups.
     above_cap : float
         The share of rows, or of their weight, beyond the cap of the counted groups.
     n_apart : int

@@ -282,7 +282,7 @@ def weakness(guarantee: "Guarantee") -> Text:
 
 
 def _made_of(guarantee: "Guarantee") -> str:
-    """Why there are more regions than bins were asked for."""
+    """Why there are more regions than requested bins."""
     statement = guarantee.statement
     within = f"within {counted(statement.n_segments, 'segment')}" if statement.n_segments else ""
     if statement.n_atoms:
@@ -409,7 +409,7 @@ def _on_population(statement: Statement) -> tuple[str, ...]:
     if statement.population is Population.STREAM:
         return (
             "within a region, labels are independent draws with one rate that never changes",
-            "rows in a region are labelled as they come or at random",
+            "within a region, rows are labelled in order of arrival or at random",
             "when a label arrives does not depend on the label",
         )
     moved = (

@@ -1,4 +1,4 @@
-"""The betting engine: limits for the means of independent bounded units, n fixed.
+"""The betting engine: limits for the means of independent bounded units, whose number is fixed.
 
 Units of a region have a weight w and a value z, both in [0, 1]; the limits are for mu = E[w z] /
 E[w]. All regions, and both sides of each, are columns of one array.

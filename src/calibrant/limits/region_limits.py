@@ -48,14 +48,14 @@ class GroupDesign(Saved):
     target : {"rows", "groups"}
         Whether every row or every group counts equally.
     aside : int
-        Number of groups that were set aside and are not counted.
+        Number of pilot groups, which are not counted.
     unproved : tuple of int
-        Regions for which nothing is guaranteed, because no group set aside has rows in their segment.
+        Regions for which nothing is guaranteed, because no pilot group has rows in their segment.
     max_weight : float or None
         If rows have importance weights: the largest weight of a group in a region. Not saved,
         because the limits are saved.
     fixed : bool
-        Whether the regions were given, and so not cut by groups set aside.
+        Whether the regions were given, and so not cut by pilot groups.
     order : int
         The seed of the random order of bets, which also depends on the counted groups.
     """

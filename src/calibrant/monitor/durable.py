@@ -347,7 +347,7 @@ class Monitor(AbstractContextManager["Monitor"]):
     def check_predictions(
         self, ids: Ids, scores: ArrayLike, at: Times = None, segments: Ids | None = None
     ) -> "Checked":
-        """Raise the error of `record_many` for predictions that it would not take; store nothing."""
+        """Raise the error of `record_many` for predictions that it would reject; store nothing."""
         from calibrant.monitor.ledger import Checked
 
         names = ids_of(ids)
@@ -392,7 +392,7 @@ class Monitor(AbstractContextManager["Monitor"]):
         return self._write(take, checked, moves_clock=moves_clock)
 
     def check_labels(self, ids: Ids, labels: ArrayLike | Ids, at: Times = None) -> "Checked":
-        """Raise the error of `resolve_many` for labels that it would not take; store nothing."""
+        """Raise the error of `resolve_many` for labels that it would reject; store nothing."""
         from calibrant.monitor.ledger import Checked
 
         names = ids_of(ids)

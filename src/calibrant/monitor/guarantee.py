@@ -39,8 +39,8 @@ _UNKNOWN = "bets on rates that are too low count unknown labels as positive"
 
 @dataclass(frozen=True, eq=False)
 class _Limits:
-    """The hypothesis that is bet against: in each region, the mean of Z = Y - h lies in [lower,
-    upper].
+    """The hypothesis that the bets are against: in each region, the mean of Z = Y - h lies in
+    [lower, upper].
 
     For bins, h is 0 and these are limits on the rate. For a curve, h is the prediction, which lies
     between `least` and `most`.

@@ -108,11 +108,11 @@ class Tests:
         return json.dumps({**states, "reference": self.reference, "path": self.path})
 
     def by_question(self) -> dict[str, EvidenceMonitor | None]:
-        """The tests by what they ask; None for one that does not run."""
+        """The tests, by the question they answer; None for a test that does not run."""
         return {"rates": self.rates, "guarantee": self.guarantee, "scores": self.scores}
 
     def mark(self, day: int) -> None:
-        """Remember how far the evidence was after a day."""
+        """Record how much evidence there was after a day."""
         reached = [None if one is None else one.progress for one in self.by_question().values()]
         self.path.append([day, *reached])
         del self.path[:-_MOST_DAYS]

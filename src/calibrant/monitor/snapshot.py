@@ -188,7 +188,7 @@ class MonitorSnapshot(Result):
 
     @property
     def _units(self) -> str:
-        """What the tests take for independent: rows or days."""
+        """What the tests treat as independent: rows or days."""
         assumed = [text for verdict in self.verdicts for text in verdict.assumptions]
         return "days" if any(text.startswith("days") for text in assumed) else "rows"
 
@@ -278,7 +278,7 @@ class MonitorSnapshot(Result):
         )
 
     def _evidence(self, rules: tuple[ReferenceLine, ...]) -> Picture:
-        """How far each test was on its way to an alarm, after each counted day."""
+        """The evidence of each test after each counted day, as a share of what raises an alarm."""
         drawn = []
         for place, name in enumerate(("rates", "guarantee", "scores")):
             path = [(_date(day), reached[place]) for day, reached in self.evidence]

@@ -172,7 +172,7 @@ class Store:
 
     @contextmanager
     def _explained(self, what: str, advice: str, *, every: bool = False) -> Iterator[None]:
-        """Raise what a database raises, or with `every` what anything raises, as a StoreError."""
+        """Turn errors of the database, or with `every` all errors, into a StoreError."""
         try:
             yield
         except CalibrantError:
@@ -184,8 +184,8 @@ class Store:
 
     @contextmanager
     def sound(self) -> Iterator[None]:
-        """Raise an error that reading the content of the store raises as a StoreError: what is
-        handed in has been checked before, so the content is damaged.
+        """Turn an error from reading the store into a StoreError: input has been checked before, so
+        the content is damaged.
         """
         try:
             yield
@@ -279,7 +279,7 @@ class Store:
             "store",
             f"stay where it is while it is open ({self.place})",
             got="a file that was deleted, moved or replaced",
-            advice="put it back, or open the new one; hand in again what was not acknowledged",
+            advice="put it back, or open the new one; submit again what was not acknowledged",
         )
 
     def close(self) -> None:
@@ -295,7 +295,7 @@ def _close(engine: Any, process: int) -> None:
 
 
 def _identity(file: str) -> tuple[int, int] | None:
-    """What tells a file from another one at the same path; None if there is no file."""
+    """What distinguishes a file from another one at the same path; None if there is no file."""
     try:
         found = os.stat(file)
     except OSError:

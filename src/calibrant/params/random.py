@@ -326,8 +326,8 @@ class SmallestHashes:
 
 
 def draw_key(random_state: Seed, rows: int) -> int:
-    """Return the key of draws that set rows aside: the same for all of them, so that larger draws
-    contain smaller ones.
+    """Return the key of draws of pilot rows: the same for all of them, so that larger draws contain
+    smaller ones.
 
     `rows` is the fingerprint of all rows.
     """

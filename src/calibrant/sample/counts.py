@@ -160,7 +160,7 @@ class Count(Work[Counted]):
         return Counted(kinds, first, left_out, faults, reach, sums)
 
     def _inside(self, rows: BatchRows, place: Place) -> tuple[BatchRows, Faults]:
-        """Set aside rows that are outside the score range or in a segment unknown to the partition."""
+        """Leave out rows that are outside the score range or in a segment unknown to the partition."""
         score = self.data_columns.score
         segment = self.data_columns.segment
         good = self.partition.inside(rows.scores, segment_numbers(rows.segments, self.partition))

@@ -137,7 +137,7 @@ class Level:
         return found if found.bits == 0 else None
 
     def holds(self, other: "Level") -> bool:
-        """Whether rows counted at this level tell those of another, with the same cells."""
+        """Whether counts at this level determine those of another one with the same cells."""
         if self.runs is None or other.runs is None:
             return self.runs is None and self.bits == other.bits
         same = self.bits == other.bits and self.run_bits == other.run_bits

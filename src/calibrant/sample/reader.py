@@ -241,7 +241,7 @@ def check_no_weights(data: object, reason: str) -> None:
 
 def check_group_target(rows: Rows, possible: str, reason: str) -> None:
     """Raise an error if the data request a group target other than `possible`, the one that is
-    proved.
+    guaranteed.
     """
     target = rows.bounds.group_target
     if rows.columns.group is not None and target not in (None, possible):

@@ -130,7 +130,9 @@ class Rows(RowSource):
     def _near(
         self, ranks: Mapping[Hashable, IntArray], drawn: Mapping[Hashable, int]
     ) -> dict[Hashable, Level] | None:
-        """The doubles near ranks among the rows that are not drawn; None if these are many."""
+        """The scores near the given ranks, among the rows that are not drawn; None if there are
+        many.
+        """
         cells = self.survey(ranked=True).cells
         found = {
             name: first_level().around(cells.counts(name), wanted, drawn[name])

@@ -240,7 +240,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             `calibrant.ratios`.
         weight_bound : float, optional
             U, an upper bound on the weights. None takes the largest weight seen, and then nothing
-            is proved. With `groups`, and the rate among rows as target, no bound is needed: pilot
+            is guaranteed. With `groups`, and the rate among rows as target, no bound is needed: pilot
             groups set a cap on the weight of a group, and the guarantee is about the rate with
             this cap.
         weight_floor : float, default=0
@@ -436,7 +436,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         counted: FloatArray | None = None,
     ) -> ShiftResult:
         """Limits and values of the regions; `counted` holds relative masses that affect only the
-        values: no limit may use them, because only known masses have a proof.
+        values: the theorem covers known masses only, so no limit may use them.
         """
         method = get_shift_method(self.interval)
         alpha = error_budget(self.confidence_level)

@@ -194,8 +194,8 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         if data.groups is not None and sampling_rates is not None:
             rule = "be None with groups, because sampling by label changes which rows a group has"
             advice = (
-                "use BinningCalibrator with groups, and one over the rate of each row's class as"
-                " importance_weight"
+                "use BinningCalibrator with groups, and importance_weight = 1 / the sampling rate of"
+                " each row's class"
             )
             raise InvalidTypeError("sampling_rates", rule, got=repr(sampling_rates), advice=advice)
         seed = self.random_state if data.groups is None else seed_number(self.random_state)

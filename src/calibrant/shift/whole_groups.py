@@ -88,7 +88,7 @@ def cut_whole_groups(
 
 
 def check_one_row_each(max_group_size: int | None, group_target: str | None) -> None:
-    """Raise an error for what cannot be told if one row of each group is drawn."""
+    """Raise an error for settings that do not work with one row from each group."""
     advice = (
         "use ",
         Setting("interval", "betting"),

@@ -88,7 +88,7 @@ def edge(value: float) -> str:
 
 
 def short_edges(lows: Sequence[float], highs: Sequence[float]) -> tuple[list[str], list[str]]:
-    """Where ranges begin and end, in the fewest digits that tell the ends of each range apart; at
+    """Where ranges begin and end, in the fewest digits that distinguish the ends of each range; at
     least two.
 
     >>> short_edges([-math.inf, 0.016895], [0.016895, 0.0346435])

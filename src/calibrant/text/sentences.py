@@ -225,7 +225,7 @@ def sentence(text: str) -> str:
 
 
 def is_true(label: object) -> bool:
-    """Whether a label only says yes, so that naming it would say nothing.
+    """Whether a label only means yes, so that naming it would add nothing.
 
     >>> is_true(1), is_true("True"), is_true("late")
     (True, True, False)

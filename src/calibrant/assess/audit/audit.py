@@ -256,7 +256,7 @@ def _bounds(
 ) -> list[dict[str, Any]]:
     """The fields of `Bounds`: of the score and then, with segments, of the score within its segment.
 
-    A lower bound is from all parts that are proved to be off, an upper bound from those within
+    A lower bound is from all parts that are shown to be off, an upper bound from those within
     which every error lies. An error of E[Y | score] is an average of errors of E[Y | score,
     segment].
     """

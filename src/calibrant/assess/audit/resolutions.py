@@ -74,8 +74,8 @@ class Resolutions:
         n_apart: int = 0,
         spread: Finding | None,
     ) -> Self:
-        """What is proved by limits on the mean rate of each region, on its distance from the mean
-        score, and on their ratio. `rounding` is that of the distance.
+        """What limits on the mean rate of each region show, on its distance from the mean score,
+        and on their ratio. `rounding` is that of the distance.
         """
         resolution = regions["resolution"]
         names = np.empty(resolution.size, dtype=object)

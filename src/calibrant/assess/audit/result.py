@@ -91,7 +91,7 @@ class Bounds:
         return {"is_miscalibrated": self.is_miscalibrated, "verdict": self.verdict, **asdict(self)}
 
     def shown(self, where: str = "") -> list[str]:
-        """What was shown about the error, in words; `where` is such as " within segments"."""
+        """What was shown about the error, in words; `where` is a phrase such as " within segments"."""
         found = []
         if self.lower_bound > 0.0:
             least = numbers.points(numbers.lower(self.lower_bound))

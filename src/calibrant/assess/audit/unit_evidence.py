@@ -160,7 +160,7 @@ class UnitEvidence:
         return int(np.count_nonzero(self.divided.cutting))
 
     def band(self, confidence_level: float) -> MonotoneBand:
-        """Raise an error: rows in groups are dependent, and weighted ones do not count alike."""
+        """Raise an error: rows in groups are dependent, and weighted rows do not count equally."""
         rule = "be False with groups or importance weights"
         raise InvalidValueError("monotone", rule, got="True")
 

@@ -95,7 +95,7 @@ def drift_of_ranks(p_values: FloatArray) -> Iterator[Bet]:
 
 
 def _staked(centred: FloatArray, size: float, recent: "_Recent | None", rows: slice) -> FloatArray:
-    """A bet that values are larger than the middle; or similar to recent ones."""
+    """A bet that values lie above the middle, or that they are similar to recent ones."""
     stake = size * centred[rows]
     if recent is not None:
         stake *= recent.before(rows)

@@ -258,7 +258,7 @@ def _named(calibrators: Calibrators) -> dict[str, ScoreMap]:
 
 
 def _sharing(contenders: dict[str, Any]) -> dict[str, Any]:
-    """The calibrators, with alpha divided by the number of them that have one."""
+    """The calibrators; those with a confidence level share alpha."""
     levels = {
         name: parameters["confidence_level"]
         for name, calibrator in contenders.items()

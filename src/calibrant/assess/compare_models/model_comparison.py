@@ -354,7 +354,7 @@ def _better_in(brier: PairedDifference, log_loss: PairedDifference) -> tuple[str
 
 
 def _listing(names: Sequence[str]) -> str:
-    """Names in a sentence; of many, how many more there are.
+    """Names in a sentence; a long list ends with how many more there are.
 
     >>> _listing(["'a'"]), _listing(["'a'", "'b'", "'c'"]), _listing(["'a'", "'b'", "'c'", "'d'"])
     ("'a'", "'a', 'b' and 'c'", "'a', 'b' and 2 others")

@@ -1,4 +1,4 @@
-"""The claim of a monotone band, as a result."""
+"""What a monotone band guarantees, as a result."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -14,7 +14,7 @@ from calibrant.text.result_table import ResultTable
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BandGuarantee(Result):
-    """What is claimed about the rate at every score, if it is nondecreasing in the score.
+    """What is guaranteed about the rate at every score, if it is nondecreasing in the score.
 
     Attributes
     ----------

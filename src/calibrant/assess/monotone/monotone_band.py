@@ -335,7 +335,7 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, Estimator):
     def largest_error(self) -> ScoreFinding | None:
         """Return the score with the largest error shown, for scores that are probabilities.
 
-        None if no error is proved.
+        None if no error is shown.
         """
         knots = self.knots_
         if self.is_refuted_ or not knots.size:

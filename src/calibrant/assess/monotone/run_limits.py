@@ -44,7 +44,7 @@ class ScoredUnits:
 
     @classmethod
     def of_rows(cls, rows: MemoryRows, bound: float) -> Self:
-        """Every row is a unit, which counts with its weight over `bound`."""
+        """Every row is a unit with weight / `bound`."""
         scores = np.asarray(rows.scores, dtype=np.float64)
         order = np.argsort(scores, kind="stable")
         n = order.size

@@ -65,7 +65,7 @@ def plan(
     interval : str, default="clopper-pearson"
         As in `BinningCalibrator`.
     pilot : "auto", None, float or int, default="auto"
-        As in `BinningCalibrator`. "auto" sets aside the rows that are checked for ties. With a
+        As in `BinningCalibrator`. "auto" leaves out the rows that are checked for ties. With a
         fraction or number, that many rows are only used to cut bins, and the size of the smallest
         bin is random. By Theorem 5 of Gupta, Podkopaev and Ramdas (2020), for continuous scores, if
         at least 5.18 B ln(2B / t) rows cut the bins, then with probability 1 - t the smallest bin

@@ -61,7 +61,7 @@ def curve_epsilon(n_rows: int, n_bins: int, confidence_level: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class PlannedCurve:
-    """The question how many labels a curve needs."""
+    """How many labels a curve needs, as a search."""
 
     confidence_level: float
     n_bins: int

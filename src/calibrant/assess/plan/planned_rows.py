@@ -1,4 +1,4 @@
-"""The width of the limits that a number of rows, or of groups, can prove."""
+"""The width of the limits from a number of rows or groups."""
 
 import math
 from dataclasses import asdict, dataclass, replace

@@ -1,4 +1,4 @@
-"""Rates with honest limits from few labels and many scores."""
+"""Rates with valid limits, from few labels and many scores."""
 
 from calibrant.assess.rates.label_counts import RatePlan, plan_rate
 from calibrant.assess.rates.rate_of_items import rate

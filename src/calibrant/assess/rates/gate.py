@@ -75,7 +75,7 @@ class PartVerdict:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Gate(Result):
-    """What is shown, refuted or undecided about a rate that is asked for.
+    """What is shown, refuted or undecided about a target rate.
 
     With probability at least `confidence_level`, no part is wrongly called shown or refuted.
 
@@ -128,8 +128,8 @@ class Gate(Result):
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the rate is as asked for; unclear if the limits are in doubt, as then nothing is
-        refuted.
+        """Whether the rate meets the target; unclear if the limits are in doubt, because then
+        nothing is refuted.
         """
         answers: dict[str, Verdict] = {"shown": "ok", "refuted": "problem", "undecided": "unclear"}
         return answers[self.answer]
@@ -191,12 +191,12 @@ class Gate(Result):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Those of the rate, and that labels did not choose the target."""
+        """The assumptions of the rate, and that labels did not choose the target."""
         return (*self.rate.assumptions, "the target was fixed before labels were seen")
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Those of the rate, and what one-sided limits say."""
+        """The notes on the rate, and what one-sided limits say."""
         if self.segments or self.is_doubtful:
             return self.rate.notes
         level = percent(self.confidence_level)

@@ -1,4 +1,4 @@
-"""A rate that is asked for: at least, or at most, so much.
+"""A target for a rate: at least, or at most, this.
 
 "At most 10% are bad" says the same as "at least 90% are not bad". Limits on a rate bound the rate of
 the other class, too, so both questions are answered by the same limits, read from the other side.
@@ -44,11 +44,11 @@ class Goal:
         return 1.0 - self.rate if self.at_most else self.rate
 
     def is_shown(self, lower: float, upper: float) -> bool:
-        """Whether every rate between the limits is as asked for."""
+        """Whether every rate between the limits meets the target."""
         return upper <= self.rate if self.at_most else lower >= self.rate
 
     def is_refuted(self, lower: float, upper: float) -> bool:
-        """Whether no rate between the limits is as asked for."""
+        """Whether no rate between the limits meets the target."""
         return lower > self.rate if self.at_most else upper < self.rate
 
     def verdict(self, lower: float, upper: float) -> str:

@@ -82,7 +82,7 @@ class RatePlan(Result):
 
     @property
     def next_steps(self) -> tuple[NextStep, ...]:
-        """Label items drawn at random, and ask."""
+        """Label items drawn at random, then call `rate`."""
         why = "Label items drawn at random, and ask for the rate"
         goal = "".join(
             f" --{option} {level:g}"
@@ -440,7 +440,7 @@ def _labels_to_show(target: float, world: _World, probability: float) -> int | N
 
 
 def _quantile(chances: FloatArray, share: float) -> int:
-    """The last outcome before which outcomes have at most this probability together."""
+    """The last outcome such that the outcomes before it have at most this total probability."""
     return min(int(np.searchsorted(np.cumsum(chances), share, side="right")), chances.size - 1)
 
 

@@ -1,4 +1,4 @@
-"""A rate with an honest interval from few labels and many scores."""
+"""A rate with valid limits, from few labels and many scores."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def rate(
 
 
 def _alone(items: Items, tail: float, target: str) -> dict[str, float]:
-    """What the scores alone say, and what the labels alone say, for a drawing with both."""
+    """What the scores alone say, and what the labels alone say, for a picture of both."""
     found: dict[str, float] = {}
     scores = items.scores.values
     if not items.scores.words and ((scores >= 0.0) & (scores <= 1.0)).all():

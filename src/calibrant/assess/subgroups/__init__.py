@@ -1,1 +1,1 @@
-"""Calibration of overlapping subgroups: is any off, which, by how much, and by how much at most."""
+"""Calibration of overlapping subgroups: whether any is miscalibrated, which ones, and by how much."""

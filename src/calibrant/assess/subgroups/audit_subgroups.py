@@ -1,4 +1,6 @@
-"""The audit of subgroups: three questions behind one gate, and an upper bound at its own level."""
+"""The audit of subgroups: a test, two questions that depend on it, and an upper bound with its own
+error budget.
+"""
 
 import math
 from collections.abc import Callable
@@ -94,7 +96,8 @@ class Question:
 def audit_subgroups(
     rows: MemoryRows, columns: list[AttributeColumn], question: Question
 ) -> SubgroupAudit:
-    """Determine whether any subgroup is off, which, by how much, and by how much at most.
+    """Test whether any subgroup is miscalibrated, name those that are, and bound their errors from
+    below and above.
 
     Guarantee, each with probability at least 1 - alpha: what is found is right, and the upper bound
     holds.
@@ -157,7 +160,9 @@ def audit_entries(
 def _of_population(
     divided: DividedRows, columns: list[AttributeColumn], question: Question
 ) -> SubgroupAudit:
-    """Audit the population: a tenth of the rows, or of whole groups, only cuts the attributes."""
+    """Audit the population: a tenth of the rows, or of whole groups, only determines the cut points
+    of the attributes.
+    """
     rows = divided.others
     units = divided.units
     levels = [AttributeLevels.of(column.take(divided.cutting)) for column in columns]
@@ -248,7 +253,7 @@ def _audited(
     """The result: which subgroups are off and by how much, if the gate opens, and limits and the
     largest error of all subgroups simultaneously.
 
-    Without a `p_value` there is no gate, and only the sizes are proved, at the full alpha.
+    Without a `p_value` there is no gate, and only the sizes are shown, at the full alpha.
     `variance` is the expected variance of each entry's label minus score; it guides the search.
     """
     family = entries.family

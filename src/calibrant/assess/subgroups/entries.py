@@ -1,5 +1,5 @@
-"""Rows in overlapping subgroups, what every question about them is computed from; and which are off,
-by exact tails of the label sum if every row of a subgroup has its score as its rate.
+"""Rows in overlapping subgroups, from which every question about them is answered; and which
+subgroups are miscalibrated, by exact tails of the label sum if every row's rate is its score.
 """
 
 import math

@@ -130,7 +130,7 @@ def folded(
     earlier findings, show no clear error: their label sum is within three standard deviations of
     what their scores predict. So parts of a subgroup, larger subgroups that contain it, and nearly
     the same rows defined by other attributes are reported as one. Everything that is merged is
-    proved, too; this affects only the wording.
+    shown, too; this affects only the wording.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def folded(
     variance : float array
         The expected variance of each entry's label minus score.
     target : {"rows", "population"}
-        Whether the proved errors are about the tested rows or their population.
+        Whether the errors shown are about the tested rows or their population.
     """
     family = entries.family
     surplus = entries.surplus

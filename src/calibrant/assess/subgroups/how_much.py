@@ -1,5 +1,5 @@
-"""By how much is a subgroup off? Searched for in one half of the rows, proved in the other, and
-vice versa: by binomial limits for the rows at hand, by bets for their population.
+"""By how much is a subgroup off? The search uses one half of the rows and the limits the other, and
+vice versa: binomial limits for the rows at hand, bets for their population.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ their mean rate.
 
 @dataclass(frozen=True, slots=True)
 class ProvedSize:
-    """The proved error of a subgroup in one half of its rows.
+    """The guaranteed error of a subgroup in one half of its rows.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ def proved_sizes(
     tested: Tested,
     searched_in: Callable[[BoolArray], SubgroupFamily] | None = None,
 ) -> list[ProvedSize]:
-    """The proved errors, from two searches and up to ten tests.
+    """The guaranteed errors, from two searches and up to ten tests.
 
     Guarantee: with probability at least 1 - alpha, all of them are right, if the labels of the two
     halves are independent given attributes and scores, and if each test misses with probability at
@@ -117,7 +117,7 @@ def proved_sizes(
 def _best(
     family: SubgroupFamily, surplus: FloatArray, variance: FloatArray, tail: float
 ) -> list[tuple[int, bool]]:
-    """The subgroups with the largest errors that could be proved, and their sides.
+    """The subgroups whose guaranteed errors are probably largest, and their sides.
 
     No two of them are nearly the same.
     """

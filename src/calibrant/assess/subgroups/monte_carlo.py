@@ -77,7 +77,7 @@ class JointCells:
 
     @classmethod
     def of(cls, family: SubgroupFamily) -> Self:
-        """Put each crossing into a group with those that its joint cells already tell, or nearly."""
+        """Group each crossing with those that its joint cells already determine, or nearly."""
         firsts = np.cumsum([0, *(part.size for part in family.crossings)])
         left = list(range(len(family.crossings)))
         cells = []

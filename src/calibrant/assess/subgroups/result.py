@@ -164,7 +164,8 @@ class SubgroupAudit(Result):
             searched = numbers.counted(self.n_subgroups, "subgroup")
             return f"No sign that any of {searched} is off (tested at the {level} level, {basis})."
         if not self.findings:
-            return f"Some of {self.n_subgroups:,} subgroups is off {sure}, but not shown which."
+            some = f"At least one of {self.n_subgroups:,} subgroups is off"
+            return f"{some} {sure}, but the data do not show which."
         first = self.findings[0]
         others = f"; {self.n_off:,} of {self.n_subgroups:,} subgroups are off"
         return f"Scores are {first.short}{others if self.n_off > 1 else ''} {sure}."

@@ -1,4 +1,4 @@
-"""Candidate thresholds, and those at which a target is proved.
+"""Candidate thresholds, and those at which a target is guaranteed.
 
 A target is about the rows that it selects: precision about rows at or above a threshold, and the
 negative predictive value about the rows below it. The second is the first with scores and labels
@@ -92,13 +92,13 @@ def _filled(values: FloatArray) -> FloatArray:
 
 
 def rows_needed(target: float, alpha: float) -> int:
-    """The number of rows without an error that prove the target: target^n <= alpha."""
+    """The number of rows without an error that show the target: target^n <= alpha."""
     return math.ceil(math.log(alpha) / math.log(target) - 1e-9)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ladder:
-    """Counts at a ladder of thresholds: rows that the target is about, and the correct ones among
+    """Counts at increasing thresholds: rows that the target is about, and the correct ones among
     them.
 
     A place identifies the rows that a threshold selects, and is the same for a target about the
@@ -116,7 +116,7 @@ class Ladder:
     order: int = 0  # the seed of the order of bets
 
     def proved(self, target: float, alpha: float) -> BoolArray:
-        """The thresholds proved in sequence, before the first that is not."""
+        """The thresholds that pass their tests in sequence, before the first that fails."""
         return np.logical_and.accumulate(self.passed(target, alpha))
 
     def passed(self, target: float, alpha: float) -> BoolArray:
@@ -137,7 +137,7 @@ class Ladder:
         """Whether the test at one threshold fails, and would pass with the mean size of groups as
         the cap.
 
-        The mean is that of the counted groups, so this proves nothing: it only explains a failure.
+        The mean is that of the counted groups, so this shows nothing: it only explains a failure.
         """
         n_groups = self.n_groups(place)
         if self.groups is None or not n_groups:
@@ -151,7 +151,7 @@ class Ladder:
 def labels_that_would_do(
     n: IntArray, k: IntArray, all_rows: int, target: float, alpha: float
 ) -> int | None:
-    """The number of labels that would probably prove the target at one of the thresholds, if
+    """The number of labels with which one of the thresholds would probably be guaranteed, if
     further rows are like these.
 
     None if at no threshold the share of correct rows exceeds the target.

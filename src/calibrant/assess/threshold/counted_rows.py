@@ -60,7 +60,7 @@ class GroupedRows:
     order: int
 
     def ladder(self, target: str, cuts: FloatArray, places: IntArray) -> Ladder:
-        """The ladder of groups: their rows that the target is about, at each threshold, and the
+        """Groups at thresholds: their rows that the target is about, at each threshold, and the
         correct ones.
         """
         sets = ((place, *seen.shares[target]) for place, seen in self._seen(cuts))

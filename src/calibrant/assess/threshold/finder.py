@@ -124,7 +124,7 @@ class Search:
     def _proved(
         self, name: Any, target: str, cut: float, n: int, parts: Mapping[str, Measured]
     ) -> Cut:
-        """A proved threshold, with the shares there; that of selected rows comes from rows without
+        """A guaranteed threshold, with the shares there; the share selected comes from rows without
         labels, if there are any.
         """
         shares: dict[str, Any] = dict(parts)
@@ -156,7 +156,7 @@ class Search:
         return drawn, others
 
     def by_ranks(self, start: float | None) -> tuple[Cut, ...]:
-        """Search every score of the rows themselves, from ranks or from one start; see `threshold`."""
+        """Search all scores of the rows, from several ranks or from one start; see `threshold`."""
         found = []
         rows = self.data.collect()
         for place, (name, (scores, codes)) in enumerate(rows_by_segment(rows, self.names).items()):
@@ -172,7 +172,7 @@ class Search:
         return tuple(found)
 
     def by_look(self) -> tuple[Cut, ...]:
-        """Take candidates from drawn rows, and count and test in a fixed order on the others."""
+        """Choose candidates from pilot rows, and test them on the other rows in a fixed order."""
         drawn, others = self._look()
         ratio = self.n_rows / self.n_drawn - 1.0
         if drawn.groups is not None:

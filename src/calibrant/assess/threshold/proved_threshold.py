@@ -375,7 +375,7 @@ class Threshold(Result):
     def _decided(
         self, decision: int, scores: "ArrayLike", segments: "ArrayLike | None"
     ) -> BoolArray:
-        """Which rows this is the decision on."""
+        """The rows that this decision is about."""
         from calibrant.assess.threshold.decisions import decided_regions
 
         segmented = None not in self.ends
@@ -397,7 +397,7 @@ class Threshold(Result):
         return threshold_table(self, coverage)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values; `from_dict` reads them back. What is not a number is None."""
+        """Return plain JSON values; `from_dict` reads them back. NaN and infinities become None."""
         return {**self.saved_state(), **Result.to_dict(self)}
 
     def saved_state(self) -> dict[str, Any]:

@@ -26,9 +26,9 @@ _ROOM = 1.2  # multiple of the rows that a start needs at least
 def starts(n: int, target: float, alpha: float) -> list[tuple[int, float]]:
     """The number of rows above each start, increasing, and its part of alpha.
 
-    None if nothing can be proved.
+    None if nothing can be shown.
 
-    A start with too few rows to prove anything passes its part to the next.
+    A start with too few rows to show anything passes its part to the next.
 
     >>> [(size, round(part, 3)) for size, part in starts(500, 0.8, 0.1)]
     [(50, 0.05), (125, 0.046), (250, 0.004)]
@@ -49,8 +49,7 @@ def starts(n: int, target: float, alpha: float) -> list[tuple[int, float]]:
 
 
 def chained(tails: FloatArray, begins: list[tuple[int, float]]) -> BoolArray:
-    """Which sets are proved: the first of each start, and all that follow until a tail exceeds the
-    level.
+    """Which sets pass: the first of each start, and all that follow until a tail exceeds the level.
 
     `tails` holds the tail probability of the set of the first row, of the first two, and so on.
     """

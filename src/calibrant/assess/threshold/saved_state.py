@@ -144,7 +144,7 @@ def _check_together(cuts: tuple[Cut, ...], n_counted: int) -> None:
 
 def _check_counts(cut: Cut, found: Threshold) -> None:
     """Raise an error for shares, limits and a target that do not follow from the counts on both
-    sides of the threshold; with groups, nothing but the target is proved.
+    sides of the threshold; with groups, only the target is guaranteed.
 
     How many thresholds were tested is not known: with `method="look"`, limits may be wider than
     those of a single one, but not narrower.

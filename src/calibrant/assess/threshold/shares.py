@@ -61,7 +61,7 @@ def measured_anywhere(
 def measured_in_groups(
     shares: Mapping[str, float], target: str, level: float
 ) -> dict[str, Measured]:
-    """Shares among rows of groups, counted as in the tests. Only the target is proved."""
+    """Shares among rows of groups, counted as in the tests. Only the target is guaranteed."""
     parts = {name: Measured(share, 0.0, 1.0) for name, share in shares.items()}
     return _finished(parts, target, level)
 
@@ -105,7 +105,7 @@ def _bayes(value: float, base: Measured, hit: Measured, rejected: Measured) -> M
 
 
 def _finished(parts: dict[str, Measured], target: str, level: float) -> dict[str, Measured]:
-    """Add what the target proves, and the false alarms per true alarm."""
+    """Add the limit that the target implies, and the false alarms per true alarm."""
     proved = parts[target]
     parts[target] = Measured(proved.value, max(proved.lower, level), max(proved.upper, level))
     parts["false_alarms"] = alarms_per_hit(parts["precision"])

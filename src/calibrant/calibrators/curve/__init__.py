@@ -1,1 +1,1 @@
-"""The parts of the default calibrator: a curve whose average in every region is proved."""
+"""The parts of the default calibrator: a curve whose average in every region is guaranteed."""

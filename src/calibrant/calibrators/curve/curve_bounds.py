@@ -153,8 +153,8 @@ class Budget:
     def of(
         cls, alpha: float, shares: FloatArray, knots: Knots, *, are_independent: bool = True
     ) -> Self:
-        """Share `alpha` out; the `shares` of regions add up to at most 1 and are fixed before rows
-        are counted.
+        """Divide `alpha`; the `shares` of regions add up to at most 1 and are fixed before rows are
+        counted.
 
         If regions are independent, given which of them rows are in, their levels are Sidak's.
         """
@@ -177,7 +177,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CurveLimits:
-    """What rows prove about all curves on the knots simultaneously.
+    """What rows show about all curves on the knots simultaneously.
 
     Attributes
     ----------
@@ -297,7 +297,7 @@ class CurveBounds:
     evidence : CurveEvidence
         The evidence behind it.
     proved : CurveLimits
-        The limits that its rows prove.
+        The limits from its rows.
     """
 
     evidence: CurveEvidence

@@ -326,8 +326,8 @@ class Calibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter):
             return RowsAtKnots.of_binned(binned, self.random_state)
 
     def _moved(self, halves: HalfCurves, proof: CurveProof) -> tuple[FittedCurve, Interval]:
-        """The mean of the curves, moved to a small epsilon, what bets prove about it, and limits on
-        the rates.
+        """The mean of the curves, moved to a small epsilon, its limits by bets, and limits on the
+        rates.
         """
         evidence = halves.evidence
         with np.errstate(all="ignore"):

@@ -1,4 +1,5 @@
-"""What is kept and saved of a fitted curve, and what counts prove about its averages without bets.
+"""What is kept and saved of a fitted curve, and the limits on its averages that counts give without
+bets.
 
 Bets on rows at knots are in `calibrant.calibrators.curve.curve_bounds`.
 """
@@ -71,8 +72,8 @@ class ProvedCurve(Saved):
 
 @dataclass(frozen=True, eq=False)
 class Parts(Saved):
-    """What a model stores of a proof without bets: the margin. The others say that nothing else is
-    known, and that the rates' error budget is shared evenly.
+    """What a model stores if its limits come without bets: the margin. The other entries say that
+    nothing else is known, and that the rates' error budget is shared evenly.
 
     Attributes
     ----------
@@ -147,7 +148,7 @@ class FittedCurve(Saved):
 
 @dataclass(frozen=True, eq=False)
 class CurveProof(Proof):
-    """What the counted rows prove about the rate of each region, and, without bets, about the
+    """What the counted rows show about the rate of each region, and, without bets, about the
     average of any curve in it.
     """
 

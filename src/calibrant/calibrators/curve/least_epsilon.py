@@ -75,7 +75,7 @@ class Side:
 
 
 def joined_edges(knots: Knots) -> IndexArray:
-    """The first knot of each region whose curve goes on from the one before it.
+    """The first knot of each region whose curve continues that of the region before.
 
     Both have several knots: a region of one score, which many rows share, has a value of its own.
     """
@@ -172,7 +172,7 @@ class CurveMoves:
 
     @cached_property
     def _least_possible(self) -> float:
-        """An epsilon that no curve of this kind is below."""
+        """A lower bound on the epsilon of curves of this kind."""
         known = self.above.known - self.below.known
         width = self.above.limit - self.below.limit
         width = width + np.maximum(*(known * average for average in self.ends))
@@ -389,7 +389,7 @@ class _Programme:
         return (coefficients, costs, distances, changes, refuted, epsilon)
 
     def _stacked(self, rows: list[tuple[Any, ...]]) -> Any:
-        """All rows as one matrix, from the entries of the blocks: it is much faster than to join
+        """All rows as one matrix, from the entries of the blocks, which is much faster than joining
         blocks to rows, and rows to a matrix.
         """
         starts = np.cumsum((0, *self.sizes))

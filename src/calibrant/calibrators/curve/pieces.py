@@ -155,7 +155,7 @@ class Pieces(Saved):
 
     @classmethod
     def _made(cls, values: dict[str, Any], known: Known) -> Self:
-        """The pieces, cut for the regions of a proof that was read before."""
+        """The pieces, cut for regions that were read before."""
         regions: Bins = known["proof"].partition.as_bins()
         knots = values["_knots"]
         if len(knots) != len(regions.parts):

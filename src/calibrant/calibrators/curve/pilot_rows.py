@@ -130,7 +130,7 @@ class LabelledPilot:
 
     @classmethod
     def of(cls, rows: MemoryRows, regions: Bins) -> Self:
-        """The labelled rows that were drawn before any was counted."""
+        """The labelled pilot rows, drawn before any row was counted."""
         segment = np.zeros(len(rows), dtype=np.intp)
         if rows.segment is not None:
             segment = regions.numbers(rows.segment_names)[rows.segment]
@@ -232,7 +232,7 @@ class Beyond:
     most: FloatArray
 
     def of(self, curve: FloatArray, counts: FloatArray | IntArray) -> FloatArray:
-        """The curve, with smaller movements there, if that costs little log loss.
+        """The curve, moved less where there are no pilot scores, if that costs little log loss.
 
         `counts` are the rows that the curve was fitted to, by knot and label. No other rows may
         decide: the curve must be fixed given these.

@@ -1,4 +1,4 @@
-"""Plain rows, counted at knots: what bets and exact limits prove about curves.
+"""Plain rows, counted at knots: what bets and exact limits show about curves.
 
 Given the counts of rows, all orders are equally likely, so the counts include the halves and the
 order of the bets is drawn afterwards (`calibrant.limits.bet_units`).
@@ -174,7 +174,7 @@ class PlainRows:
         return np.asarray(((skewness > _SKEWED) & is_narrower) | (n_knots == 1))
 
     def _gaps(self, tail: float) -> FloatArray:
-        """Exact binomial limits on the share of rows at knots up to each one."""
+        """Exact binomial limits on the share of rows up to each knot."""
         knots = self.knots
         below_knot = reached(self.at_knots, knots)
         rows = np.add.reduceat(self.at_knots, knots.starts[:-1])[knots.region]

@@ -222,7 +222,7 @@ class CurveUnits:
         return self.pilot.draws(self.pilot.codes - values), self.pilot.draws(values)
 
     def _gaps(self, tail: float) -> FloatArray:
-        """The largest distance between the share of rows at knots up to each one and that of the
+        """The largest distance between the share of rows up to each knot and that of the
         population.
         """
         knots = self.knots
@@ -274,7 +274,7 @@ def _lower_share(
 
 
 def _in_order(rows: MemoryRows) -> MemoryRows:
-    """Rows of groups in an order that does not depend on how they came."""
+    """Rows of groups in an order that does not depend on the order of the rows."""
     if rows.groups is None:
         return rows
     if rows.weights is None and rows.segment is None:

@@ -1,1 +1,1 @@
-"""Common parts of calibrators with regions: bins, counts, and what these prove."""
+"""Common parts of calibrators with regions: bins, counts, and the limits that follow."""

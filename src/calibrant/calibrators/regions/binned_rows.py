@@ -37,7 +37,7 @@ class Binned:
 
     `facts` is what a guarantee has to say about how the rows were read and drawn; `whole` holds all
     rows, including those not counted, and `drawn` the scores of the latter, by segment. `design`
-    says how groups count, if rows have any; `assumptions` is what `fit` was told about the data.
+    says how groups count, if rows have any; `assumptions` is what `fit` was given about the data.
     """
 
     partition: Partition
@@ -73,7 +73,7 @@ class CutBins:
     absorbing : dict of int, optional
         The number of ranks at which the edges of each segment were taken, if bins absorb tied ones.
     assumptions : DataAssumptions
-        What `fit` was told about the data.
+        What `fit` was given about the data.
     unlabelled : float array, optional
         Scores of further rows.
     """

@@ -72,13 +72,12 @@ def has_groups(data: Rows, assumptions: DataAssumptions) -> bool:
 def cut_and_count_groups(
     data: Rows, settings: CutParameters, assumptions: DataAssumptions
 ) -> Binned:
-    """Cut bins from whole groups that are set aside, count the others, and determine how groups
-    count.
+    """Cut bins from pilot groups, count the others, and determine how groups count.
 
     Edges and the cap on sizes come from groups that are not counted. Own-sample edges would need
     independent rows, and the largest size among the counted groups does not bound the size of a new
     group. If no cap is given, it is the largest size among a tenth of the groups or more: a new
-    group is larger with probability 1 / (1 + groups set aside), so few groups count as fewer rows
+    group is larger with probability 1 / (1 + pilot groups), so few groups count as fewer rows
     than they have.
     """
     weighted = has_weights(data)
@@ -168,7 +167,7 @@ def _most_weight(
     design: GroupDesign,
     assumptions: DataAssumptions,
 ) -> float:
-    """The largest weight of a group in a region: as stated, or the largest among groups set aside."""
+    """The largest weight of a group in a region: as stated, or the largest among pilot groups."""
     if draw is not None and assumptions.max_group_size is None:
         aside = data.take(data.chosen(draw))
         regions = partition.membership(aside.prepared)
@@ -224,8 +223,8 @@ def _pilot_size(
 
 
 def n_pilot_groups(n_groups: int, n_bins: int) -> int:
-    """The number of groups to set aside to cut bins and to set the cap on sizes: at least a tenth
-    of them.
+    """The number of pilot groups, which cut bins and set the cap on sizes: at least a tenth of all
+    groups.
 
     >>> [n_pilot_groups(n, 10) for n in (20, 1000, 100_000)]
     [10, 128, 10000]

@@ -1,5 +1,5 @@
-"""What a caller says: the parameters that calibrators with regions of the score share, each declared
-once, and what `fit` is told about the data.
+"""The parameters that calibrators with regions of the score share, each declared once, and what
+`fit` is given about the data.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class DataAssumptions(Saved):
 
     @classmethod
     def about(cls, data: object, **arguments: Any) -> Self:
-        """What `fit` was told, or what `scored(...)` says about the data; both must agree."""
+        """What `fit` was given, or what `scored(...)` says about the data; both must agree."""
         for name in ("weight_bound", "max_group_size", "group_target"):
             arguments[name] = bound_of(data, name, arguments[name])
         if arguments["group_target"] is None:
@@ -194,8 +194,8 @@ class CutParameters(LabelParameters, SegmentParameters, BinParameters):
         )
 
     def _asked(self) -> dict[str, Any]:
-        """What a statement says about the request for bins: whether other rows were to cut them,
-        and how many were requested.
+        """What a guarantee says about the requested bins: whether other rows were to cut them, and
+        how many were requested.
         """
         n_bins = (
             None if self.n_bins == "auto" or self._given_partition is not None else int(self.n_bins)

@@ -1,4 +1,4 @@
-"""What counted rows prove about the rate of each region: plain rows, groups, and rows with weights."""
+"""What counted rows show about the rate of each region: plain rows, groups, and rows with weights."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ from calibrant.params.state_kinds import Maybe, Nested
 
 @dataclass(frozen=True, eq=False)
 class Proof(Saved):
-    """What the counted rows prove about the rate of each region.
+    """What the counted rows show about the rate of each region.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Proof(Saved):
     weighted : WeightedLimits or None
         Limits on weighted rates, if rows have weights.
     assumptions : DataAssumptions
-        What `fit` was told about the data.
+        What `fit` was given about the data.
     """
 
     _entries: ClassVar[EntryTable] = {
@@ -66,7 +66,7 @@ class Proof(Saved):
     def of(
         cls, binned: Binned, settings: CutParameters, confidence_level: float | None = None
     ) -> Self:
-        """What rows prove, given their regions and counts.
+        """What rows show, given their regions and counts.
 
         At the confidence level of the settings, or at another.
         """
@@ -168,7 +168,7 @@ class Proof(Saved):
 
     @property
     def effective_rows(self) -> tuple[FloatArray, FloatArray] | None:
-        """The number of independent rows, and of positives among them, that grouped rows are worth.
+        """The effective number of rows, and of positives among them, in grouped rows.
 
         None without groups.
         """

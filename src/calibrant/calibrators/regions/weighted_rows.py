@@ -1,5 +1,5 @@
-"""Weighted rows and grouped rows: their weights, what they prove about the rates of regions, and what
-a guarantee has to say about them.
+"""Weighted rows and grouped rows: their weights, limits on the rates of regions, and what a
+guarantee has to say about them.
 """
 
 from dataclasses import dataclass, replace

@@ -1,3 +1,3 @@
-"""A calibrator with a guarantee for every subgroup: a boosted correction of the logit, proved on
-other rows.
+"""A calibrator with a guarantee for every subgroup: a boosted correction of the logit, whose error
+other rows bound.
 """

@@ -1,5 +1,5 @@
-"""Calibrated for every subgroup: the mean of two corrections, each proved on rows that it was not
-fitted to.
+"""Calibrated for every subgroup: the mean of two corrections, whose errors are bounded by rows that
+they were not fitted to.
 """
 
 from __future__ import annotations
@@ -275,7 +275,7 @@ class SubgroupCalibrator(_ProvesSubgroups):
         parts: tuple[PartOfRows, list[PartOfRows], list[PartOfRows]],
         cap: int | None,
     ) -> dict[str, Any]:
-        """What the guarantee needs: from each half, what it proves about the repair that was fitted
+        """What the guarantee needs: from each half, what it shows about the repair that was fitted
         without it. Pilot rows chose the cuts and subgroups, and the rows of a fit its tails.
         """
         pilot, fitting, proving = parts

@@ -33,10 +33,10 @@ class SubgroupGuarantee(Guarantee):
     min_share : float
         The smallest share of the pilot rows in a subgroup.
     n_pilot, n_proving : int
-        Numbers of rows that determined the subgroups, and of the others, in two halves: each proves
+        Numbers of rows that determined the subgroups, and of the others, in two halves: each tests
         the correction that was fitted without it.
     n_groups : int
-        Number of groups in the proof; 0 if each row is an independent draw.
+        Number of groups counted; 0 if each row is an independent draw.
     max_group_size : int or None
         The largest number of rows that a group counts as.
     attributes : tuple of str
@@ -75,7 +75,7 @@ class SubgroupGuarantee(Guarantee):
 
     @property
     def n_rows(self) -> int:
-        """Number of proof rows; subgroups overlap, so their counts add up to more."""
+        """Number of rows behind the limits; subgroups overlap, so their counts add up to more."""
         return self.n_proving
 
     @property

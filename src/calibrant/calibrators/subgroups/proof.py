@@ -68,9 +68,9 @@ class SubgroupRows:
 
 
 def standard_errors(rows: SubgroupRows) -> FloatArray:
-    """Guesses at the standard error of the mean of label minus prediction in each subgroup, from rows
-    that are not used in the proof, such as those that the predictions were fitted to: a bad guess
-    only widens the limits.
+    """Guesses at the standard error of the mean of label minus prediction in each subgroup, from
+    rows that are not used for the limits, such as those that the predictions were fitted to: a bad
+    guess only widens the limits.
     """
     columns = []
     for part in rows.family.crossings:
@@ -109,7 +109,7 @@ def error_limits(
     population, so bets on label minus prediction hold (`calibrant.limits.bet_limits`), whatever
     their number. Subgroups overlap: alpha is shared by Bonferroni's rule, with most for those with
     the widest limits, by guesses at their standard errors. Subgroups or tails chosen
-    by the proof rows would break this: if an attribute depends on labels, or if large groups have
+    by these rows would break this: if an attribute depends on labels, or if large groups have
     other rates than small ones, the rows that make a subgroup large enough are not like the others.
 
     The error of the mean of two repairs is the mean of their errors. So the mean of the limits

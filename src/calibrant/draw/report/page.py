@@ -22,7 +22,7 @@ class Guaranteed(Protocol):
 
     @property
     def guarantee_(self) -> Guarantee | NoGuarantee:
-        """What is proved, or why nothing is."""
+        """What is guaranteed, or why nothing is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ _PLAIN_POLICY = b"default-src 'none'; frame-ancestors 'none'"
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is of this machine alone."""
+    """Whether only this machine can reach an address."""
     return host in _LOOPBACK
 
 
@@ -74,7 +74,7 @@ class Access:
         self.is_open = is_loopback(host) and self._hashes["read"] is None
 
     def check(self, token: str | None, wanted: Right) -> None:
-        """Refuse a token that has not the right that is wanted; who may write may also read."""
+        """Reject a token without the required right; a token that may write may also read."""
         given = "" if token is None else _hash(token)
         rights = {
             right
@@ -154,7 +154,7 @@ class Guard:
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
         if self._access.is_open and not is_loopback(name.strip("[]").lower()):
             return ProblemError(
-                421, "without a read token, only names of this machine are answered"
+                421, "without a read token, only requests to names of this machine are answered"
             )
         length = headers.get(b"content-length", b"0")
         if length.isdigit() and int(length) > MOST_BYTES:

@@ -20,7 +20,7 @@ _DEEPEST = 4
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A body, and what it says it is."""
+    """A body, and the content type that it declares."""
 
     data: bytes
     kind: str

@@ -111,7 +111,7 @@ class Hook:
         return True
 
     def run(self, stopped: Any, every: float = 5.0) -> None:
-        """Look again and again, until an event is set."""
+        """Check for alarms repeatedly, until an event is set."""
         while not stopped.wait(every):
             try:
                 self.look()
@@ -126,7 +126,7 @@ def _read(rows: ModelRows) -> Delivery | None:
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *_: Any) -> None:
-        """Refuse: the message is for the address that was given."""
+        """Refuse redirects: the message is for the given address only."""
 
 
 def _post(url: str, body: bytes, headers: dict[str, str]) -> None:

@@ -45,8 +45,8 @@ def model_page(service: Service, name: str) -> str:
     if n_unlabelled and found.counted_until is not None:
         missing = counted(n_unlabelled, "prediction")
         notes.append(
-            f"Label next: {missing} of {found.counted_until} without a label, which is the next day"
-            " to be counted; without one they count as negative"
+            f"Label next: {missing} of {found.counted_until}, the next day to be counted, have no"
+            " label, and would count as negative"
         )
     inputs = Inputs(found, title=name, source=_facts(found))
     shown = result_page(inputs, _SIZES, Extras(notes=tuple(notes)))

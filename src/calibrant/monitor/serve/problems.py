@@ -83,7 +83,7 @@ async def of_problem(request: Request, error: ProblemError) -> JSONResponse:
 
 
 async def of_error(request: Request, error: CalibrantError) -> JSONResponse:
-    """The answer to what the library refuses; a store that is away may be there again soon."""
+    """The answer to an error of the library; a store that cannot be reached may be back soon."""
     if isinstance(error, StoreError):
         LOG.warning("the store: %s", error.rule)
         return _answer(503, _fields(error), _AGAIN)

@@ -124,7 +124,7 @@ class Service:
             return next(iter(standings(connection, name)), None)
 
     def version(self, name: str) -> str:
-        """What changes with anything that a snapshot shows."""
+        """A value that changes whenever anything in a snapshot does."""
         found = self.standing(name)
         if found is None:
             raise ProblemError(404, "there is no such model")
