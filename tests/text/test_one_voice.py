@@ -196,7 +196,7 @@ def test_a_subgroup_that_is_off_is_named_and_all_are_listed() -> None:
     assert sorted(off.columns["subgroup"]) == ["side = False", "side = True"]
     assert all(name in str(found) for name in off.columns["subgroup"])
     unnamed = replace(found, by_attributes=replace(found.by_attributes, findings=()))
-    assert "not shown which" in unnamed.sentence
+    assert "the data do not show which" in unnamed.sentence
 
 
 def test_where_nothing_is_found_the_sentence_claims_nothing() -> None:
