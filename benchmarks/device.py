@@ -97,7 +97,9 @@ def libraries() -> dict[str, Callable[[Array], Array]]:
     result: dict[str, Callable[[Array], Array]] = {
         "torch": lambda array: torch.from_numpy(array).to(PLACE)
     }
-    return result if cupy is None else {**result, "cupy": cupy.asarray}
+    if cupy is not None:
+        result["cupy"] = lambda array: device.gpu_tensor(cupy.asarray(array))
+    return result
 
 
 def check() -> int:

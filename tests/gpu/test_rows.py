@@ -1,9 +1,11 @@
 """Torch tensors give the same answers and the same errors as numpy arrays.
 
 Each test runs twice: with tensors on the CPU, and with the same tensors taken to be on a GPU, so
-that the code for GPUs runs on them. `benchmarks/device_fit.py` makes the same comparisons on a real
-GPU, with torch and with CuPy.
+that the code for GPUs runs on them, in Triton's interpreter. `benchmarks/device_fit.py` makes the
+same comparisons on a real GPU, with torch and with CuPy.
 """
+
+import sys
 
 import numpy as np
 import pytest
@@ -46,6 +48,12 @@ NEW = np.linspace(0, 1, 101)
 @pytest.fixture(params=["cpu", "gpu"], autouse=True)
 def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "gpu":
+        modules = request.getfixturevalue("interpreted")
+        for name in modules:
+            monkeypatch.setattr(modules[name], "_BLOCK", 4096)
+        monkeypatch.setattr(modules["_triton"], "_CURVE_BLOCK", 4096)
+        monkeypatch.setattr(modules["_triton_draws"], "_LAUNCH_ROWS", 4096)
+        monkeypatch.setattr(modules["_triton_draws"], "_PROGRAMS", 2)
         monkeypatch.setattr(tensors, "on_gpu", tensors.is_device_array)
     return request.param
 
@@ -306,6 +314,15 @@ def test_columns_are_added_as_tensors(segment) -> None:
     np.testing.assert_array_equal(
         added["upper"].numpy(), fitted.predict_interval(SCORES, segments=segments)[:, 1]
     )
+
+
+def test_without_triton_rows_are_read_on_the_host(place, monkeypatch) -> None:
+    for name in ("_triton", "_triton_draws"):
+        monkeypatch.setitem(sys.modules, f"calibrant.gpu.{name}", None)
+    near = Calibrator().fit(SCORES, Y)
+    far = Calibrator().fit(TENSORS["p"], TENSORS["y"])
+    assert far.to_dict() == near.to_dict()
+    assert_same_predictions(far, torch.from_numpy(NEW), NEW)
 
 
 def test_faulty_columns_are_reported_as_those_of_a_table() -> None:

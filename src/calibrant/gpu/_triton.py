@@ -2,8 +2,8 @@
 passes.
 
 These kernels, and those of `calibrant.gpu._triton_draws`, are our only GPU kernels. Triton
-comes with torch on Linux; CuPy arrays are passed by DLPack, without a copy. Without Triton,
-`calibrant.gpu.kernels` does the same work with the library's own operations.
+comes with torch on Linux; CuPy arrays are passed by DLPack, without a copy. Without Triton, rows are
+copied to the host.
 
 Notes
 -----

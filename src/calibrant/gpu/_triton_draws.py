@@ -2,8 +2,7 @@
 and sum over rows.
 
 Like `calibrant.gpu._triton`, which counts and looks up, they need Triton, which comes with
-torch on Linux. Without it, `calibrant.gpu.kernels` does the same work with the library's own
-operations.
+torch on Linux.
 """
 
 from __future__ import annotations
@@ -148,9 +147,10 @@ def sums_of_rows(scores: DeviceArray, codes: DeviceArray) -> tuple[int, int]:
     ones = 0
     for here in launches(scores.shape[0]):
         part = scores[here]
-        sums = torch.zeros(_PROGRAMS, 2, dtype=torch.int64, device=scores.device)
+        programs = min(_PROGRAMS, triton.cdiv(part.shape[0], _BLOCK))
+        sums = torch.zeros(programs, 2, dtype=torch.int64, device=scores.device)
         with torch.cuda.device_of(scores):
-            _sums_kernel[(_PROGRAMS,)](
+            _sums_kernel[(programs,)](
                 part, codes[here], part.shape[0], sums, DROPPED=DROPPED_BITS,
                 ROUNDS=_FEWER_NUMBERS, BLOCK=_BLOCK
             )  # fmt: skip

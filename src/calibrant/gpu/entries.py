@@ -47,7 +47,7 @@ def entries_of(
         with suppress(kernels.OutsideLimitsError):
             if flat is not None:
                 find = gpu_kernels.follow if on_curve else gpu_kernels.look_up
-                return find(flat, bins.cuts, table, limits=limits)
+                return gpu_kernels.back(find(flat, bins.cuts, table, limits=limits), scores)
             if _is_plain(scores) and table.dtype != np.bool_:
                 look = kernels.follow if on_curve else kernels.look_up
                 return look(scores, bins.cuts, table, limits=limits, threads=threads)
@@ -55,7 +55,7 @@ def entries_of(
             with suppress(kernels.OutsideLimitsError):
                 found = find(flat, bins.cuts, table, limits=(bins.low, bins.high))
                 check(np.array(gpu_kernels.ends_of(flat)))
-                return found
+                return gpu_kernels.back(found, scores)
     prepared = partition.prepare(scores, segments, positive_column=positive_column)
     check(prepared)
     if table.dtype == np.bool_:
@@ -65,12 +65,13 @@ def entries_of(
 
 
 def _scores_on_gpu(scores: ArrayLike) -> Any:
-    """The scores as a device array of shape (n,); None if they cannot be looked up where they are."""
+    """The scores as a tensor of shape (n,); None if they cannot be looked up where they are."""
     if not tensors.on_gpu(scores):
         return None
     column = flat_array(scores)
     is_column = column.ndim == 1 and column.shape[0] > 0
-    return column if is_column and tensors.dtype(column) in SCORE_TYPES else None
+    can_look_up = is_column and tensors.dtype(column) in SCORE_TYPES
+    return gpu_kernels.gpu_tensor(column) if can_look_up else None
 
 
 def _is_plain(scores: ArrayLike) -> TypeGuard[NDArray[Any]]:

@@ -63,11 +63,13 @@ class DeviceData(ArrowData):
 
     @property
     def _scores(self) -> Any:
-        return self._source[self.columns.score]
+        """The scores as a tensor on a GPU; None if they are elsewhere."""
+        return kernels.gpu_tensor(self._source[self.columns.score])
 
     @property
     def _labels(self) -> Any:
-        return self._source[str(self.columns.label)]
+        """The labels as a tensor on a GPU; None if they are elsewhere."""
+        return kernels.gpu_tensor(self._source[str(self.columns.label)])
 
     def _on_gpu(self) -> bool:
         """Whether the scores can be processed where they are: on a GPU, and finite."""
@@ -75,15 +77,15 @@ class DeviceData(ArrowData):
             self.columns.segment is None
             and self.columns.pending is None
             and self._rows > 0
-            and tensors.on_gpu(self._scores)
-            and tensors.dtype(self._scores) in SCORE_TYPES
+            and tensors.dtype(self._source[self.columns.score]) in SCORE_TYPES
+            and self._scores is not None
             and all(map(math.isfinite, self._extremes(self.columns.score)))
         )
 
     def _extremes(self, name: str) -> tuple[Any, Any]:
         """The smallest and the largest entry of a column, computed once."""
         if name not in self._known_extremes:
-            self._known_extremes[name] = kernels.ends_of(self._source[name])
+            self._known_extremes[name] = kernels.ends_of(kernels.gpu_tensor(self._source[name]))
         return self._known_extremes[name]
 
     def order_statistics(self, ranks: Mapping[Hashable, IntArray]) -> dict[Hashable, FloatArray]:
@@ -102,8 +104,7 @@ class DeviceData(ArrowData):
 
     def _taken(self, index: Any) -> Taken:
         """The rows at these positions, sorted: a GPU sorts them much faster than the host would."""
-        with kernels.working_on(self._scores):
-            ordered = tensors.to_host(draws.ascending(self._scores[index]))
+        ordered = tensors.to_host(self._scores[index].sort()[0])
         survey = Survey({None: self._rows})
         return Taken(self._rows, ((Place(0, 0), BatchRows(ordered)),), survey, fixed=True)
 
@@ -165,8 +166,8 @@ class DeviceData(ArrowData):
         negative = of_one_label(counts - positives, uncounted - left_out)
         positive = of_one_label(positives, left_out)
         first = {
-            kinds[0]: Place(0, kernels.first(~codes)),
-            kinds[1]: Place(0, kernels.first(codes)),
+            kinds[0]: Place(0, _first(~codes)),
+            kinds[1]: Place(0, _first(codes)),
         }
         return Counted({kinds[0]: negative, kinds[1]: positive}, first, reach=self._reach())
 
@@ -174,13 +175,14 @@ class DeviceData(ArrowData):
         """Return the two labels of rows that can be counted on a GPU; None if the host must count."""
         if self.columns.label is None or not self._on_gpu():
             return None
-        labels = self._labels
-        if not tensors.same_place(self._scores, labels) or tensors.dtype(labels) not in _LABELS:
+        kind = tensors.dtype(self._source[self.columns.label])
+        labels = self._labels if kind in _LABELS else None
+        if labels is None or labels.device != self._scores.device:
             return None
         low, high = self._extremes(self.columns.label)
-        whole = not tensors.dtype(labels).startswith("float")
         if low != high and (
-            (whole and high - low == 1) or kernels.every(lambda y: (y == low) | (y == high), labels)
+            (not kind.startswith("float") and high - low == 1)
+            or bool(((labels == low) | (labels == high)).all())
         ):
             return low, high
         return None
@@ -225,7 +227,7 @@ class DeviceData(ArrowData):
         return counts, self._reach()
 
     def apply(self, added: AddColumns) -> dict[str, Any]:
-        """The numeric columns, on the device of the self._scores, next to the existing ones.
+        """The numeric columns, on the device of the scores, next to the existing ones.
 
         NaN for null.
         """
@@ -236,8 +238,13 @@ class DeviceData(ArrowData):
             columns = [batch.column(name).to_numpy(zero_copy_only=False) for batch in batches]
             values = np.concatenate(columns) if columns else np.empty(0)
             if values.dtype.kind == "f":
-                found[name] = tensors.like(values, self._scores)
+                found[name] = tensors.like(values, self._source[self.columns.score])
         return {**self._source, **found}
+
+
+def _first(mask: Any) -> int:
+    """The index of the first True; there must be one."""
+    return int(mask.byte().argmax())
 
 
 def rows_on_gpu(scores: Any, y: Any) -> DeviceData | None:

@@ -166,8 +166,3 @@ def in_own_library(method: Method) -> Method:
 def dtype(array: DeviceArray) -> str:
     """Name of the dtype, as numpy spells it."""
     return str(array.dtype).removeprefix("torch.")
-
-
-def same_place(one: DeviceArray, other: DeviceArray) -> bool:
-    """Whether two arrays have the same library and device."""
-    return library_name(one) == library_name(other) and bool(one.device == other.device)
