@@ -238,3 +238,33 @@ def test_limits_in_doubt_are_not_said_to_hold():
     assert gate.tables()[0].shown == ()
     assert gate.sentence.startswith("The limits contradict each other")
     assert (gate.answer, gate.verdict, gate.next_steps) == ("undecided", "unclear", ())
+
+
+@pytest.mark.parametrize(
+    ("goal", "side", "other"),
+    [
+        ({"at_least": 0.9}, "at most", "at least"),
+        ({"at_least": 0.7}, "at least", "at most"),
+        ({"at_most": 0.9}, "at most", "at least"),
+        ({"at_most": 0.7}, "at least", "at most"),
+    ],
+)
+def test_no_interval_at_another_level_stands_beside_the_limit_that_decides(goal, side, other):
+    y, _, _ = items_of({"a": 0.8}, 2_000, 400, np.random.default_rng(2))
+    found = rate(y, np.random.default_rng(3).random(2_000))
+    gate = found.gate(**goal)
+    assert gate.answer in ("shown", "refuted")
+    assert gate.sentence.startswith(side.capitalize())
+    (remark,) = gate.remarks
+    limit = {"at least": found.labels_lower_alone, "at most": found.labels_upper_alone}[side]
+    assert f"the labels alone {side} {100 * limit:.3g}"[:-1] in remark
+    assert other not in gate.sentence.partition(", so ")[0] + remark
+    (picture,) = gate.pictures()
+    assert (picture.drawn[1].low, picture.drawn[1].high) == (
+        [found.labels_lower_alone],
+        [found.labels_upper_alone],
+    )
+    undecided = found.gate(at_least=0.8)
+    assert undecided.answer == "undecided"
+    assert "the labels alone at least" in undecided.remarks[0]
+    assert ", and at most" in undecided.remarks[0]

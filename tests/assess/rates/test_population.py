@@ -150,6 +150,21 @@ def test_pairs_are_narrower_than_labels_alone_and_the_choice_is_made_without_lab
     assert rate(y, np.ones(4000), **given).method == "labels"
 
 
+@pytest.mark.parametrize("share", [0.95, 0.98])
+@pytest.mark.parametrize("n_labels", [100, 200, 400])
+def test_near_a_rate_of_1_a_judge_does_not_make_limits_wider_than_labels_alone(share, n_labels):
+    """With a twentieth of the items labelled, the step from items to population costs more than
+    two strata gain.
+    """
+    widths = {"auto": 0.0, "labels": 0.0}
+    for seed in range(5):
+        y, judge = world(np.random.default_rng(seed), 4000, n_labels, share, 0.98, 0.6)
+        for method in widths:
+            found = rate(y, judge, target="population", method=method)
+            widths[method] += found.upper - found.lower
+    assert widths["auto"] < 1.05 * widths["labels"]
+
+
 def test_a_file_in_any_order_of_labels_is_covered():
     """Labelled items come first and are sorted by label: the order of the bets is drawn."""
     rng = np.random.default_rng(2)

@@ -159,7 +159,7 @@ def ece(
         y, scores, pos_label, classes, importance_weight=importance_weight, groups=groups
     )
     bins = _bins(rows, n_bins, strategy)
-    return _estimate(bins, norm, confidence_level, given_in(rows), swept=n_bins == _SWEEP)
+    return ece_in(bins, norm, confidence_level, given_in(rows), swept=n_bins == _SWEEP)
 
 
 def debiased_ece(
@@ -217,7 +217,7 @@ def debiased_ece(
         y, scores, pos_label, classes, importance_weight=importance_weight, groups=groups
     )
     bins = _bins(rows, n_bins, strategy)
-    biased = _estimate(bins, "l2", confidence_level, given_in(rows), swept=n_bins == _SWEEP)
+    biased = ece_in(bins, "l2", confidence_level, given_in(rows), swept=n_bins == _SWEEP)
     return replace(biased, name="debiased l2-ECE", value=math.sqrt(max(debiased_square(bins), 0.0)))
 
 
@@ -253,9 +253,10 @@ def given_in(rows: MemoryRows) -> str:
     return f"{given} seen, where the rate of a row is that given all {given} of its group"
 
 
-def _estimate(
+def ece_in(
     bins: BinSums, norm: str, confidence_level: float, given: str, *, swept: bool
 ) -> Estimate:
+    """The calibration error in these bins; `given` is what it is conditional on."""
     value = _combine(bins, np.abs(bins.gap), norm)
     alpha = error_budget(confidence_level)
     limits = rate_limits(bins, _BIN_SHARE[norm] * alpha)

@@ -143,7 +143,8 @@ class Gate(Result):
         if self.segments:
             sure = f"{percent(self.confidence_level)} confidence, {self.rate.drawn}"
             return f"{sentence(target).removesuffix('.')} ({sure})."
-        return f"{self.rate.against(self.goal).removesuffix('.')}, so {target}."
+        limit = self.rate.against(self.goal, self.whole_verdict)
+        return f"{limit.removesuffix('.')}, so {target}."
 
     @property
     def said(self) -> str:
@@ -186,8 +187,10 @@ class Gate(Result):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Those of the rate."""
-        return self.rate.remarks
+        """What the judge alone says, and the labels alone, by the limits that are compared."""
+        if self.simultaneous:
+            return self.rate.remarks
+        return self.rate.remarks_against(self.goal, self.whole_verdict)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -214,7 +217,8 @@ class Gate(Result):
         hold = "hold together" if self.simultaneous else "are one-sided, each"
         parts = (self.whole, *self.segments)
         limits = [(part.lower, part.upper) for part in parts]
-        return (replace(self.rate.picture(limits, hold), rules=(rule,)),)
+        of_labels = self.rate.of_labels(one_sided=not self.simultaneous)
+        return (replace(self.rate.picture(limits, of_labels, hold), rules=(rule,)),)
 
     def tables(self) -> tuple[ResultTable, ...]:
         """The verdict on all items and, below it, on each segment; and the rates."""

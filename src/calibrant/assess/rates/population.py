@@ -32,7 +32,7 @@ _PILOT_SHARE = 0.1  # of the unlabelled units
 # than exact limits, and exact limits in strata wider than those from labels alone
 _ENOUGH_FOR_PAIRS = 25
 _ENOUGH_FOR_STRATA = 5
-_FEW_OF_ITEMS = 0.05  # with more, the step from items to population costs what strata gain
+_FEW_OF_ITEMS = 0.025  # with more, the step from items to population costs what strata gain
 
 
 def population_share(items: Items) -> float:

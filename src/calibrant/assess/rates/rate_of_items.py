@@ -149,7 +149,7 @@ def rate(
         _rate_of(part, name, both, target, method, seed)
         for part, name in zip(parts, (None, *names), strict=True)
     )
-    known: dict[str, Any] = {**asdict(whole), **_alone(items, both[0], target)}
+    known: dict[str, Any] = {**asdict(whole), **_of_one_source(items, both, target)}
     del known["segment"]
     grouped = items.groups is not None
     return Rate(
@@ -166,16 +166,18 @@ def rate(
     )
 
 
-def _alone(items: Items, tail: float, target: str) -> dict[str, float]:
-    """What the scores alone say, and what the labels alone say, for a picture of both."""
+def _of_one_source(items: Items, both: tuple[float, float], target: str) -> dict[str, float]:
+    """What the scores alone say, and what the labels alone say, beside the limits from both."""
     found: dict[str, float] = {}
     scores = items.scores.values
     if not items.scores.words and ((scores >= 0.0) & (scores <= 1.0)).all():
         found["judge_alone"] = float(scores.mean())
     if target == "items" and items.groups is None and not items.sequential:
         n_items = len(items)
-        low, high = positives_within(n_items, items.n_labels, items.positives, tail)
-        found |= {"labels_lower": low / n_items, "labels_upper": high / n_items}
+        for tail, how in zip(both, ("", "_alone"), strict=True):
+            low, high = positives_within(n_items, items.n_labels, items.positives, tail)
+            found[f"labels_lower{how}"] = low / n_items
+            found[f"labels_upper{how}"] = high / n_items
     return found
 
 

@@ -102,6 +102,8 @@ class Rate(Result):
     labels_lower, labels_upper : float or None
         Limits from the labels without scores, as `lower` and `upper`; None for groups, a sequence
         or a population.
+    labels_lower_alone, labels_upper_alone : float or None
+        The same, as `lower_alone` and `upper_alone`.
     """
 
     _also: ClassVar[tuple[str, ...]] = ("is_doubtful",)
@@ -127,6 +129,8 @@ class Rate(Result):
     judge_alone: float | None = None
     labels_lower: float | None = None
     labels_upper: float | None = None
+    labels_lower_alone: float | None = None
+    labels_upper_alone: float | None = None
 
     @property
     def is_doubtful(self) -> bool:
@@ -170,15 +174,12 @@ class Rate(Result):
             return " ".join(self._doubts)
         return self._said(per_cent_limits(self.lower, self.upper), "")
 
-    def against(self, goal: Goal) -> str:
+    def against(self, goal: Goal, verdict: str) -> str:
         """The same with the one-sided limit that decides on a goal; with both if neither does."""
-        least = f"at least {per_cent(rounded_down(self.lower_alone))}"
-        most = f"at most {per_cent(rounded_up(self.upper_alone))}"
-        verdict = goal.verdict(self.lower_alone, self.upper_alone)
+        share = one_sided(goal, verdict, self.lower_alone, self.upper_alone)
         if verdict == "undecided":
-            return self._said(f"{least}, and {most},", "each with ")
-        decides = most if goal.at_most == (verdict == "shown") else least
-        return self._said(decides, "one-sided, ")
+            return self._said(f"{share},", "each with ")
+        return self._said(share, "one-sided, ")
 
     def _said(self, share: str, how: str) -> str:
         """The sentence about a share of the items."""
@@ -233,25 +234,47 @@ class Rate(Result):
             ),
         )
 
+    def of_labels(self, *, one_sided: bool) -> tuple[float, float] | None:
+        """The limits from the labels without scores; None if there are none."""
+        limits = self.labels_lower, self.labels_upper
+        if one_sided:
+            limits = self.labels_lower_alone, self.labels_upper_alone
+        lower, upper = limits
+        return None if lower is None or upper is None else (lower, upper)
+
     @property
     def remarks(self) -> tuple[str, ...]:
         """What the judge alone says, and the labels alone."""
+        labels = self.of_labels(one_sided=False)
+        return self._remarks("" if labels is None else per_cent_limits(*labels))
+
+    def remarks_against(self, goal: Goal, verdict: str) -> tuple[str, ...]:
+        """The same, with the one-sided limit from labels alone on the side that decides."""
+        labels = self.of_labels(one_sided=True)
+        return self._remarks("" if labels is None else one_sided(goal, verdict, *labels))
+
+    def _remarks(self, labels: str) -> tuple[str, ...]:
         if self.is_doubtful or self.n_labels == self.n_items:
             return ()
         said = []
         if self.judge_alone is not None:
             said.append(f"the scores alone say {per_cent(nearest(self.judge_alone))}")
-        if self.labels_lower is not None and self.labels_upper is not None:
-            said.append(f"the labels alone {per_cent_limits(self.labels_lower, self.labels_upper)}")
+        if labels:
+            said.append(f"the labels alone {labels}")
         return (sentence("; ".join(said)),) if said else ()
 
     def pictures(self) -> tuple[Picture, ...]:
         """The rate of all items, and of each segment, with limits."""
         limits = [(part.lower, part.upper) for part in (self._whole, *self.segments)]
-        return (self.picture(limits, "hold together"),)
+        return (self.picture(limits, self.of_labels(one_sided=False), "hold together"),)
 
-    def picture(self, limits: Sequence[tuple[float, float]], hold: str) -> Picture:
-        """The rates with some limits, and how these hold, in words."""
+    def picture(
+        self,
+        limits: Sequence[tuple[float, float]],
+        of_labels: tuple[float, float] | None,
+        hold: str,
+    ) -> Picture:
+        """The rates with some limits, those from labels alone, and how they hold, in words."""
         parts = (self._whole, *self.segments)[:_MOST_DRAWN]
         limits = limits[:_MOST_DRAWN]
         names = [ALL_ITEMS if one.segment is None else str(one.segment) for one in parts]
@@ -264,11 +287,10 @@ class Rate(Result):
                 [high for _, high in limits],
             )
         ]
-        if self.labels_lower is not None and self.labels_upper is not None:
+        if of_labels is not None:
+            lower, upper = of_labels
             place = [-float(len(names))]
-            middle = [(self.labels_lower + self.labels_upper) / 2.0]
-            ends = [self.labels_lower], [self.labels_upper]
-            drawn.append(Drawn("labels alone", middle, place, *ends))
+            drawn.append(Drawn("labels alone", [(lower + upper) / 2.0], place, [lower], [upper]))
             names.append("labels alone")
         if self.judge_alone is not None:
             drawn.append(
@@ -422,6 +444,15 @@ class Rate(Result):
             columns[name] = [getattr(row, name) for row in rows]
         units = {"estimate": "share", "lower": "share"}
         return (ResultTable("rates", columns, shown if self.segments else (), units=units),)
+
+
+def one_sided(goal: Goal, verdict: str, lower: float, upper: float) -> str:
+    """The one-sided limit that decides on a goal, in words; both if neither does."""
+    least = f"at least {per_cent(rounded_down(lower))}"
+    most = f"at most {per_cent(rounded_up(upper))}"
+    if verdict == "undecided":
+        return f"{least}, and {most}"
+    return most if goal.at_most == (verdict == "shown") else least
 
 
 def _compared(parts: tuple[SegmentRate, ...], simultaneous: bool) -> list[tuple[float, float]]:

@@ -6,6 +6,8 @@ import numpy as np
 from sklearn.isotonic import isotonic_regression
 
 from calibrant._typing import CodeArray, FloatArray
+from calibrant.assess.metrics.bin_sums import binned, read_forecasts
+from calibrant.assess.metrics.ece import ece_in, given_in
 from calibrant.assess.metrics.independent_units import Units
 from calibrant.assess.monotone.runs import BandSteps
 from calibrant.assess.validation.result import MEASURED, PROVED_IF_MONOTONE, Measure
@@ -14,6 +16,8 @@ from calibrant.cells.score_counts import ScoreCounts
 _QUANTILES = {"E50": 0.5, "E90": 0.9}
 _DRAWS = (3, 20)  # the fewest and the most: with many rows one is close to the mean
 _MOST_WORK = 2_000_000  # rows of all draws together
+_MEAN_SHARE = 0.25  # of alpha, for limits on ICI by bins
+_BINS_PER_ROOT = 2.7  # bins over the cube root of the rows: noise and width of bins cost the same
 
 
 def calibration_index(
@@ -41,27 +45,35 @@ def calibration_index(
 
     Guarantee: if the rate f is nondecreasing in the score and labels are independent given the
     scores, then with probability at least 1 - alpha all three numbers of the true f, at the scores
-    of these rows, lie within their limits. Proof: with that probability the `MonotoneBand` holds,
-    L(s) <= f(s) <= U(s) at every score s. On that event |s - f(s)| is at least the distance of s
-    from [L(s), U(s)], and at most max(|s - L(s)|, |s - U(s)|), at every row simultaneously. Means
-    and quantiles are nondecreasing in each entry, so those of the smallest and of the largest
+    of these rows, lie within their limits. Proof: with probability 1 - 3/4 alpha the `MonotoneBand`
+    holds, L(s) <= f(s) <= U(s) at every score s. On that event |s - f(s)| is at least the distance
+    of s from [L(s), U(s)], and at most max(|s - L(s)|, |s - U(s)|), at every row simultaneously.
+    Means and quantiles are nondecreasing in each entry, so those of the smallest and of the largest
     distances are limits.
 
     The lower limit is the best that the band gives: s clipped to [L(s), U(s)] is nondecreasing,
     because s, L and U are, and has these distances. The upper limit is over all functions within
     the band; nondecreasing ones may not reach it.
+
+    A band for every score says little about a mean over all of them. So a quarter of alpha is for
+    limits on ICI by the calibration error in bins (`ece`), and the narrower ones count. In a bin,
+    the mean of |s - f(s)| is at least |mean s - mean f|, and at most that plus the mean distances
+    of s and of f from their means. A number in a range is on average at most half of it away from
+    its mean; and a rate that does not fall moves by at most 1 over all bins. So ICI exceeds the
+    error in bins by at most the mean distance of the scores from the mean of their bin, plus half of
+    the largest share of rows in a bin; bins of one score add nothing.
     """
     fitted = isotonic_rates(codes, scores, units)
     values = _summaries(np.abs(scores - fitted), units)
     if not units.grouped:
         noise = _of_noise(scores, units, rng)
         values = {name: max(v * v - noise[name] ** 2, 0.0) ** 0.5 for name, v in values.items()}
-    limits = None if units.row_weights is not None else _limits(codes, scores, alpha)
+    limits = None if units.row_weights is not None else _limits(codes, scores, alpha, units)
     if limits is None:
         return tuple(
             Measure(name, value, ideal=0.0, basis=MEASURED) for name, value in values.items()
         )
-    nearest, farthest = (_summaries(distance, units) for distance in limits)
+    nearest, farthest = limits
     return tuple(
         Measure(
             name,
@@ -98,13 +110,11 @@ def _summaries(distance: FloatArray, units: Units) -> dict[str, float]:
 
 
 def _limits(
-    codes: CodeArray, scores: FloatArray, alpha: float
-) -> tuple[FloatArray, FloatArray] | None:
-    """The smallest and the largest distance of each score from a rate within the band; None if the
-    rows refute a nondecreasing rate.
-    """
+    codes: CodeArray, scores: FloatArray, alpha: float, units: Units
+) -> tuple[dict[str, float], dict[str, float]] | None:
+    """Lower and upper limits on the numbers; None if the rows refute a nondecreasing rate."""
     rows = ScoreCounts.of(scores, codes)
-    steps = BandSteps.of(rows, "auto", alpha)
+    steps = BandSteps.of(rows, "auto", (1.0 - _MEAN_SHARE) * alpha)
     if steps.refutation is not None:
         return None
     values = rows.scores
@@ -112,7 +122,21 @@ def _limits(
     nearest = np.maximum(np.maximum(lower - values, values - upper), 0.0)
     farthest = np.maximum(np.abs(values - lower), np.abs(values - upper))
     place = np.searchsorted(values, scores)
-    return nearest[place], farthest[place]
+    least, most = (_summaries(distance[place], units) for distance in (nearest, farthest))
+    low, high = _mean_limits(codes, scores, _MEAN_SHARE * alpha)
+    least["ICI"] = max(least["ICI"], low)
+    most["ICI"] = min(most["ICI"], high)
+    return (least, most) if least["ICI"] <= most["ICI"] else None
+
+
+def _mean_limits(codes: CodeArray, scores: FloatArray, alpha: float) -> tuple[float, float]:
+    """Limits on ICI by the calibration error in bins."""
+    rows = read_forecasts(codes, scores, None, (0, 1))
+    bins = binned(rows, max(1, round(_BINS_PER_ROOT * scores.size ** (1.0 / 3.0))), "quantile")
+    error = ece_in(bins, "l1", 1.0 - alpha, given_in(rows), swept=False)
+    spread = float(np.abs(scores - bins.mean_score[bins.index]).mean())
+    within = spread + 0.5 * float(bins.mass[~bins.is_value].max(initial=0.0))
+    return error.lower, min(error.upper + within, 1.0)
 
 
 def isotonic_rates(codes: CodeArray, scores: FloatArray, units: Units) -> FloatArray:
