@@ -230,6 +230,7 @@ class _Walk:
         tail = np.tile(tail, 2)
         sums = moments.sum(axis=1)
         n = self.n_units = sums[0].sum(axis=0)
+        self.first_block = len(sums[0]) - 1 - (sums[0, ::-1] > 0.0).argmax(axis=0)
         self.rounding = 1e-9 + 1e-15 * n  # of log capital, which is a sum of many terms
         self.goal = -np.log((1.0 - _START) * tail) + self.rounding
         before = np.zeros_like(sums)  # sums over earlier blocks, which are played from the last on
@@ -315,8 +316,9 @@ class _Walk:
         `shared` neighbours, of one column each, share the estimates of the last of them.
         """
         some = slice(shared - 1, None, shared)
-        paces, skews = self.paces(column[some], mean[some])
-        n_blocks = len(paces)
+        n_blocks = len(self.left)
+        begin = int(self.first_block[column].max(initial=0)) + 1
+        paces, skews = self.paces(column[some], mean[some], begin)
         lacks = self.goal[column]
         hopeless = lacks + _HOPELESS
         stakes = np.zeros((n_blocks, mean.size))
@@ -324,9 +326,10 @@ class _Walk:
         for stop in (*range(n_blocks, n_late, -_CHUNK), *range(n_late, 0, -_CHUNK)):
             is_early = stop > n_late
             blocks = slice(max(stop - _CHUNK, n_late if is_early else 0), stop)
-            active = np.flatnonzero((lacks > 0.0) & (lacks < hopeless))
+            has_begun = self.first_block[column] >= blocks.start
+            active = np.flatnonzero(has_begun & (lacks > 0.0) & (lacks < hopeless))
             if not active.size:
-                break
+                continue
             of = column[active]
             against = mean[active]
             short = lacks[active]
@@ -339,8 +342,10 @@ class _Walk:
             else:
                 first = self.ends[blocks.start]
                 rows = slice(first, self.ends[stop])
-                won = self.w[rows, of] * (self.z[rows, of] - against)
-            for block in range(stop - 1, blocks.start - 1, -1):
+                won = self.z[rows].take(of, axis=1)
+                won -= against
+                won *= self.w[rows].take(of, axis=1)
+            for block in range(min(stop, begin) - 1, blocks.start - 1, -1):
                 number = block - blocks.start
                 stake = _stake(short, pace[number], skew[number], most)
                 looks = self.looks[block]
@@ -355,11 +360,13 @@ class _Walk:
             lacks[active] = short
         return lacks, stakes
 
-    def paces(self, column: IndexArray, mean: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """1 / sqrt(s r) and g / 6 before each block, from the units before it and one more, which
-        takes the values 0 and 1.
+    def paces(
+        self, column: IndexArray, mean: FloatArray, n_blocks: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """1 / sqrt(s r) and g / 6 before each of the last blocks, from the units before it and one
+        more, which takes the values 0 and 1.
         """
-        moments = self.before[:, :, column]
+        moments = self.before[:, :n_blocks, column]
         of_two = mean * (1.0 - mean)
         prior = self.relative[column] * of_two
         scale = 1.0 / (1.0 + moments[0])
@@ -371,7 +378,7 @@ class _Walk:
         e3 = scale * (w3 * prior * (1.0 - 2.0 * mean) + third)
         k = (e3 - e1 * e2) / np.maximum(e2 - e1 * e1, _TINY)
         s = np.maximum(np.minimum(np.maximum(e2 - k * e1, 0.25 * e2), w2 * of_two), _TINY)
-        pace = 1.0 / np.sqrt(s * self.left[:, column])
+        pace = 1.0 / np.sqrt(s * self.left[:n_blocks, column])
         return pace, k * pace / 6.0
 
     def refined(
@@ -413,11 +420,12 @@ def _rank(lacks: FloatArray) -> IndexArray:
 
 def _stake(lacks: FloatArray, pace: FloatArray, skew: FloatArray, most: FloatArray) -> FloatArray:
     """The stake of a capital that lacks so much of its goal; 0 from the goal on."""
-    place = _rank(np.clip(lacks + _BEYOND, _BEYOND, 500.0))
+    place = _rank(np.minimum(np.maximum(lacks, 0.0) + _BEYOND, 500.0))
     stake = _DEVIATE[place]
     stake *= skew
     stake += 1.0
-    np.clip(stake, 0.3, 3.0, out=stake)
+    np.maximum(stake, 0.3, out=stake)
+    np.minimum(stake, 3.0, out=stake)
     stake *= _HAZARD[place]
     stake *= pace
     np.minimum(stake, most, out=stake)

@@ -5,9 +5,8 @@ numbers, the same rows must give the same trees on every machine, and the answer
 what is installed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import ClassVar, Self
 
 import numpy as np
@@ -142,11 +141,11 @@ class BoostedLogit(Saved):
             The fold of each row, from 0 on. Each fold evaluates trees that are fitted to the
             others.
         """
-        rows = _Boosting(features, bins, logits, labels)
-        members = [fold == one for one in np.unique(fold)]
-        folds = [(rows.take(inside), _Grown(rows.take(~inside))) for inside in members]
-        trees = _Grown(rows).settled(_best_number(folds))
-        return cls(tuple(features), tuple(trees))
+        cells = np.column_stack(bins)
+        trees = _Trees(features, cells, logits, labels)
+        folds = [_Fold.of(trees, fold == one) for one in np.unique(fold)]
+        settled = trees.settled(_best_number(folds))
+        return cls(tuple(features), tuple(settled))
 
     def corrected(self, bins: Sequence[IndexArray], logits: FloatArray) -> FloatArray:
         """The corrected probabilities."""
@@ -169,148 +168,171 @@ def expit(logits: FloatArray) -> FloatArray:
     return np.asarray(1.0 / (1.0 + np.exp(-np.clip(logits, -_MOST_LOGIT, _MOST_LOGIT))))
 
 
-@dataclass(eq=False)
-class _Boosting:
-    """The state of a fit: rows by bins, and the logit so far."""
+class _Trees:
+    """Trees grown on some rows, one after another, and the leaf of each row in each.
 
-    features: Sequence[Feature]
-    bins: Sequence[IndexArray]
-    logits: FloatArray
-    labels: FloatArray
+    `bins` has a row for each row, and a column for each feature.
+    """
 
-    def take(self, rows: BoolArray) -> "_Boosting":
-        """Some of the rows."""
-        bins = [one[rows] for one in self.bins]
-        return _Boosting(self.features, bins, self.logits[rows], self.labels[rows])
-
-    def trees(self) -> Iterator[Tree]:
-        """Yield one tree after another, until none helps."""
-        logits = self.logits.copy()
-        while True:
-            rates = expit(logits)
-            tree = self._tree(self.labels - rates, rates * (1.0 - rates))
-            if tree is None:
-                return
-            yield tree
-            logits += tree.added(self.bins)
-
-    def _tree(self, gradient: FloatArray, curvature: FloatArray) -> Tree | None:
-        """The greedily grown tree; None if no split helps."""
-        rows = [np.arange(self.labels.size)]
-        sums = [self._sums(rows[0], gradient, curvature)]
-        best = [self._best_split(0, sums[0])]
-        splits: list[LeafSplit] = []
-        while len(rows) < _LEAVES:
-            leaf = max(range(len(best)), key=lambda number: best[number][0])
-            gain, split = best[leaf]
-            if split is None or gain <= _LEAST_GAIN:
-                break
-            splits.append(split)
-            stays = np.isin(self.bins[split.feature][rows[leaf]], split.stay)
-            rows.append(rows[leaf][~stays])
-            rows[leaf] = rows[leaf][stays]
-            # the sums of the larger part are what those of the smaller one leave
-            smaller = leaf if rows[leaf].size < rows[-1].size else len(rows) - 1
-            counted = self._sums(rows[smaller], gradient, curvature)
-            left = [whole - part for whole, part in zip(sums[leaf], counted, strict=True)]
-            for rest in left:
-                np.maximum(rest[2], 0.0, out=rest[2])
-            sums.append(left if smaller == leaf else counted)
-            sums[leaf] = counted if smaller == leaf else left
-            best[leaf] = self._best_split(leaf, sums[leaf])
-            best.append(self._best_split(len(rows) - 1, sums[-1]))
-        if not splits:
-            return _shift(gradient, curvature)
-        values = [_RATE * gradient[one].sum() / (curvature[one].sum() + _RIDGE) for one in rows]
-        return Tree(tuple(splits), tuple(float(value) for value in values))
-
-    def _sums(
-        self, rows: IndexArray, gradient: FloatArray, curvature: FloatArray
-    ) -> list[FloatArray]:
-        """Rows, gradients and curvatures by bin, for each feature."""
-        values = (None, gradient[rows], curvature[rows])
-        found = []
-        for feature, bins in zip(self.features, self.bins, strict=True):
-            cell = bins[rows]
-            sums = [np.bincount(cell, weights, minlength=feature.n_bins) for weights in values]
-            found.append(np.stack(sums).astype(np.float64))
-        return found
-
-    def _best_split(self, leaf: int, sums: list[FloatArray]) -> tuple[float, LeafSplit | None]:
-        """The decrease of the loss by the best split of a leaf, and that split."""
-        best: tuple[float, LeafSplit | None] = (0.0, None)
-        if sums[0][0].sum() < 2 * _LEAST_ROWS:
-            return best
-        for number, feature in enumerate(self.features):
-            gain, stay = _best_division(sums[number], feature.is_numeric)
-            if gain > best[0]:
-                best = (gain, LeafSplit(leaf, number, stay))
-        return best
-
-
-def _shift(gradient: FloatArray, curvature: FloatArray) -> Tree | None:
-    """A tree with one leaf, which moves all rows by a full Newton step; None if it hardly helps."""
-    total = float(gradient.sum())
-    weight = float(curvature.sum()) + _RIDGE
-    return Tree((), (total / weight,)) if total * total / weight > _LEAST_SHIFT else None
-
-
-class _Grown:
-    """Trees grown on some rows, and the leaf of each of these rows."""
-
-    def __init__(self, rows: _Boosting) -> None:
-        self._rows = rows
-        self._more = rows.trees()
-        self._trees: list[Tree] = []
+    def __init__(
+        self, features: Sequence[Feature], bins: IndexArray, logits: FloatArray, labels: FloatArray
+    ) -> None:
+        self.features = features
+        self.bins = bins
+        self.logits = logits
+        self.labels = labels
+        self.grown: list[Tree] = []
         self._leaves: list[IndexArray] = []
+        self._latest = logits.copy()
+        n_bins = np.array([feature.n_bins for feature in features])
+        self._width = int(n_bins.max())
+        self._cells = bins + self._width * np.arange(len(features))
+        self._unordered = np.flatnonzero([not feature.is_numeric for feature in features])
+        self._beyond = np.arange(self._width) >= n_bins[self._unordered, None]
+
+    def take(self, rows: BoolArray) -> "_Trees":
+        """None yet, to be grown on some of the rows."""
+        return _Trees(self.features, self.bins[rows], self.logits[rows], self.labels[rows])
 
     def settled(self, number: int) -> list[Tree]:
         """Return up to `number` trees, as long as one helps, with adjusted values: moved again,
         tree by tree, by a tenth of a Newton step.
         """
-        for tree in islice(self._more, max(number - len(self._trees), 0)):
-            self._trees.append(tree)
-            self._leaves.append(tree.leaves(self._rows.bins))
-        values = [np.array(tree.values) for tree in self._trees]
-        logits = self._rows.logits.copy()
-        for own, leaf in zip(values, self._leaves, strict=True):
+        while len(self.grown) < number and self._grows():
+            pass
+        trees = self.grown[:number]
+        values = [np.array(tree.values) for tree in trees]
+        logits = self.logits.copy()
+        for own, leaf in zip(values, self._leaves, strict=False):
             logits += own[leaf]
         for _ in range(_PASSES):
-            for own, leaf in zip(values, self._leaves, strict=True):
+            for own, leaf in zip(values, self._leaves, strict=False):
                 rates = expit(logits)
-                gradient = np.bincount(leaf, self._rows.labels - rates, own.size)
+                gradient = np.bincount(leaf, self.labels - rates, own.size)
                 curvature = np.bincount(leaf, rates * (1.0 - rates), own.size)
                 step = _RATE * gradient / (curvature + _RIDGE)
                 own += step
                 logits += step[leaf]
-        pairs = zip(self._trees, values, strict=True)
+        pairs = zip(trees, values, strict=True)
         return [Tree(tree.splits, tuple(own.tolist())) for tree, own in pairs]
 
+    def _grows(self) -> bool:
+        """Add a greedily grown tree; return False if no split helps."""
+        rates = expit(self._latest)
+        gradient = self.labels - rates
+        curvature = rates * (1.0 - rates)
+        rows = [np.arange(self.labels.size)]
+        sums = [self._sums(rows[0], gradient, curvature)]
+        best = self._best_divisions(sums)
+        splits: list[LeafSplit] = []
+        while len(rows) < _LEAVES:
+            leaf = max(range(len(best)), key=lambda number: best[number][0])
+            gain, feature, stay = best[leaf]
+            if gain <= _LEAST_GAIN:
+                break
+            splits.append(LeafSplit(leaf, feature, tuple(np.flatnonzero(stay).tolist())))
+            stays = stay[self.bins[rows[leaf], feature]]
+            parts = rows[leaf][stays], rows[leaf][~stays]
+            # the sums of the larger part are what those of the smaller one leave
+            smaller = int(parts[0].size >= parts[1].size)
+            counted = self._sums(parts[smaller], gradient, curvature)
+            rest = sums[leaf] - counted
+            np.maximum(rest[2], 0.0, out=rest[2])
+            both = [rest, counted] if smaller else [counted, rest]
+            divisions = self._best_divisions(both)
+            rows[leaf], sums[leaf], best[leaf] = parts[0], both[0], divisions[0]
+            rows.append(parts[1])
+            sums.append(both[1])
+            best.append(divisions[1])
+        if splits:
+            values = [_RATE * gradient[one].sum() / (curvature[one].sum() + _RIDGE) for one in rows]
+        else:
+            # one leaf moves all rows by a full Newton step
+            total = float(gradient.sum())
+            weight = float(curvature.sum()) + _RIDGE
+            values = [total / weight]
+            if total * values[0] <= _LEAST_SHIFT:
+                return False
+        leaves = np.zeros(self.labels.size, dtype=np.intp)
+        for number, one in enumerate(rows):
+            leaves[one] = number
+        self.grown.append(Tree(tuple(splits), tuple(map(float, values))))
+        self._leaves.append(leaves)
+        self._latest += np.array(values)[leaves]
+        return True
 
-def _losses(folds: list[tuple[_Boosting, _Grown]], number: int) -> FloatArray:
-    """The log loss of the rows of each fold, with `number` trees that were grown on the others."""
-    found = []
-    for rows, others in folds:
-        logits = rows.logits.copy()
-        for tree in others.settled(number):
-            logits += tree.added(rows.bins)
-        found.append(np.logaddexp(0.0, logits) - rows.labels * logits)
-    return np.concatenate(found)
+    def _sums(self, rows: IndexArray, gradient: FloatArray, curvature: FloatArray) -> FloatArray:
+        """Rows, gradients and curvatures by feature and bin."""
+        cell = self._cells[rows].ravel()
+        n_features = len(self.features)
+        of_cell = [None, *(np.repeat(one[rows], n_features) for one in (gradient, curvature))]
+        size = n_features * self._width
+        sums = [np.bincount(cell, one, minlength=size) for one in of_cell]
+        return np.stack(sums).astype(np.float64).reshape(3, n_features, self._width)
+
+    def _best_divisions(self, sums: Sequence[FloatArray]) -> list[tuple[float, int, BoolArray]]:
+        """For each leaf, the largest decrease of the loss by a division of the bins of a feature in
+        two parts, that feature, and which of its bins are in the first part.
+        """
+        every = np.stack(sums, axis=1)
+        order = np.broadcast_to(np.arange(self._width), every.shape[1:]).copy()
+        unordered = every[:, :, self._unordered]
+        mean = np.where(self._beyond, np.inf, unordered[1] / (unordered[2] + _RIDGE))
+        order[:, self._unordered] = np.argsort(mean, axis=-1, kind="stable")
+        every = np.take_along_axis(every, order[None], axis=-1)
+        rows, gradient, curvature = np.cumsum(every, axis=-1)
+        all_rows, total, weight = rows[..., -1:], gradient[..., -1:], curvature[..., -1:]
+        left = gradient**2 / (curvature + _RIDGE)
+        right = (total - gradient) ** 2 / (np.maximum(weight - curvature, 0.0) + _RIDGE)
+        gain = left + right - total**2 / (weight + _RIDGE)
+        allowed = (rows >= _LEAST_ROWS) & (all_rows - rows >= _LEAST_ROWS)
+        gain = np.where(allowed, gain, 0.0).reshape(len(sums), -1)
+        found = []
+        for leaf, place in enumerate(gain.argmax(axis=1).tolist()):
+            feature, at = divmod(place, self._width)
+            first = np.zeros(self._width, dtype=bool)
+            first[order[leaf, feature, : at + 1]] = True
+            found.append((float(gain[leaf, place]), feature, first))
+        return found
 
 
-def _best_number(folds: list[tuple[_Boosting, _Grown]]) -> int:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fold:
+    """Rows that evaluate trees grown on the others, and the leaf of each in each tree."""
+
+    rows: _Trees
+    others: _Trees
+    leaves: list[IndexArray] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, rows: _Trees, inside: BoolArray) -> Self:
+        """Divide the rows."""
+        return cls(rows.take(inside), rows.take(~inside))
+
+    def losses(self, number: int) -> FloatArray:
+        """The log loss of each row, with `number` trees."""
+        logits = self.rows.logits.copy()
+        trees = self.others.settled(number)
+        for tree in trees[len(self.leaves) :]:
+            self.leaves.append(tree.leaves(list(self.rows.bins.T)))
+        for tree, leaf in zip(trees, self.leaves, strict=False):
+            logits += np.array(tree.values)[leaf]
+        return np.asarray(np.logaddexp(0.0, logits) - self.rows.labels * logits)
+
+
+def _best_number(folds: Sequence[_Fold]) -> int:
     """The largest number of trees whose loss is within one standard error of the smallest.
 
     Too few trees leave errors in subgroups that the mean loss hardly shows; too many add noise,
     which it does show. The standard error is that of the mean difference over rows. Only a few
     numbers are tried.
     """
-    smallest = _losses(folds, 0)
+    smallest = np.concatenate([fold.losses(0) for fold in folds])
     helped = False
     found = 0
     worse = 0
     for number in _NUMBERS:
-        losses = _losses(folds, number)
+        losses = np.concatenate([fold.losses(number) for fold in folds])
         difference = losses - smallest
         mean = float(difference.mean())
         if mean < 0.0:
@@ -324,20 +346,3 @@ def _best_number(folds: list[tuple[_Boosting, _Grown]]) -> int:
         if worse > 1:
             break
     return found if helped else 0
-
-
-def _best_division(sums: FloatArray, is_ordered: bool) -> tuple[float, tuple[int, ...]]:
-    """The largest decrease of the loss, and the bins of one of the two parts, from the rows,
-    gradients and curvatures of each bin.
-    """
-    order = np.arange(sums.shape[1])
-    if not is_ordered:
-        order = np.argsort(sums[1] / (sums[2] + _RIDGE), kind="stable")
-    rows, gradient, curvature = np.cumsum(sums[:, order], axis=1)
-    left = gradient**2 / (curvature + _RIDGE)
-    right = (gradient[-1] - gradient) ** 2 / (np.maximum(curvature[-1] - curvature, 0.0) + _RIDGE)
-    gain = left + right - gradient[-1] ** 2 / (curvature[-1] + _RIDGE)
-    allowed = (rows >= _LEAST_ROWS) & (rows[-1] - rows >= _LEAST_ROWS)
-    gain = np.where(allowed, gain, 0.0)
-    at = int(gain.argmax())
-    return float(gain[at]), tuple(sorted(order[: at + 1].tolist()))
