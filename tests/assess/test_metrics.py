@@ -12,7 +12,7 @@ from scipy import fft, special, stats
 
 from calibrant import Partition, scored
 from calibrant.assess.metrics.bin_sums import binned, read_forecasts
-from calibrant.assess.metrics.ece import _estimate, debiased_square
+from calibrant.assess.metrics.ece import debiased_square, ece_in
 from calibrant.assess.metrics.smooth import _fixed_point
 from calibrant.cells.entries import Entries
 from calibrant.intervals import Interval
@@ -402,7 +402,7 @@ def test_valid_intervals_hold_as_often_as_they_say(
                 read_forecasts(y, scores, 1, (0, 1)), 10, "uniform"
             )  # once for the three norms
             for norm in ("l1", "l2", "max"):
-                found = _estimate(bins, norm, 1 - ALPHA, "", swept=False)
+                found = ece_in(bins, norm, 1 - ALPHA, "", swept=False)
                 truth = binned_truth(scores, rates, cells, norm)
                 missed[norm] = not found.lower - slack <= truth <= found.upper + slack
             found = smooth_ece(y, scores, n_cells=64, **options)

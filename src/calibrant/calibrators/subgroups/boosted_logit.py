@@ -240,7 +240,9 @@ class _Trees:
             np.maximum(rest[2], 0.0, out=rest[2])
             both = [rest, counted] if smaller else [counted, rest]
             divisions = self._best_divisions(both)
-            rows[leaf], sums[leaf], best[leaf] = parts[0], both[0], divisions[0]
+            rows[leaf] = parts[0]
+            sums[leaf] = both[0]
+            best[leaf] = divisions[0]
             rows.append(parts[1])
             sums.append(both[1])
             best.append(divisions[1])
@@ -280,8 +282,9 @@ class _Trees:
         mean = np.where(self._beyond, np.inf, unordered[1] / (unordered[2] + _RIDGE))
         order[:, self._unordered] = np.argsort(mean, axis=-1, kind="stable")
         every = np.take_along_axis(every, order[None], axis=-1)
-        rows, gradient, curvature = np.cumsum(every, axis=-1)
-        all_rows, total, weight = rows[..., -1:], gradient[..., -1:], curvature[..., -1:]
+        below = np.cumsum(every, axis=-1)
+        rows, gradient, curvature = below
+        all_rows, total, weight = below[..., -1:]
         left = gradient**2 / (curvature + _RIDGE)
         right = (total - gradient) ** 2 / (np.maximum(weight - curvature, 0.0) + _RIDGE)
         gain = left + right - total**2 / (weight + _RIDGE)
