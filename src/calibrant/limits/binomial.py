@@ -147,7 +147,7 @@ def invert_deviance(
 
 @cache
 def _quadrature() -> tuple[FloatArray, FloatArray]:
-    nodes, weights = special.roots_legendre(_NODES)
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     return (nodes + 1.0) / 2.0, weights / 2.0
 
 

@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 
 from calibrant.cells.score_partition import ScorePartition
-from calibrant.sample.columns import table_of
-from calibrant.sample.fingerprint import reach_of
 from calibrant.sample.rows import Rows
 from calibrant.sample.taken_rows import COLLECT_LIMIT
 from calibrant.text.result import frame_of_arrow
@@ -120,6 +118,8 @@ class Sample:
             found["labels"] = {label: tally.n_rows for label, tally in kinds}
             found["scores"] = counted.reach.seen
         else:
+            from calibrant.sample.fingerprint import reach_of
+
             found["scores"] = reach_of(self._rows).seen
         if columns.segment is not None:
             found["segments"] = sizes
@@ -144,6 +144,8 @@ class Sample:
 
         The rows keep their order, without those that are skipped.
         """
+        from calibrant.sample.columns import table_of
+
         wanted = {name: role for role, name in self.columns.items()}
         return frame_of_arrow(table_of(self._rows, wanted))
 
