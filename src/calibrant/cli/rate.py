@@ -81,17 +81,13 @@ def _asked(options: dict[str, Any]) -> dict[str, float] | None:
 
 def _more(found: "Rate", gate: "Gate | None", options: dict[str, Any]) -> dict[str, Any]:
     """What the JSON object has beside the result: with a gate, also the rate it is about."""
-    needed = None
-    if gate is not None and gate.answer == "undecided" and found.n_labels < found.n_items:
-        asked = {"at_least": gate.at_least, "at_most": gate.at_most}
-        needed = max(1, found.labels_needed(**asked) - found.n_labels)
     return {
         "verdicts": [],
         **result_json(found),
         **({} if gate is None else result_json(gate)),
         "at_least": options["at_least"],
         "at_most": options["at_most"],
-        "more_labels": needed,
+        "more_labels": None if gate is None else gate.more_labels,
     }
 
 

@@ -100,12 +100,13 @@ def test_the_population_is_covered(share, sensitivity, specificity, n_labels, me
     for seed in range(draws):
         y, judge = world(rng, 700, n_labels, share, sensitivity, specificity)
         items, _ = read_items(y, judge, None, None)
-        found = direct_limits(items, tail, "auto", seed)
-        if found is None:
+        direct = direct_limits(items, (tail,), "auto", seed)
+        if direct is None:
             assert method is None
             full = rate(y, judge, target="population", confidence_level=1.0 - 2.0 * tail)
             limits = full.lower, full.upper
         else:
+            (found,) = direct
             assert method in (None, found.method)
             limits = found.lower, found.upper
         missed += [limits[0] > share, limits[1] < share]

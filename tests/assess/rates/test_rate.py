@@ -487,3 +487,43 @@ def test_groups_in_one_segment_are_compared_by_their_share() -> None:
     assert found.draw is not None
     assert found.draw.is_segment
     assert (found.draw.share_labelled, found.draw.share_all) in ((0.5, 0.75), (0.5, 0.25))
+
+
+@pytest.mark.parametrize("target", ["items", "population"])
+@pytest.mark.parametrize("method", ["bets", "exact", "labels"])
+def test_the_code_of_a_verdict_makes_no_difference(target, method):
+    rng = np.random.default_rng(0)
+    good = rng.random(800) < 0.9
+    judge = np.where(rng.random(800) < 0.9, good, ~good)
+    y = np.full(800, np.nan)
+    y[:100] = good[:100]
+    limits = []
+    for codes in (judge, judge.astype(float), np.where(judge, 7, 3), np.where(judge, -1, -2)):
+        found = rate(y, codes, target=target, method=method)
+        limits.append((found.lower, found.upper, found.lower_alone, found.upper_alone))
+    assert len(set(limits)) == 1
+
+
+def test_a_segment_without_labels_has_no_estimate():
+    found = rate([1, None, 0, 1] + 4 * [None], [0] * 8, segments=list("aaaabbbb"))
+    first, second = found.segments
+    assert first.estimate == pytest.approx(2 / 3)
+    assert np.isnan(second.estimate)
+    assert (second.lower, second.upper) == (0.0, 1.0)
+    assert found.to_dict()["rates"][2]["estimate"] is None
+    assert found.gate(at_least=0.4).of("undecided")[-1].segment == "b"
+
+
+@pytest.mark.parametrize("n_items", [300, 4_000])
+def test_labels_needed_for_a_population_do_not_depend_on_its_sample_of_items(n_items):
+    """The labels that it names show the target, if the estimate stays; an eighth fewer do not."""
+    few = rate([1] * 57 + [0] * 3 + [None] * (n_items - 60), [1] * n_items, target="population")
+    needed = few.labels_needed(at_least=0.9)
+    gate = few.gate(at_least=0.9)
+    assert (gate.answer, gate.more_labels) == ("undecided", needed - 60)
+    answers = []
+    for labels in (needed * 7 // 8, needed):
+        wrong = round(labels * 0.05)
+        y = [0] * wrong + [1] * (labels - wrong) + [None] * 1_000
+        answers.append(rate(y, [1] * len(y), target="population").check(at_least=0.9))
+    assert answers == ["undecided", "shown"]

@@ -34,14 +34,11 @@ class Scores:
     ----------
     values : array
         Numbers, or the codes of verdicts given as words.
-    distinct : array
-        The distinct values, in increasing order.
     words : tuple of str
         The verdicts, if they are words; empty for numbers.
     """
 
     values: FloatArray
-    distinct: FloatArray
     words: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -49,8 +46,23 @@ class Scores:
 
     def take(self, rows: BoolArray) -> "Scores":
         """The scores of some items."""
-        values = self.values[rows]
-        return Scores(values, np.unique(values), self.words)
+        return Scores(self.values[rows], self.words)
+
+    @cached_property
+    def _counted(self) -> tuple[FloatArray, IntArray]:
+        return np.unique(self.values, return_counts=True)
+
+    @property
+    def distinct(self) -> FloatArray:
+        """The distinct values, in increasing order."""
+        return self._counted[0]
+
+    @property
+    def ranked(self) -> FloatArray:
+        """The scores, or the numbers of verdicts, so that a verdict's code makes no difference."""
+        if self.distinct.size > MOST_VERDICTS:
+            return self.values
+        return np.searchsorted(self.distinct, self.values).astype(np.float64)
 
     @property
     def are_probabilities(self) -> bool:
@@ -66,13 +78,11 @@ class Scores:
         with the rest. Numbers are split where the variance between both sides is largest (Otsu
         1979).
         """
-        distinct = self.distinct
+        distinct, counts = self._counted
         if distinct.size == 1:
             return None
         if distinct.size == 2:
             return np.asarray(self.values == distinct[1])
-        # sorted once more: to search all items among millions of values takes far longer
-        counts = np.unique(self.values, return_counts=True)[1]
         if self.words:
             return np.asarray(self.values == distinct[counts.argmax()])
         below = np.cumsum(counts)[:-1]
@@ -112,7 +122,7 @@ def read_scores(scores: ArrayLike | None) -> Scores:
     values = np.asarray(as_scores(array), dtype=np.float64)
     if values.size == 0:
         raise InvalidValueError("scores", "have at least one item", got="none")
-    return Scores(values, np.unique(values))
+    return Scores(values)
 
 
 def _one_or_two_columns(scores: ArrayLike | None) -> NDArray[Any]:
@@ -136,7 +146,7 @@ def _of_words(array: NDArray[Any]) -> Scores:
         raise InvalidValueError("scores", rule, got=_what_is_no_number(array, len(written)))
     code = {verdict: float(place) for place, verdict in enumerate(written)}
     values = np.array([code[verdict] for verdict in plain])
-    return Scores(values, np.unique(values), tuple(written.values()))
+    return Scores(values, tuple(written.values()))
 
 
 def _what_is_no_number(array: NDArray[Any], n_words: int) -> str:

@@ -178,12 +178,19 @@ class Gate(Result):
         """Label more items, if that would decide it."""
         if self.is_doubtful:
             return ()
-        if self.answer == "undecided" and self.rate.n_labels < self.rate.n_items:
-            asked = {"at_least": self.at_least, "at_most": self.at_most}
-            more = max(1, self.rate.labels_needed(**asked) - self.rate.n_labels)
-            labels = counted(more, "more item")
+        if self.more_labels is not None:
+            labels = counted(self.more_labels, "more item")
             return (NextStep(f"Label about {labels}, drawn at random, to decide it"),)
         return self.rate.next_steps
+
+    @property
+    def more_labels(self) -> int | None:
+        """About how many more labels would decide it; None if it is decided, or cannot be."""
+        all_known = self.rate.target == "items" and self.rate.n_labels == self.rate.n_items
+        if self.answer != "undecided" or all_known:
+            return None
+        needed = self.rate.labels_needed(self.at_least, at_most=self.at_most)
+        return max(1, needed - self.rate.n_labels)
 
     @property
     def remarks(self) -> tuple[str, ...]:

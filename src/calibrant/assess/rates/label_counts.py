@@ -20,6 +20,7 @@ from calibrant.assess.rates.exact import (
     upper_tails,
 )
 from calibrant.assess.rates.goal import Goal
+from calibrant.assess.rates.more_labels import ENDLESS
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.rules import OPEN_UNIT, Integer, Number, Optional, error_budget
 from calibrant.text.numbers import counted, percent, points
@@ -29,7 +30,6 @@ from calibrant.text.result_table import ResultTable
 from calibrant.text.sentences import Setting
 
 _UNIT = Number("a number from 0 to 1", 0.0, 1.0)
-_ENDLESS = 10**7  # items, if their number is not given: more make no difference
 _MOST_LABELS = 2_000_000
 _TOOTH = 200  # most labels that are tried one by one
 _FEASIBLE = (50, 100, 200, 500, 1_000, 2_000)
@@ -277,7 +277,7 @@ def plan_rate(
     probability = OPEN_UNIT.check("probability", probability)
     items = Optional(Integer(1)).check("n_items", n_items)
     asked = Optional(Integer(1)).check("n_labels", n_labels)
-    total = items or _ENDLESS
+    total = items or ENDLESS
     _check_labels(asked, total, goal)
     rate = 0.5 if expected_rate is None else expected_rate
     world = _World(total, rate, sensitivity, specificity, alpha)

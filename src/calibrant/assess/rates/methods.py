@@ -3,7 +3,10 @@
 The choice does not depend on labels.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +40,7 @@ class Limits:
     Attributes
     ----------
     estimate : float
-        The most likely rate.
+        The most likely rate; NaN without labels.
     lower, upper : float
     method : {"exact", "labels", "bets", "pairs", "all labelled", "no labels"}
     crossed : bool
@@ -76,30 +79,29 @@ def check_method(items: Items, method: str) -> None:
         raise InvalidValueError("method", rule, got=repr(method))
 
 
-def count_limits(items: Items, tail: float, method: str, seed: int) -> Limits:
-    """Limits on the number of positives among the items.
-
-    Each fails with probability at most `tail`.
+def count_limits(items: Items, tails: Sequence[float], method: str, seed: int) -> list[Limits]:
+    """Limits on the number of positives among the items, each of which fails with probability at
+    most a tail; for each of several tails.
     """
     n_items = len(items)
     n_labels = items.n_labels
     positives = items.positives
     if n_labels == n_items:
-        return Limits(positives / n_items, positives, positives, "all labelled")
+        return [Limits(positives / n_items, positives, positives, "all labelled")] * len(tails)
     if n_labels == 0:
-        return Limits(0.5, 0, n_items, "no labels")
+        return [Limits(math.nan, 0, n_items, "no labels")] * len(tails)
     if method == "auto":
         method = choose_method(items)
     if method == "bets":
-        return _by_bets(items, tail, seed)
+        return _by_bets(items, tails, seed)
     strata = items.scores.upper
     if method == "exact" and strata is not None:
-        return _by_strata(items, strata, tail)
-    fewest, most = positives_within(n_items, n_labels, positives, tail)
-    return Limits(positives / n_labels, fewest, most, "labels")
+        return _by_strata(items, strata, tails)
+    limits = [positives_within(n_items, n_labels, positives, tail) for tail in tails]
+    return [Limits(positives / n_labels, *ends, "labels") for ends in limits]
 
 
-def _by_strata(items: Items, strata: BoolArray, tail: float) -> Limits:
+def _by_strata(items: Items, strata: BoolArray, tails: Sequence[float]) -> list[Limits]:
     both = []
     overall = items.positives / items.n_labels
     estimate = 0.0
@@ -109,38 +111,37 @@ def _by_strata(items: Items, strata: BoolArray, tail: float) -> Limits:
         positives = int((codes == 1).sum())
         both.append(Stratum(codes.size, labels, positives))
         estimate += codes.size * (positives / labels if labels else overall)
-    fewest, most = stratified_limits(both[0], both[1], tail)
-    return Limits(estimate / len(items), fewest, most, "exact")
+    estimate /= len(items)
+    return [Limits(estimate, *stratified_limits(*both, tail), "exact") for tail in tails]
 
 
-def _by_bets(items: Items, tail: float, seed: int) -> Limits:
+def _by_bets(items: Items, tails: Sequence[float], seed: int) -> list[Limits]:
     sequential = items.sequential
     cells = cells_of(items.scores, _LABELS_AT_EVERY_LOOK if sequential else items.n_labels)
     units = drawn_units(items, cells.of_item, seed)
     sizes = items.unit_sizes
     largest = int(sizes.max())
     steps = steps_of(units, cells, sizes.size, largest)
-    n_items = len(items)
-    positives = items.positives
-    negatives = items.n_labels - positives
-    start = None
-    if largest == 1 and not sequential:
-        start = positives_within(n_items, items.n_labels, positives, START_SHARE * tail)
-        tail *= 1.0 - START_SHARE
-    fewest, most = fewest_and_most(steps, n_items, tail, sequential=sequential, start=start)
-    fewest = max(fewest, positives)
-    most = min(most, n_items - negatives)
-    # each limit is found on its own, so both can be wrong at once, and wrong limits can cross
-    crossed = fewest > most
-    if crossed:
-        fewest = positives
-        most = n_items - negatives
     guesser = Guesser(cells)
     for unit in units:
         guesser.learn(unit)
-    labelled = items.labelled
-    expected = positives + float(guesser.guesses()[cells.of_item[~labelled]].sum())
-    return Limits(expected / n_items, fewest, most, "bets", crossed)
+    expected = items.positives + float(guesser.guesses()[cells.of_item[~items.labelled]].sum())
+    known = items.positives, len(items) - (items.n_labels - items.positives)
+    found = []
+    for tail in tails:
+        start = None
+        if largest == 1 and not sequential:
+            start = positives_within(
+                len(items), items.n_labels, items.positives, START_SHARE * tail
+            )
+            tail *= 1.0 - START_SHARE
+        fewest, most = fewest_and_most(steps, len(items), tail, sequential=sequential, start=start)
+        fewest, most = max(fewest, known[0]), min(most, known[1])
+        # each limit is found on its own, so both can be wrong at once, and wrong limits can cross
+        crossed = fewest > most
+        ends = known if crossed else (fewest, most)
+        found.append(Limits(expected / len(items), *ends, "bets", crossed))
+    return found
 
 
 def drawn_units(items: Items, cell: IntArray, seed: int) -> list[Unit]:
@@ -159,9 +160,11 @@ def rows_in_random_order(items: Items, some: BoolArray, seed: int) -> IntArray:
     """Some of the items, in a random order of units; if labels arrive one by one, in their order."""
     rows = np.flatnonzero(some)
     units = items.units[rows]
-    columns = [items.scores.values] if items.sequential else [items.scores.values, items.codes]
+    columns = [items.scores.ranked] if items.sequential else [items.scores.ranked, items.codes]
     source = RandomSource.of(seed, "rate: order of labels", rows=fingerprint_of(*columns))
-    keys = [units, source.hashes(units.astype(np.uint64))]
+    keys: list[Any] = [source.hashes(units.astype(np.uint64))]
+    if items.groups is not None:
+        keys.insert(0, units)
     if items.order is not None:
         keys.append(items.order[rows])
     return rows[np.lexsort(keys)]

@@ -7,6 +7,8 @@ import math
 from calibrant.assess._fewest_labels import smallest_enough
 from calibrant.assess.rates.exact import fewest_positives
 
+ENDLESS = 10**7
+"""Items that stand for a population: more make no difference."""
 _MOST_EXACT = 20_000  # labels; beyond, limits shrink with the root of 1 / labels - 1 / items
 
 

@@ -10,6 +10,7 @@ Three ways, of which one is chosen by the scores and the numbers of labels and i
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.optimize import brentq
@@ -45,9 +46,11 @@ def population_share(items: Items) -> float:
     return _LEAST_SHARE if items.sequential else max(_LEAST_SHARE, items.n_labels / len(items))
 
 
-def direct_limits(items: Items, tail: float, method: str, seed: int) -> Limits | None:
-    """Limits on the population's rate, each of which fails with probability at most `tail`; None if
-    they come from limits for the items.
+def direct_limits(
+    items: Items, tails: Sequence[float], method: str, seed: int
+) -> list[Limits] | None:
+    """Limits on the population's rate, each of which fails with probability at most a tail, for each
+    of several tails; None if they come from limits for the items.
     """
     if items.sequential or items.n_labels in (0, len(items)):
         return None
@@ -55,9 +58,9 @@ def direct_limits(items: Items, tail: float, method: str, seed: int) -> Limits |
     if method == "auto":
         method = _method_for(items, n_paired)
     if method == "bets" and n_paired:
-        return _paired_limits(items, tail, seed)
+        return _paired_limits(items, tails, seed)
     if method == "labels":
-        return _from_labels(items, tail, "labels")
+        return [_from_labels(items, tail, "labels") for tail in tails]
     return None
 
 
@@ -80,7 +83,7 @@ def _from_labels(items: Items, tail: float, method: str, crossed: bool = False) 
     return Limits(seen / len(only), *limits, method, crossed)
 
 
-def _paired_limits(items: Items, tail: float, seed: int) -> Limits:
+def _paired_limits(items: Items, tails: Sequence[float], seed: int) -> list[Limits]:
     """Limits by paired bets.
 
     Units, items or groups of one size, are i.i.d. draws, and which of them are labelled was drawn at
@@ -108,20 +111,27 @@ def _paired_limits(items: Items, tail: float, seed: int) -> Limits:
     place = np.repeat(np.arange(len(units)), n_paired * size) * cells.counts.size + blocked
     blocks = np.bincount(place, minlength=len(units) * cells.counts.size)
     steps = paired_steps(units, blocks.reshape(len(units), -1) / n_paired, cells, size, n_paired)
-    if size == 1:  # labels alone
-        known = _from_labels(items, START_SHARE * tail, "labels")
-        start = math.floor(known.lower * POPULATION), math.ceil(known.upper * POPULATION)
-        fewest, most = fewest_and_most(steps, POPULATION, (1.0 - START_SHARE) * tail, start=start)
-    else:
-        fewest, most = fewest_and_most(steps, POPULATION, tail)
-    # the truth lies between two of the numbers that are tried, so the last one that is ruled out is
-    # the limit, not the next one
-    lower = max(fewest - 1, 0) / POPULATION
-    upper = min(most + 1, POPULATION) / POPULATION
-    if lower > upper:
-        return _from_labels(items, tail, "pairs", crossed=True)
     estimate = float(np.mean(steps.positives - steps.surplus)) / size
-    return Limits(estimate, lower, upper, "pairs")
+    found = []
+    for tail in tails:
+        start = None
+        left = tail
+        if size == 1:
+            known = _from_labels(items, START_SHARE * tail, "labels")
+            start = math.floor(known.lower * POPULATION), math.ceil(known.upper * POPULATION)
+            left *= 1.0 - START_SHARE
+        fewest, most = fewest_and_most(steps, POPULATION, left, start=start)
+        # the truth lies between two of the numbers that are tried, so the last one that is ruled
+        # out is the limit, not the next one
+        lower = max(fewest - 1, 0) / POPULATION
+        upper = min(most + 1, POPULATION) / POPULATION
+        crossed = lower > upper
+        found.append(
+            _from_labels(items, tail, "pairs", crossed=True)
+            if crossed
+            else Limits(estimate, lower, upper, "pairs")
+        )
+    return found
 
 
 def _numbers_of_units(items: Items) -> tuple[int, int]:

@@ -193,7 +193,7 @@ def _rate_of(
 
     `both` are the error probabilities of each limit among all limits, and on its own.
     """
-    found, alone = (_limits_of(items, tail, target, method, seed) for tail in both)
+    found, alone = _limits_of(items, both, target, method, seed)
     return SegmentRate(
         segment=segment,
         estimate=min(max(found.estimate, found.lower), found.upper),
@@ -208,19 +208,26 @@ def _rate_of(
     )
 
 
-def _limits_of(items: Items, tail: float, target: str, method: str, seed: int) -> Limits:
-    """Limits on the rate; each fails with probability at most `tail`."""
+def _limits_of(
+    items: Items, both: tuple[float, float], target: str, method: str, seed: int
+) -> list[Limits]:
+    """Limits on the rate, each of which fails with probability at most a tail."""
     if target == "items":
-        counts = count_limits(items, tail, method, seed)
-        lower = counts.lower / len(items)
-        return replace(counts, lower=lower, upper=counts.upper / len(items))
-    direct = direct_limits(items, tail, method, seed)
+        n_items = len(items)
+        return [
+            replace(found, lower=found.lower / n_items, upper=found.upper / n_items)
+            for found in count_limits(items, both, method, seed)
+        ]
+    direct = direct_limits(items, both, method, seed)
     if direct is not None:
         return direct
     share = population_share(items)
-    counts = count_limits(items, max(tail * (1.0 - share), 1e-300), method, seed)
-    lower, upper = population_limits(items, counts.lower, counts.upper, tail * share)
-    return replace(counts, lower=lower, upper=upper)
+    of_counts = [max(tail * (1.0 - share), 1e-300) for tail in both]
+    limits = []
+    for tail, found in zip(both, count_limits(items, of_counts, method, seed), strict=True):
+        lower, upper = population_limits(items, found.lower, found.upper, tail * share)
+        limits.append(replace(found, lower=lower, upper=upper))
+    return limits
 
 
 def _order(sequential: bool | ArrayLike, items: Items) -> IntArray | None:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from calibrant.assess.rates.drawn import DrawCheck, OrderCheck
 from calibrant.assess.rates.gate import ALL_ITEMS, Gate, PartVerdict, tails
 from calibrant.assess.rates.goal import Goal
-from calibrant.assess.rates.more_labels import labels_that_reach
+from calibrant.assess.rates.more_labels import ENDLESS, labels_that_reach
 from calibrant.text.numbers import counted, nearest, per_cent, per_cent_limits, percent
 from calibrant.text.numbers import lower as rounded_down
 from calibrant.text.numbers import upper as rounded_up
@@ -38,7 +38,7 @@ class SegmentRate:
     ----------
     segment : object
     estimate, lower, upper : float
-        The rate, and limits that hold simultaneously with all others.
+        The rate, NaN without labels; and limits that hold simultaneously with all others.
     n_labels, n_items : int
     method : str
     lower_alone, upper_alone : float
@@ -404,7 +404,7 @@ class Rate(Result):
 
         Give either `at_least` or `at_most`. The limits are assumed to shrink like those from labels
         alone. With segments, it is the largest number that any undecided segment needs, scaled to
-        all items.
+        all items. The rate of a population may need more labels than there are items.
 
         Examples
         --------
@@ -421,7 +421,8 @@ class Rate(Result):
         needed = [self.n_labels]
         for part, (lower, upper) in zip(parts, _compared(parts, bool(self.segments)), strict=True):
             if goal.verdict(lower, upper) == "undecided":
-                labels = _needed(replace(part, lower=lower, upper=upper), goal.rate, tail)
+                most = part.n_items if self.target == "items" else ENDLESS
+                labels = _needed(replace(part, lower=lower, upper=upper), goal.rate, tail, most)
                 needed.append(math.ceil(labels * self.n_items / part.n_items))
         return max(needed)
 
@@ -466,12 +467,12 @@ def _compared(parts: tuple[SegmentRate, ...], simultaneous: bool) -> list[tuple[
     return [(part.lower_alone, part.upper_alone) for part in parts]
 
 
-def _needed(part: SegmentRate, target: float, tail: float) -> int:
+def _needed(part: SegmentRate, target: float, tail: float, most: int) -> int:
     """The number of labels in an undecided segment at which the limit on the target's side would
-    just reach the target.
+    just reach the target; `most` if none would.
     """
     if part.estimate == target or part.n_labels == 0:
-        return part.n_items
+        return most
     distance = abs(part.estimate - target) + _ROUNDING
     if part.estimate >= target:
         estimate = part.estimate
@@ -479,5 +480,5 @@ def _needed(part: SegmentRate, target: float, tail: float) -> int:
     else:  # the other class, whose lower limit mirrors this upper limit
         estimate = 1.0 - part.estimate
         reach = part.upper - part.estimate
-    needed = labels_that_reach(estimate, reach, distance, part.n_labels, part.n_items, tail)
-    return min(part.n_items, max(part.n_labels + 1, needed))
+    needed = labels_that_reach(estimate, reach, distance, part.n_labels, most, tail)
+    return min(most, max(part.n_labels + 1, needed))
