@@ -44,25 +44,15 @@ def main() -> None:
     spark = builder.getOrCreate()
     assert "connect" in type(spark).__module__
 
-    def split_into(native: bool):
-        def make(rows, columns):
-            frame = spark.createDataFrame(
-                pa.Table.from_pandas(rows, preserve_index=False)
-            ).repartition(3)
-            data = SparkData(frame, columns, progress=False)
-            data._native = native
-            return data
-
-        return make
+    def make(rows, columns):
+        frame = spark.createDataFrame(pa.Table.from_pandas(rows, preserve_index=False))
+        return SparkData(frame.repartition(3), columns, progress=False)
 
     try:
-        check_given_edges(split_into(False), made_rows(500, single=True))
-        check_counts(split_into(True), made_rows(500, texts=True, single=True))
-        check_fault(split_into(True), made_rows(100), "a missing label")
-        for native in (True, False):
-            check_applied(
-                split_into(native), lambda frame: frame.toArrow().to_pandas(), made_rows(100)
-            )
+        check_given_edges(make, made_rows(500, single=True))
+        check_counts(make, made_rows(500, texts=True, single=True))
+        check_fault(make, made_rows(100), "a missing label")
+        check_applied(make, lambda frame: frame.toArrow().to_pandas(), made_rows(100))
         lacks = SparkData(spark.range(1).selectExpr("0.5D AS p", "1 AS y"), PLAIN)
         assert lacks.sizes() == {None: 1}
     finally:

@@ -19,7 +19,8 @@ from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.sample.batch import Columns
 from calibrant.sample.cross_counts import CountCross
 from calibrant.sample.reader import rows_of
-from calibrant.sample.sources.spark import SPARK, SparkData
+from calibrant.sample.sources.spark import SparkData
+from calibrant.sample.sql.dialects import DIALECTS
 from calibrant.sample.sql.search import nested
 from sample.cluster_tests import ClusterTests
 from sample.clusters import SparkCluster, end, java, stop_spark, without_our_package
@@ -71,11 +72,9 @@ def frame_of(spark: Any, rows: pd.DataFrame, partitions: int) -> Any:
 
 @pytest.fixture
 def split_into(spark) -> Any:
-    def split_into(partitions: int, native: bool = True) -> Any:
+    def split_into(partitions: int) -> Any:
         def make(rows: pd.DataFrame, columns: Columns) -> SparkData:
-            data = SparkData(frame_of(spark, rows, partitions), columns, progress=False)
-            data._native = native
-            return data
+            return SparkData(frame_of(spark, rows, partitions), columns, progress=False)
 
         return make
 
@@ -156,18 +155,10 @@ def test_scores_at_edges_and_next_to_them_fall_on_the_right_side(split_into, edg
     assert BinningCalibrator(partition=partition).fit(data).tally_ == expected.tally_
 
 
-def test_spark_itself_counts_all_rows(split_into) -> None:
-    data = split_into(2)(made_rows(200), PLAIN)
-    data.fold = None  # the kernel's way is barred
-    assert data.sizes() == {None: 200}
-
-
-@pytest.mark.parametrize("native", [True, False])
-def test_columns_are_added_when_they_are_asked_for(split_into, native) -> None:
+@pytest.mark.parametrize("single", [False, True])
+def test_columns_are_added_when_they_are_asked_for(split_into, single) -> None:
     check_applied(
-        split_into(3, native),
-        lambda frame: frame.toArrow().to_pandas(),
-        made_rows(300, single=not native),
+        split_into(3), lambda frame: frame.toArrow().to_pandas(), made_rows(300, single=single)
     )
 
 
@@ -208,7 +199,9 @@ def test_spark_connect_does_the_same(tmp_path) -> None:
 
 
 def test_a_tree_of_comparisons_is_as_deep_as_the_logarithm_of_the_bins() -> None:
-    lines = nested(SPARK, "s", np.arange(1023.0).tolist(), [str(place) for place in range(1024)])
+    lines = nested(
+        DIALECTS["spark"], "s", np.arange(1023.0).tolist(), [str(place) for place in range(1024)]
+    )
     assert max(len(line) - len(line.lstrip()) for line in lines) == 10 * len("  ")
 
 

@@ -63,11 +63,6 @@ class AddColumns(ABC):
         """The same columns as a table of regions, for engines that add columns by SQL."""
         raise no_table(type(self).__name__)
 
-    @property
-    def values_alone(self) -> "LookUp | None":
-        """A table of regions whose columns have one value per region; None if they do not."""
-        return None
-
     def fields(self) -> list[Any]:
         """The Arrow fields of the columns to add."""
         no_segments = (
@@ -179,11 +174,6 @@ class LookUp(AddColumns):
     def as_look_up(self) -> "LookUp":
         """Return these columns."""
         return self
-
-    @property
-    def values_alone(self) -> "LookUp | None":
-        """These columns, if all have one value per region and every region has an answer."""
-        return self if not self.curves and self.taken is None else None
 
     def usable(self, scores: NDArray[Any], segments: Coded | None) -> NDArray[np.bool_]:
         """Rows in a region with an answer."""

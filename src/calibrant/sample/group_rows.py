@@ -62,7 +62,7 @@ class GroupRows:
                 rule = (
                     f"have rows in at most {MOST_PAIRS * MOST_PASSES:,} pairs of group and region"
                 )
-                advice = "name a column of fewer groups, or use more partitions"
+                advice = "name a column of fewer groups"
                 raise ManyGroupsError("group", rule, got="more", advice=advice)
         return GroupRows(parts)
 
@@ -75,20 +75,6 @@ class GroupRows:
         columns = pairs.regions, pairs.rows, pairs.positives, size
         region, rows, positives, sizes = (column[pairs.regions >= 0] for column in columns)
         return GroupCounts.from_cells(region, rows, positives, sizes, None, first.size)
-
-    def split(self, buckets: int) -> list["GroupRows"]:
-        """The pairs, by the bucket of their group."""
-        pairs = _merged(self.parts)
-        bucket = bucket_of(pairs.keys, buckets)
-        return [
-            GroupRows((Pairs(*(column[bucket == one] for column in pairs)),))
-            for one in range(buckets)
-        ]
-
-
-def bucket_of(keys: Keys, buckets: int) -> Keys:
-    """The task or pass that a group belongs to."""
-    return np.asarray(mixed(keys) % np.uint64(buckets))
 
 
 def _merged(parts: tuple[Pairs, ...]) -> Pairs:
@@ -114,6 +100,7 @@ class CountGroups(Work[GroupRows]):
     """
 
     nothing = GroupRows()
+    is_large = True  # there may be millions of groups
     partition: Bins
     positive: Any
     draw: Draw | None = None
@@ -134,7 +121,8 @@ class CountGroups(Work[GroupRows]):
         if self.draw is not None:
             chosen = chosen & (rows.drawn_by(self.draw) == self.aside)
         if self.buckets > 1:
-            chosen = chosen & (bucket_of(rows.keys, self.buckets) == self.bucket)
+            bucket = mixed(rows.keys) % np.uint64(self.buckets)
+            chosen = chosen & (bucket == self.bucket)
         if not chosen.all():
             rows = rows.take(np.flatnonzero(chosen))
         regions = self.partition.membership(located(rows, self.partition)).astype(np.int64)

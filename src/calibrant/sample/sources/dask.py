@@ -6,12 +6,10 @@ from typing import Any
 from weakref import WeakSet
 
 from calibrant._optional import needed, pa, pandas
-from calibrant.cells.group_counts import GroupCounts
 from calibrant.errors import InvalidTypeError
 from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.batch import Result, Work
 from calibrant.sample.faults import Place
-from calibrant.sample.group_rows import CountGroups
 from calibrant.sample.progress import watched
 from calibrant.sample.rows import Rows
 from calibrant.sample.sources.arrow import BATCH_ROWS
@@ -37,18 +35,11 @@ class DaskData(Rows):
         """Apply `work` to every partition; add results within groups on the workers, and add the
         groups here.
         """
-        return work.total(self._results(_sums, work))
+        return work.total(self._results(work))
 
-    def exchange(self, work: CountGroups) -> GroupCounts:
-        """Bring the rows of each group together on the workers: each task gets all rows of its
-        share of the groups.
-        """
-        tables: list[GroupCounts] = list(self._results(_tables, work))
-        return sum(tables[1:], tables[0])
-
-    def _results(self, graph: Callable[[Any, bytes], list[Any]], work: Work[Any]) -> Iterator[Any]:
+    def _results(self, work: Work[Any]) -> Iterator[Any]:
         client = _client(self._source)
-        wanted = graph(self._source[work.columns.to_read], pickle.dumps(work))
+        wanted = _sums(self._source[work.columns.to_read], pickle.dumps(work))
         with watched(self._progress, None, "reading") as advance:
             try:
                 yield from (
@@ -81,28 +72,12 @@ def _client(frame: Any) -> Any:
     return owner if hasattr(owner, "scheduler_info") else None
 
 
-def _leaves(frame: Any, job: bytes) -> list[Any]:
-    """The delayed result of each partition, with its number of rows."""
-    fold = _task("_folded")
-    shared = _needed("dask").delayed(job)
-    return [fold(shared, part, number) for number, part in enumerate(frame.to_delayed())]
-
-
-def _tables(frame: Any, job: bytes) -> list[Any]:
-    """Delayed tables of the groups in each bucket, from the results of all partitions."""
-    leaves = _leaves(frame, job)
-    buckets = min(len(leaves), _MOST_GROUPS)
-    add = _task("_added")
-    split = _task("_split", nout=buckets)
-    table = _task("_table")
-    parts = [split(leaf, buckets) for leaf in leaves]
-    return [table(add([part[bucket] for part in parts])) for bucket in range(buckets)]
-
-
 def _sums(frame: Any, job: bytes) -> list[Any]:
     """Delayed sums over groups of partitions, each with its number of rows."""
+    fold = _task("_folded")
     add = _task("_added")
-    leaves = _leaves(frame, job)
+    shared = _needed("dask").delayed(job)
+    leaves = [fold(shared, part, number) for number, part in enumerate(frame.to_delayed())]
     width = -(-len(leaves) // _MOST_GROUPS)
     return [add(leaves[start : start + width]) for start in range(0, len(leaves), width)]
 
@@ -167,12 +142,12 @@ def _equip(client: Any) -> None:
 # What runs on the workers.
 
 
-def _task(name: str, **settings: Any) -> Any:
+def _task(name: str) -> Any:
     """A task that calls a function of this module.
 
     The scheduler, which deserialises it, need not have our package.
     """
-    return _needed("dask").delayed(by_value(__name__, name), **settings)
+    return _needed("dask").delayed(by_value(__name__, name))
 
 
 def _folded(job: bytes, frame: Any, number: int) -> tuple[int, Any]:
@@ -191,15 +166,6 @@ def _added(parts: list[tuple[int, Any]]) -> tuple[int, Any]:
         rows = rows + more_rows
         total = total + more
     return rows, total
-
-
-def _split(counted: tuple[int, Any], buckets: int) -> list[tuple[int, Any]]:
-    rows, groups = counted
-    return [(0 if bucket else rows, part) for bucket, part in enumerate(groups.split(buckets))]
-
-
-def _table(counted: tuple[int, Any]) -> tuple[int, Any]:
-    return counted[0], counted[1].table()
 
 
 def _with_columns(frame: Any, job: bytes) -> Any:
