@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant._optional import pa
-from calibrant._typing import IntArray
+from calibrant._typing import BoolArray, IntArray
 from calibrant.calibrators.table import Steps, Table
 from calibrant.cells.bins import Bins
 from calibrant.cells.lines import LARGEST
@@ -19,7 +18,7 @@ from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.segmented_partition import SegmentedPartition
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError, NoTableError
 from calibrant.sample.added_columns import AddColumns, CurveColumn, LookUp
-from calibrant.sample.batch import BatchRows, Coded, Columns
+from calibrant.sample.batch import BatchRows, Columns
 
 
 def predicted_columns(
@@ -112,25 +111,28 @@ class Predict(AddColumns):
             raise self.table
         return self.table
 
-    def usable(self, scores: NDArray[Any], segments: Coded | None) -> NDArray[np.bool_]:
+    def usable(self, rows: BatchRows) -> BoolArray:
         """Scores in the range that the calibrator accepts."""
-        return np.asarray((scores >= self.low) & (scores <= self.high))
+        return np.asarray((rows.scores >= self.low) & (rows.scores <= self.high))
 
-    def values(self, scores: NDArray[Any], segments: Coded | None) -> Sequence[Any]:
-        """The predictions of the calibrator; for rows without the attributes that it needs, those
-        for no rows, which give the types of the columns.
-        """
-        wanted = self.names
-        if not scores.size or self.calibrator._attribute_names:
+    def values(self, rows: BatchRows, batch: Any) -> Sequence[Any]:
+        """The predictions of the calibrator, from the scores and the attributes of the rows."""
+        if not len(rows):
             return [
                 np.empty(0) if not name.endswith("set") else pa.array([], pa.string())
-                for name in wanted
+                for name in self.names
             ]
-        calibrated = self.calibrator.predict(scores)
-        if len(wanted) == 1:
+        attributes = {name: batch.column(name) for name in self.calibrator._attribute_names}
+        if attributes:
+            if rows.origin is not None:
+                place = pa.array(rows.origin)
+                attributes = {name: column.take(place) for name, column in attributes.items()}
+            return [self.calibrator.predict(rows.scores, attributes=attributes)]
+        calibrated = self.calibrator.predict(rows.scores)
+        if len(self.names) == 1:
             return [calibrated]
-        limits = self.calibrator.predict_interval(scores)
-        held = self.calibrator.predict_set(scores, coverage=self.coverage)
+        limits = self.calibrator.predict_interval(rows.scores)
+        held = self.calibrator.predict_set(rows.scores, coverage=self.coverage)
         first, second = (str(label) for label in self.calibrator.classes_.tolist())
         kinds = pa.array(["{}", f"{{{first}}}", f"{{{second}}}", f"{{{first}, {second}}}"])
         return [
@@ -139,17 +141,6 @@ class Predict(AddColumns):
             limits[:, 1],
             kinds.take(pa.array(held @ np.array([1, 2]))),
         ]
-
-    def values_of(self, rows: BatchRows, batch: Any) -> Sequence[Any]:
-        """The predictions for the rows of a batch, with their attributes."""
-        names = self.calibrator._attribute_names
-        if not names or not len(rows):
-            return AddColumns.values_of(self, rows, batch)
-        attributes = {name: batch.column(name) for name in names}
-        if rows.origin is not None:
-            place = pa.array(rows.origin)
-            attributes = {name: column.take(place) for name, column in attributes.items()}
-        return [self.calibrator.predict(rows.scores, attributes=attributes)]
 
 
 def _takes(calibrator: Any, score: float, **attributes: Any) -> bool:

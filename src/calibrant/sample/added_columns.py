@@ -15,7 +15,7 @@ from calibrant.cells.bins import Bins
 from calibrant.cells.lines import Lines
 from calibrant.errors import InvalidValueError, no_table
 from calibrant.sample.batch import BatchRows, Coded, Columns, read_batch
-from calibrant.sample.counts import segment_numbers
+from calibrant.sample.counts import are_inside, located
 from calibrant.sample.faults import Place
 from calibrant.text.sentences import Setting
 
@@ -41,18 +41,14 @@ class AddColumns(ABC):
         """Names of the columns to add."""
 
     @abstractmethod
-    def usable(self, scores: NDArray[Any], segments: Coded | None) -> NDArray[np.bool_]:
+    def usable(self, rows: BatchRows) -> BoolArray:
         """Which rows the calibrator accepts, among those with a finite score."""
 
     @abstractmethod
-    def values(self, scores: NDArray[Any], segments: Coded | None) -> Sequence[Any]:
-        """The values of the columns for accepted rows, as arrays of numbers or Arrow arrays of
-        text.
+    def values(self, rows: BatchRows, batch: Any) -> Sequence[Any]:
+        """The values of the columns for accepted rows of a batch, as arrays of numbers or Arrow
+        arrays of text.
         """
-
-    def values_of(self, rows: BatchRows, batch: Any) -> Sequence[Any]:
-        """The same, of some rows of a batch, whose other columns may matter."""
-        return self.values(rows.scores, rows.segments)
 
     @property
     def to_read(self) -> list[str]:
@@ -68,7 +64,7 @@ class AddColumns(ABC):
         no_segments = (
             None if self.columns.segment is None else Coded((), np.empty(0, dtype=np.intp))
         )
-        empty = self.values(np.empty(0), no_segments)
+        empty = self.values(BatchRows(np.empty(0), segments=no_segments), None)
         return [
             pa.field(name, pa.array(value).type)
             for name, value in zip(self.names, empty, strict=True)
@@ -97,10 +93,10 @@ class AddColumns(ABC):
         rows, _ = read_batch(
             batch, Columns(self.columns.score, segment=self.columns.segment), Place(0)
         )
-        usable = self.usable(rows.scores, rows.segments)
+        usable = self.usable(rows)
         if not usable.all():
             rows = rows.take(np.flatnonzero(usable))
-        added = [pa.array(value) for value in self.values_of(rows, batch)]
+        added = [pa.array(value) for value in self.values(rows, batch)]
         if rows.origin is not None:
             where = np.full(len(batch), -1)
             where[rows.origin] = np.arange(len(rows))
@@ -175,24 +171,21 @@ class LookUp(AddColumns):
         """Return these columns."""
         return self
 
-    def usable(self, scores: NDArray[Any], segments: Coded | None) -> NDArray[np.bool_]:
+    def usable(self, rows: BatchRows) -> BoolArray:
         """Rows in a region with an answer."""
-        number = segment_numbers(segments, self.partition)
-        found = self.partition.inside(scores, number)
+        found = are_inside(rows, self.partition)
         if self.taken is None or not found.any():
             return found
         inside = np.flatnonzero(found)
-        own = None if number is None else number[inside]
-        regions = self.partition.regions_of(self.partition.prepared(scores[inside], own))
-        answered = np.zeros(len(scores), dtype=bool)
+        regions = self.partition.regions_of(located(rows.take(inside), self.partition))
+        answered = np.zeros(len(rows), dtype=bool)
         answered[inside] = self.taken[regions]
         return answered
 
-    def values(self, scores: NDArray[Any], segments: Coded | None) -> Sequence[Any]:
+    def values(self, rows: BatchRows, batch: Any) -> Sequence[Any]:
         """The values of curves, and the entries of the table, in each row's region."""
-        prepared = self.partition.prepared(scores, segment_numbers(segments, self.partition))
-        regions = self.partition.regions_of(prepared)
-        found = [curve.at(scores, regions) for curve in self.curves.values()]
+        regions = self.partition.regions_of(located(rows, self.partition))
+        found = [curve.at(rows.scores, regions) for curve in self.curves.values()]
         for column in self.table.values():
             if isinstance(column, tuple):
                 found.append(pa.array(column, pa.string()).take(pa.array(regions)))

@@ -140,8 +140,7 @@ class Count(Work[Counted]):
             drawn = np.flatnonzero(rows.drawn_by(self.draw))
             keys = rows.keys[drawn]
         left_out = Seal.of(rows.scores[drawn], keys)
-        segments = segment_numbers(rows.segments, self.partition)
-        if self.weighted or not self.partition.inside(rows.scores, segments).all():
+        if self.weighted or not are_inside(rows, self.partition).all():
             rows, outside = self._inside(rows.take(_others(rows, drawn)), place)
             faults += outside
             drawn = drawn[:0]
@@ -163,7 +162,7 @@ class Count(Work[Counted]):
         """Leave out rows that are outside the score range or in a segment unknown to the partition."""
         score = self.data_columns.score
         segment = self.data_columns.segment
-        good = self.partition.inside(rows.scores, segment_numbers(rows.segments, self.partition))
+        good = are_inside(rows, self.partition)
         faults = Faults()
         if good.all():
             return rows, faults
@@ -280,19 +279,24 @@ def _at_positions(rows: BatchRows, place: Place, positions: Keys) -> tuple[Index
 
 def located(rows: BatchRows, partition: Bins) -> Any:
     """The rows as the methods of a partition take them: scores, with segments if there are any."""
-    return partition.prepared(rows.scores, segment_numbers(rows.segments, partition))
+    return partition.prepared(rows.scores, _segment_numbers(rows, partition))
 
 
-def segment_numbers(segments: Coded | None, partition: Bins) -> IndexArray | None:
+def are_inside(rows: BatchRows, partition: Bins) -> BoolArray:
+    """Whether each row is in a known segment and within its score range."""
+    return partition.inside(rows.scores, _segment_numbers(rows, partition))
+
+
+def _segment_numbers(rows: BatchRows, partition: Bins) -> IndexArray | None:
     """The index of each row's segment in the partition; -1 if the partition does not have it.
 
     None without segments.
     """
     if not partition.has_segments:
         return None
-    if segments is None:
+    if rows.segments is None:
         raise missing_column("segment")
-    return partition.numbers(segments.names)[segments.number]
+    return partition.numbers(rows.segments.names)[rows.segments.number]
 
 
 def check_counted(counted: Counted, taken: Taken | None) -> None:

@@ -19,7 +19,7 @@ from calibrant.cells.keyed_sums import KeyedSums
 from calibrant.errors import InvalidValueError
 from calibrant.params.random import Draw, mixed
 from calibrant.sample.batch import Columns, Work, read_batch
-from calibrant.sample.counts import located, segment_numbers
+from calibrant.sample.counts import are_inside, located
 from calibrant.sample.faults import Place
 
 MOST_PAIRS = 1 << 24
@@ -117,7 +117,7 @@ class CountGroups(Work[GroupRows]):
     def __call__(self, batch: Any, place: Place) -> GroupRows:
         """Count one batch."""
         rows, _ = read_batch(batch, self.columns, place, keys=True)
-        chosen = self.partition.inside(rows.scores, segment_numbers(rows.segments, self.partition))
+        chosen = are_inside(rows, self.partition)
         if self.draw is not None:
             chosen = chosen & (rows.drawn_by(self.draw) == self.aside)
         if self.buckets > 1:
