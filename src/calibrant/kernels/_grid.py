@@ -129,7 +129,7 @@ def build(cuts: FloatArray, scores: NDArray[Any]) -> CutKeys | None:
     return best
 
 
-def over_range(low: float, high: float, kind: int, size: int = 1 << 12) -> CutKeys | None:
+def over_range(low: float, high: float, kind: int, size: int = 1 << 14) -> CutKeys | None:
     """Return a grid of one kind with about `size` keys from `low` to `high`, or None if no such
     grid exists.
     """
