@@ -9,10 +9,10 @@ import pytest
 
 from calibrant import BinningCalibrator, audit
 from calibrant.assess.audit.plain_evidence import PlainEvidence
-from calibrant.cells.score_counts import ScoreCounts
 from calibrant.errors import InvalidValueError
 from calibrant.intervals import Interval
 from calibrant.limits.non_identical import non_identical
+from calibrant.sample.reader import read_judged
 from calibrant.text import numbers
 from worlds.binary import WORLDS, World
 from worlds.guarantees import assert_kept
@@ -196,7 +196,9 @@ def test_continuous_scores_have_no_upper_bound_and_the_reason_is_given() -> None
     scores = rng.uniform(size=10_000)
     report = audit(rng.uniform(size=10_000) < scores, scores)
     assert report.upper_bound is None
-    assert report.upper_bound_reason.startswith("the 10,000 rows have 10,000 distinct scores")
+    assert report.upper_bound_reason.startswith(
+        "the 10,000 rows have more than 1,000 distinct scores"
+    )
     assert report.verdict == "ok"
     assert report.sentence.startswith("No sign that scores are miscalibrated")
     assert report.worst is None
@@ -365,8 +367,8 @@ def test_every_region_lies_in_its_parent_also_where_the_first_value_is_common() 
     scores = np.concatenate(
         [np.full(600, 0.01), rng.uniform(0.1, 1.0, size=400)]
     )  # it fills four of eight bins
-    cells = ScoreCounts.of(scores, rng.integers(2, size=1_000))
-    found = PlainEvidence([(None, cells)], 8).resolutions(0, 0.1)
+    rows = read_judged(rng.integers(2, size=1_000), scores, classes=None, pos_label=None)
+    found = PlainEvidence.of(rows, 8).resolutions(0, 0.1)
     table = found.table
     parent = found.parent
     assert parent[0] == -1

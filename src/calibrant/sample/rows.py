@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -280,6 +280,10 @@ class Rows(RowSource):
             groups = self.group_counts(partition, known.positive, draw=draw)
             tally = replace(tally, groups=groups)
         return tally, known, counted.reach
+
+    def without_segments(self) -> Self:
+        """Return the same rows, without their segments."""
+        return self.with_columns(replace(self.columns, segment=None))
 
     def tally_and_scores(self, partition: Partition) -> tuple[Tally, ScoreSums]:
         """Return the tally over regions that hold every row, and the sums of their scores."""

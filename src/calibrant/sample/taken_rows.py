@@ -79,7 +79,7 @@ class Survey:
             if known is None or found is None:
                 values[name] = None
             else:
-                values[name] = _few_values(np.append(known, found), most)
+                values[name] = distinct_scores(np.append(known, found), most)
         return Survey(
             total,
             self.faults + other.faults,
@@ -127,7 +127,7 @@ class TakeSurvey(Work[Survey]):
             fault = Fault("score", self.columns.score, "be probabilities in [0, 1]")
             faults += Faults.of(fault, rows.in_batch(outside), place)
             values = {
-                name: _few_values(part.astype(np.float64, copy=False), self.most_values)
+                name: distinct_scores(part.astype(np.float64, copy=False), self.most_values)
                 for name, part in rows.scores_by_segment().items()
                 if part.size
             }
@@ -135,9 +135,9 @@ class TakeSurvey(Work[Survey]):
         return Survey.of(rows, faults, cells=cells, values=values, **found)
 
 
-def _few_values(scores: FloatArray, most: int) -> FloatArray | None:
-    """Return the distinct scores, or None if there are more than `most`, which the first rows
-    usually show.
+def distinct_scores(scores: FloatArray, most: int) -> FloatArray | None:
+    """The distinct scores, or None if there are more than `most`, which the first rows usually
+    show.
     """
     for part in (scores[:_GLANCE], scores):
         values = np.unique(part + 0.0)

@@ -284,9 +284,7 @@ def _evidence(rows: Rows, n_bins: int | str) -> PlainEvidence | UnitEvidence:
     of_units = (columns.weight, columns.group, bounds.weight_bound, bounds.max_group_size)
     if any(one is not None for one in of_units):
         return UnitEvidence.of(forecasts_of(rows), n_bins)
-    if in_memory(rows):
-        return PlainEvidence.of(forecasts_of(rows), n_bins)
-    return PlainEvidence.of_data(rows, n_bins)
+    return PlainEvidence.of(forecasts_of(rows) if in_memory(rows) else rows, n_bins)
 
 
 def _proved(

@@ -35,8 +35,8 @@ from calibrant.limits.interval import Interval
 from calibrant.limits.kl import lower_mean
 from calibrant.limits.non_identical import non_identical
 from calibrant.params.labels import CODED
+from calibrant.sample.reader import in_memory
 from calibrant.sample.rows import Rows
-from calibrant.sample.sources.memory import MemoryRows
 
 _ROUNDING = 1e-12  # for rounding in a mean score, subtracted from the error shown
 
@@ -47,6 +47,8 @@ class PlainEvidence:
 
     Attributes
     ----------
+    rows : Rows
+        The rows.
     segments : list of pairs
         The name of each segment, None for all rows, and its cells.
     n_bins : int or "auto"
@@ -57,30 +59,18 @@ class PlainEvidence:
     assumptions: ClassVar[tuple[str, ...]] = (ROWS.assumption,)
     n_set_aside: ClassVar[int] = 0
 
+    rows: Rows
     segments: list[tuple[Hashable, ScoreCounts]]
     n_bins: int | str
 
     @classmethod
-    def of(cls, rows: MemoryRows, n_bins: int | str) -> Self:
-        """Count rows in memory at each score."""
-        names: list[Hashable] = [None]
-        members = [rows]
-        if rows.segment is not None:
-            order = np.argsort(rows.segment, kind="stable")
-            ends = np.cumsum(np.bincount(rows.segment, minlength=len(rows.segment_names)))[:-1]
-            names += rows.segment_names
-            members += [rows.take(chosen) for chosen in np.split(order, ends)]
-        cells = [ScoreCounts.of(part.scores, part.codes) for part in members]
-        return cls(list(zip(names, cells, strict=True)), n_bins)
-
-    @classmethod
-    def of_data(cls, data: Rows, n_bins: int | str) -> Self:
-        """Count rows of any number where they are. They give the same regions as rows in memory.
+    def of(cls, data: Rows, n_bins: int | str) -> Self:
+        """Count rows of any number where they are, in memory or elsewhere.
 
         A region ends where the middle rank of a value passes j n / n_bins. That value is the order
         statistic of rank ceil(j n / n_bins). Each of these values is a cell, and so is each range
-        between two of them. So every region consists of whole cells. Ranges are also cut at
-        `CELL_EDGES`, for the spread.
+        between two of them. So every region consists of whole cells, and no scores are sorted.
+        Ranges are also cut at `CELL_EDGES`, for the spread.
         """
         values = data.values(MOST_VALUES)
         if not values:
@@ -93,11 +83,10 @@ class PlainEvidence:
         for name in many_valued:
             finest = finest_bins(sizes[name], n_bins)
             ranks[name] = -(-np.arange(1, finest, dtype=np.int64) * sizes[name] // finest)
-        whole = data.with_columns(replace(data.columns, segment=None))
         edges |= data.order_statistics(ranks)
         edges |= {name: np.union1d(edges[name], CELL_EDGES) for name in many_valued}
         atoms = {name: ScorePartition.atoms(edges[name]) for name in values}
-        counted = [whole.tally_and_scores(atoms.pop(None))]
+        counted = [data.without_segments().tally_and_scores(atoms.pop(None))]
         if atoms:
             bins = SegmentedPartition(atoms)
             tally, sums = data.tally_and_scores(bins)
@@ -107,11 +96,16 @@ class PlainEvidence:
             (name, ScoreCounts.of_tally(tally, sums, are_values=name not in many_valued))
             for name, (tally, sums) in zip((None, *atoms), counted, strict=True)
         ]
-        return cls(cells, n_bins)
+        return cls(data, cells, n_bins)
 
     def band(self, confidence_level: float) -> MonotoneBand:
-        """The band of all rows; its texts name no class."""
-        return MonotoneBand.from_cells(self.segments[0][1], CODED, confidence_level)
+        """The band of all rows: of every score in memory, else of the cells; its texts name no
+        class.
+        """
+        cells = self.segments[0][1]
+        if in_memory(self.rows):
+            cells = ScoreCounts.of(self.rows.scores, self.rows.codes)
+        return MonotoneBand.from_cells(cells, CODED, confidence_level)
 
     def resolutions(self, segment: int, alpha: float) -> Resolutions:
         """The regions of a segment, limits that hold for all of them, and whether its scores are too

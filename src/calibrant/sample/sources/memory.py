@@ -22,6 +22,7 @@ from calibrant.cells.bins import SegmentedScores, scores_of
 from calibrant.cells.group_counts import GroupCounts
 from calibrant.cells.knots import Knots
 from calibrant.cells.partition import Partition
+from calibrant.cells.score_counts import ScoreSums
 from calibrant.cells.tally import Tally
 from calibrant.cells.units import RowUnits
 from calibrant.errors import InvalidValueError
@@ -46,7 +47,7 @@ from calibrant.sample.facts import Reach
 from calibrant.sample.groups import Groups
 from calibrant.sample.row_keys import position_keys
 from calibrant.sample.rows import Rows, Split
-from calibrant.sample.taken_rows import COLLECT_LIMIT
+from calibrant.sample.taken_rows import COLLECT_LIMIT, distinct_scores
 from calibrant.text.sentences import Setting
 
 
@@ -175,6 +176,10 @@ class MemoryRows(Rows):
         """The same rows, without their groups."""
         return self if self.groups is None else replace(self, groups=None)
 
+    def without_segments(self) -> Self:
+        """The same rows, without their segments."""
+        return replace(self, segment=None, segment_names=())
+
     def in_segments(self, names: Sequence[Any], segment: IndexArray) -> Self:
         """The rows with their segments."""
         if segment.shape != self.codes.shape:
@@ -218,12 +223,17 @@ class MemoryRows(Rows):
         rows = np.bincount(self.segment, weights=self.repeats, minlength=len(self.segment_names))
         return dict(zip(self.segment_names, rows.astype(np.int64).tolist(), strict=True))
 
+    def values(self, most: int) -> dict[Hashable, FloatArray | None]:
+        """The distinct scores of all rows (None) and of each segment; None if more than `most`."""
+        found = self._with_whole(self.scores).items()
+        return {name: distinct_scores(scores, most) for name, scores in found if scores.size}
+
     def order_statistics(self, ranks: Mapping[Hashable, IntArray]) -> dict[Hashable, FloatArray]:
         """The scores at the given ranks of each segment."""
-        repeats = {} if self.repeats is None else self._by_segment(self.repeats, self.segment)
+        repeats = {} if self.repeats is None else self._with_whole(self.repeats)
         return {
             name: self._ranked(scores, ranks[name], repeats.get(name))
-            for name, scores in self._by_segment(self.scores, self.segment).items()
+            for name, scores in self._with_whole(self.scores).items()
             if name in ranks
         }
 
@@ -348,6 +358,10 @@ class MemoryRows(Rows):
         regions = partition.membership(rows.prepared, threads=self.threads)
         return GroupCounts.of(regions, rows.codes, groups)
 
+    def _with_whole(self, values: NDArray[Any]) -> dict[Hashable, NDArray[Any]]:
+        """Values of all rows (None), and by the segments of their rows."""
+        return {None: values} | self._by_segment(values, self.segment)
+
     def _by_segment(
         self, values: NDArray[Any], segment: IndexArray | None
     ) -> dict[Hashable, NDArray[Any]]:
@@ -381,6 +395,12 @@ class MemoryRows(Rows):
             threads=self.threads,
         )
         return tally, self.known, reach
+
+    def tally_and_scores(self, partition: Partition) -> tuple[Tally, ScoreSums]:
+        """The tally over regions that hold every row, and the sums of their scores."""
+        regions = partition.membership(self.prepared, threads=self.threads)
+        tally, _, _ = self.tally_and_reach(partition)
+        return tally, ScoreSums.of(self.scores, regions, partition.n_regions)
 
     def collect(self, *, draw: Draw | None = None, limit: int = COLLECT_LIMIT) -> "MemoryRows":
         """These rows; with a draw, a random part of them."""
