@@ -1,15 +1,12 @@
 """Conformal sets: exact coverage, on worlds whose truth does not matter, for it holds in all."""
 
-import copy
 import json
-import pickle
 
 import numpy as np
 import pytest
-from scipy import stats
 from sklearn.base import clone
 
-from calibrant.assess.conformal import ConformalGuarantee, keyed_uniforms
+from calibrant.assess.conformal import ConformalGuarantee
 from calibrant.errors import CalibrantError
 from calibrant.tripod import ConformalSets
 from worlds.binary import WORLDS
@@ -24,24 +21,22 @@ def data(n=300, seed=0):
     return scores, (rng.uniform(size=n) < scores).astype(int)
 
 
-def covered(scores, y, rows, coverage, copies=1, **options):
-    """Whether the set of each of these rows, held out in turn, holds its label.
-
-    For each copy of it.
+def covered(scores, y, coverage):
+    """Whether the set of each row, held out in turn, holds its label.
 
     Rows are exchangeable: given which they are, each of them is the future one with the same
-    probability. So the mean over rows is the coverage itself, with no chance left but the random
-    numbers of randomized sets.
+    probability. So the mean over rows is the coverage itself.
     """
-    sets = ConformalSets(**options)
-    others = (np.delete(np.arange(y.size), row) for row in rows)
-    found = [
-        sets.fit(scores[kept], y[kept], classes=(0, 1)).predict_set(
-            np.full(copies, scores[row]), coverage=coverage
-        )[:, y[row]]
-        for kept, row in zip(others, rows, strict=True)
-    ]
-    return np.array(found)
+    others = (np.delete(np.arange(y.size), row) for row in range(y.size))
+    sets = ConformalSets()
+    return np.array(
+        [
+            sets.fit(scores[kept], y[kept], classes=(0, 1)).predict_set(
+                scores[[row]], coverage=coverage
+            )[0, y[row]]
+            for row, kept in enumerate(others)
+        ]
+    )
 
 
 @pytest.mark.parametrize("world", SIMULATED, ids=lambda world: world.name)
@@ -51,21 +46,7 @@ def test_marginal_coverage_by_enumeration(world):
     coverage = 0.83
     n = 51
     for _ in range(2):
-        assert covered(*world.draw(rng, n), range(n), coverage).mean() >= coverage
-
-
-@pytest.mark.parametrize("world", SIMULATED, ids=lambda world: world.name)
-def test_randomized_coverage_is_met_exactly(world):
-    rng = np.random.default_rng(150 + WORLDS.index(world))
-    coverage = 0.83
-    n = 51
-    copies = 400
-    # given the rows, sums of independent draws of different chances vary less than a binomial of
-    # their mean does
-    hits = covered(
-        *world.draw(rng, n), range(n), coverage, copies, randomized=True, random_state=rng
-    )
-    assert stats.binomtest(int(hits.sum()), hits.size, coverage).pvalue > LEVEL
+        assert covered(*world.draw(rng, n), coverage).mean() >= coverage
 
 
 @pytest.mark.parametrize("world", SIMULATED, ids=lambda world: world.name)
@@ -161,121 +142,10 @@ def test_json_round_trip_and_clone(conditional):
     assert not hasattr(clone(sets), "classes_")
 
 
-def test_ties_are_broken_at_random_only_when_asked():
+def test_ties_count_against_a_row():
     scores = np.full(100, 0.5)
-    y = np.arange(100) % 2
-    plain = ConformalSets().fit(scores, y)
-    assert (plain.predict_p_value([0.5]) == 1.0).all()
-    seeded = [
-        ConformalSets(randomized=True, random_state=3).fit(scores, y).predict_p_value([0.5])
-        for _ in range(2)
-    ]
-    np.testing.assert_array_equal(*seeded)
-    assert (seeded[0] < 1.0).all()
-
-
-def one_by_one(sets, scores, **named):
-    given = [
-        {name: values[row : row + 1] for name, values in named.items()}
-        for row in range(len(scores))
-    ]
-    return np.concatenate(
-        [sets.predict_set(scores[r : r + 1], coverage=0.9, **given[r]) for r in range(len(scores))]
-    )
-
-
-@pytest.mark.broad
-@pytest.mark.parametrize("with_keys", [False, True])
-def test_rows_predicted_one_by_one_are_covered(with_keys):
-    # all rows are tied, so the p-value of a row is its random number, and coverage is the share of
-    # large ones
-    scores = np.full(999, 0.5)
-    y = np.arange(999) % 2
-    rows = 1000
-    for seed in range(3):
-        sets = ConformalSets(randomized=True, random_state=seed).fit(scores, y)
-        named = {"keys": np.arange(rows)} if with_keys else {}
-        held = one_by_one(sets, np.full(rows, 0.5), **named)
-        for column in (0, 1):
-            assert stats.binomtest(int(held[:, column].sum()), rows, 0.9).pvalue > LEVEL
-
-
-@pytest.mark.parametrize("seed", [0, 25])
-@pytest.mark.broad
-def test_the_first_row_of_many_fits_with_one_seed_is_covered(seed):
-    # numbers that depend on the seed alone would be the same in every fit: with the seed 25, 25 of
-    # 60 rows were covered
-    rng = np.random.default_rng(5)
-    fits = 300
-    held = 0
-    for _ in range(fits):
-        y = rng.integers(0, 2, size=30)
-        sets = ConformalSets(randomized=True, random_state=seed).fit(
-            np.full(29, 0.5), y[:29], classes=(0, 1)
-        )
-        held += sets.predict_set([0.5], coverage=0.9)[0, y[29]]
-    assert stats.binomtest(int(held), fits, 0.9).pvalue > LEVEL
-
-
-def test_copies_of_a_model_draw_numbers_of_their_own():
-    sets = ConformalSets(randomized=True, random_state=3).fit(np.full(100, 0.5), np.arange(100) % 2)
-    again = [
-        pickle.loads(pickle.dumps(sets)),
-        copy.deepcopy(sets),
-        ConformalSets.from_dict(sets.to_dict()),
-    ]
-    found = [tuple(one.predict_p_value([0.5])[0]) for one in [sets, *again, again[0]]]
-    assert len(set(found)) == 5
-
-
-def test_a_key_gives_a_row_one_answer():
-    scores, y = data()
-    keys = np.array([f"row {number}" for number in range(50)])
-    sets = ConformalSets(randomized=True, random_state=3).fit(scores, y)
-    whole = sets.predict_p_value(scores[:50], keys=keys)
-    np.testing.assert_array_equal(whole, sets.predict_p_value(scores[:50], keys=keys))
-    backwards = pickle.loads(pickle.dumps(sets)).predict_p_value(scores[49::-1], keys=keys[::-1])
-    np.testing.assert_array_equal(whole, backwards[::-1])
-    other = (
-        ConformalSets(randomized=True, random_state=4)
-        .fit(scores, y)
-        .predict_p_value(scores[:50], keys=keys)
-    )
-    assert (whole != other).all()
-
-
-def test_numbers_of_keys_are_uniform_and_independent():
-    first, second = keyed_uniforms(np.arange(20_000), 0, 20_000)
-    for values in (first, second, (first + second) % 1, np.diff(first) % 1):
-        assert stats.kstest(values, "uniform").pvalue > LEVEL
-
-
-def test_bad_keys_are_refused():
-    scores, y = data()
-    sets = ConformalSets(randomized=True).fit(scores, y)
-    with pytest.raises(ValueError, match="keys must have one entry per score, 2"):
-        sets.predict_set([0.1, 0.2], keys=[1])
-    with pytest.raises(TypeError, match="keys must be whole numbers or text"):
-        sets.predict_set([0.1, 0.2], keys=[0.5, 1.5])
-    with pytest.raises(ValueError, match="keys must be None unless randomized=True"):
-        ConformalSets().fit(scores, y).predict_set([0.1], keys=[1])
-
-
-def test_with_keys_a_model_that_was_saved_gives_the_same_sets_and_another_fit_others():
-    scores, y = data()
-    keys = np.arange(200)
-    new = np.random.default_rng(1).choice(scores, 200)
-    fits = [
-        ConformalSets(randomized=True, random_state=seed).fit(scores, y)
-        for seed in (None, None, 0, 0)
-    ]
-    values = [sets.predict_p_value(new, keys=keys) for sets in fits]
-    assert not np.array_equal(values[0], values[1])
-    assert np.array_equal(values[2], values[3])
-    again = ConformalSets.from_dict(json.loads(json.dumps(fits[0].to_dict())))
-    assert np.array_equal(again.predict_p_value(new, keys=keys), values[0])
-    other = ConformalSets(randomized=True).fit(scores[1:], y[1:]).predict_p_value(new, keys=keys)
-    assert np.abs(other - values[2]).max() > 1e-3
+    sets = ConformalSets().fit(scores, np.arange(100) % 2)
+    assert (sets.predict_p_value([0.5]) == 1.0).all()
 
 
 def test_guarantee_in_words():
@@ -283,13 +153,7 @@ def test_guarantee_in_words():
     assert isinstance(guarantee, ConformalGuarantee)
     assert guarantee.is_proved
     assert "of either class" in str(guarantee)
-    assert "exactly" not in str(guarantee)
-    drawn = ConformalSets(randomized=True).fit(*data()).guarantee_
-    assert "exactly" in str(drawn)
-    assert "and the random numbers together" in drawn.details
-    assert "random numbers of its own" in drawn.assumptions[-1]
-    assert len(guarantee.assumptions) == len(drawn.assumptions) - 1
-    for one in (guarantee, drawn):
+    for one in (guarantee, ConformalSets().fit(*data()).guarantee_):
         assert len(one.sentence.split()) <= 35
         assert "exchangeable" in one.sentence
 
@@ -303,7 +167,6 @@ def test_guarantee_in_words():
             "conditional must be one of 'marginal', 'label'; got 'group'",
         ),
         ({"center": np.nan}, ValueError, "center must be a finite number"),
-        ({"randomized": 1}, TypeError, "randomized must be True or False; got 1"),
     ],
 )
 def test_bad_parameters_are_refused(options, error, message):
@@ -325,7 +188,6 @@ FORGED = {
     "no oddness": {key: value for key, value in BOTH.items() if key != "oddness"},
     "conditional": {**BOTH, "conditional": "group"},
     "center": {**BOTH, "center": float("nan")},
-    "randomized": {**BOTH, "randomized": "no"},
     "positive index": {**BOTH, "positive_index": 7},
     "positive index as a bool": {**BOTH, "positive_index": True},
     "three classes": {**BOTH, "classes": [0, 1, 2]},

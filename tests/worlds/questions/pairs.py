@@ -375,9 +375,7 @@ asked(
     _sets,
     {
         "world": WORLDS,
-        "settings": settings(
-            conditional=["marginal", "label"], center=[0.5, 0.2], randomized=[False, True]
-        ),
+        "settings": settings(conditional=["marginal", "label"], center=[0.5, 0.2]),
         "coverage": each("coverage", 0.9, 0.5, 0.99),
         "units": [{}, {"groups": SMALL.groups}],
     },
