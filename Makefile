@@ -70,7 +70,7 @@ PAPER := covariate_shift shift_intervals interval_widths bin_counts slips online
 paper: $(VENV)/.ready-paper ## Run the paper's simulations and claims, one script each; half an hour
 	@for name in $(PAPER); do echo "== experiments/$$name.py"; $(BIN)/python experiments/$$name.py || exit 1; done
 
-study: $(VENV)-study/.ready ## Run the validation study on real data, or some of it: PARTS="order wrapper"; a quarter of an hour
+study: $(VENV)-study/.ready ## Run the validation study on real data, or some of it: PARTS="order clusters"; a quarter of an hour
 	@$(VENV)-study/bin/python study/run.py $(PARTS)
 
 mutants: $(VENV)/.ready-test ## Change the statistical core at random, and see whether its tests notice; half an hour

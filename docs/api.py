@@ -209,10 +209,10 @@ def on_files(files: Any, config: Any) -> None:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Put the list of all pages on the index of the API."""
+    """Put the list of all pages on the index of the API, where it is marked."""
     if page.file.src_uri != INDEX:
         return markdown
     modules = [page for page in pages() if page.about in MODULES]
     parts = {"Modules": modules, **kinds()}
     lists = "\n\n".join(f"## {heading}\n\n{linked(listed)}" for heading, listed in parts.items())
-    return f"{markdown}\n\n{lists}\n"
+    return markdown.replace("<!-- list of pages -->", lists)

@@ -1,8 +1,31 @@
-"""Tables on rows that are split by time, by site or by cluster."""
+"""Tables on sets that choices have seen: guarantees by rows, by time or site, and by cluster."""
 
 from pathlib import Path
 
-from quoting import at_least, markdown, read, shown
+from quoting import NOMINAL, OURS, at_least, markdown, read, shown
+
+
+def guarantees(folder: Path) -> str:
+    """Guarantees that are broken in a known population, or refuted by new rows."""
+    rows = read(folder, "rows")
+    lines = []
+    for method in OURS:
+        ours = rows[rows.method == method]
+        lines.append(
+            [
+                f"`{method}`, known population",
+                *shown(ours.broken.sum(), ours.draws.sum()),
+                f"{NOMINAL:.0%}",
+            ]
+        )
+    for method in OURS:
+        ours = rows[rows.method == method]
+        lines.append(
+            [f"`{method}`, new rows", *shown(ours.refuted.sum(), ours.splits.sum()), "15%"]
+        )
+    return markdown(
+        ["method, judged on", "broken or refuted", "share", "95% limits", "at most"], lines
+    )
 
 
 def warnings(folder: Path) -> str:

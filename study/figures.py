@@ -4,10 +4,9 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
-from by_rows import compared
 from matplotlib.axes import Axes
 from quoting import NOMINAL, read, share
-from ranking import draw_ranks, ranks
+from ranking import draw_ranks
 from unseen_tables import by_set, compared_unseen
 
 BLUE = "#1f5f8b"
@@ -28,33 +27,6 @@ def guarantees(axes: Axes, folder: Path) -> None:
     axes.text(NOMINAL, len(ours), "  allowed: 10%", color=RED)
     axes.set(yticks=at, yticklabels=ours.index, ylim=(-0.7, len(ours) + 1.5), xlim=(-0.003, None))
     axes.set_xlabel("share of broken guarantees, with 95% limits (default, known population)")
-
-
-def methods(axes: Axes, folder: Path) -> None:
-    """Log loss of each method against the best peer of the cell."""
-    cells = compared(folder)
-    order = cells.groupby("method").excess.median().sort_values(ascending=False)
-    rng = np.random.default_rng(0)
-    for at, name in enumerate(order.index):
-        excess = cells[cells.method == name].excess.clip(upper=0.3)
-        color = RED if name.startswith("calibrant") else BLUE
-        axes.plot(
-            excess,
-            at + rng.uniform(-0.25, 0.25, len(excess)),
-            ".",
-            color=color,
-            alpha=0.35,
-            markersize=4,
-        )
-        axes.plot(excess.median(), at, "|", color="black", markersize=13, markeredgewidth=2)
-    axes.axvline(0.02, color=GREY, linestyle="--")
-    axes.set(yticks=np.arange(len(order)), yticklabels=order.index)
-    axes.set_xscale("symlog", linthresh=0.02)
-    axes.set_xlim(-0.1, 0.33)
-    axes.set_xticks([-0.05, 0, 0.02, 0.1, 0.3], ["-5%", "0", "2%", "10%", "30%+"])
-    axes.set_xlabel(
-        "log loss relative to the best peer for the same set and model; bars mark medians"
-    )
 
 
 def order(axes: Axes, folder: Path) -> None:
@@ -110,8 +82,6 @@ def unseen_ranks(axes: Axes, folder: Path) -> None:
 
 SIZES = {
     guarantees: (7.5, 9.0),
-    methods: (7.5, 6.5),
-    ranks: (7.5, 5.5),
     unseen_ranks: (7.5, 4.5),
     order: (6.5, 5.5),
     clusters: (7.5, 4.0),

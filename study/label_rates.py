@@ -4,12 +4,14 @@ their parts.
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from quoting import markdown
 
 PEERS = ["ppi_py", "truescore"]
-JUDGES = ["perfect", "good", "fair", "useless"]
-"""The judges that the tables show; the CSV files have all seven."""
+JUDGES = ["good", "useless"]
+LABELS = [50, 500]
+"""The judges and numbers of labels that the tables show; the CSV files have all."""
 TRUE_RATES = {
     "the score says nothing": "0.895 at every score",
     "just below, then high": "0.892, and 0.97 at scores above 0.95",
@@ -40,7 +42,7 @@ def rate_misses(folder: Path) -> str:
     """How often limits at 95% missed: calibrant, labels alone and the peers."""
     cells = side_by_side(folder)
     lines = []
-    for row in cells[cells.judge.isin(JUDGES)].to_dict("records"):
+    for row in cells[cells.judge.isin(JUDGES) & cells.labels.isin(LABELS)].to_dict("records"):
         missed = [f"{row[f'missed {method}']:.3f}" for method in ("auto", "labels", *PEERS)]
         width = [f"{row[f'width {method}']:.4f}" for method in ("auto", "labels", *PEERS)]
         lines.append(
@@ -54,6 +56,17 @@ def rate_misses(folder: Path) -> str:
     heads = ["rate, judge", "labels", "missed: `rate`", "labels alone", *PEERS]
     heads += ["width: `rate`", "labels alone", *PEERS]
     return markdown(heads, lines)
+
+
+def rate_figures(folder: Path) -> dict[str, str]:
+    """Single figures, which stand in sentences."""
+    cells = side_by_side(folder)
+    good = cells[cells.judge.isin(["perfect", "very good", "good"]) & (cells.labels >= 100)]
+    return {
+        "rate_p": f"{cells['p auto'].min():.2f}",
+        "rate_widest": f"{np.ceil(100 * cells.ratio.max()) / 100:.2f}",
+        "rate_narrower": f"{1 - good.ratio.max():.0%} to {1 - good.ratio.min():.0%}",
+    }
 
 
 def rate_groups(folder: Path) -> str:

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.special import logit
-from sets import Scored
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
@@ -79,84 +77,15 @@ def betacal(s: np.ndarray, y: np.ndarray, test: np.ndarray) -> np.ndarray:
     return BetaCalibration().fit(s[:, None], y).predict(test[:, None])
 
 
-def mapie_top_label(s: np.ndarray, y: np.ndarray, test: np.ndarray) -> np.ndarray:
-    from mapie.calibration import TopLabelCalibrator
-
-    fitted = TopLabelCalibrator(Passed(), cv="prefit").fit(s[:, None], y)
-    return np.where(
-        test > 0.5, (top := np.nanmax(fitted.predict_proba(test[:, None]), axis=1)), 1 - top
-    )
-
-
-def mapie_venn_abers(s: np.ndarray, y: np.ndarray, test: np.ndarray) -> np.ndarray:
-    from mapie.calibration import VennAbersCalibrator
-
-    return (
-        VennAbersCalibrator(Passed(), cv="prefit")
-        .fit(s[:, None], y)
-        .predict_proba(test[:, None])[:, 1]
-    )
-
-
-PROBCAL = (
-    "Platt",
-    "Beta",
-    "Temperature",
-    "Isotonic",
-    "CenteredIsotonic",
-    "VennAbers",
-    "CrossVennAbers",
-    "ENIR",
-    "BBQ",
-    "HistogramBinning",
-    "ScalingBinning",
-    "Spline",
-)
 SCIKIT_LEARN = ("sigmoid", "isotonic", "temperature")
 BY_DECISIONS = {f"scikit-learn {name}": scikit_learn(name, Decides) for name in SCIKIT_LEARN}
 """Those that take decision values, where a model has them."""
-PEERS: dict[str, Method] = {
-    **{f"scikit-learn {name}": scikit_learn(name) for name in SCIKIT_LEARN},
-    **{f"probcal {name}": probcal(name) for name in PROBCAL},
-    "venn-abers": venn_abers,
-    "betacal": betacal,
-    "MAPIE top label": mapie_top_label,
-    "MAPIE Venn-Abers": mapie_venn_abers,
-}
-SLOW = ("probcal Spline", "probcal ENIR")
-SLOW_ROWS = 1_000
-"""Methods that are left out where there are more rows to calibrate."""
 OURS: dict[str, Callable[[], Any]] = {
     "calibrant": (
         calibrant.Calibrator
     ),  # the default of `CalibratedClassifier` and of `calibrant fit`
     "calibrant binning": calibrant.BinningCalibrator,
 }
-
-
-def as_probability(rows: Scored) -> np.ndarray:
-    """The scores; squashed into (0, 1) where they are no probabilities, for peers that take nothing
-    else.
-    """
-    known = rows.scores[: rows.n]
-    return (
-        rows.scores
-        if rows.is_probability
-        else 1 / (1 + np.exp((known.mean() - rows.scores) / known.std()))
-    )
-
-
-def decision_values(rows: Scored, model: str) -> np.ndarray | None:
-    """The decision values of a model that has them, as scikit-learn's calibrators would take them.
-
-    Those of a logistic regression are the log odds of its probabilities.
-    """
-    if not rows.is_probability:
-        return rows.scores
-    if model == "logistic":
-        smallest = np.finfo(float).eps
-        return logit(np.clip(rows.scores, smallest, 1 - smallest))
-    return None
 
 
 def measure(p: np.ndarray, y: np.ndarray) -> dict[str, float]:
@@ -169,20 +98,3 @@ def measure(p: np.ndarray, y: np.ndarray) -> dict[str, float]:
         "auc": roc_auc_score(y, p),
         "ece": ece,
     }
-
-
-def peer(method: str, rows: Scored, model: str) -> dict[str, float]:
-    """The figures of the raw score or of a peer on the test rows; nothing if the peer fails."""
-    n = rows.n
-    scores = as_probability(rows)
-    if method == "raw score":
-        return measure(scores[n:], rows.y[n:])
-    run = PEERS[method]
-    decisions = decision_values(rows, model) if method in BY_DECISIONS else None
-    if decisions is not None:
-        scores = decisions
-        run = BY_DECISIONS[method]
-    try:
-        return measure(run(scores[:n], rows.y[:n], scores[n:]), rows.y[n:])
-    except Exception:  # whatever a peer raises, it is counted as a failure and told on the page
-        return {}

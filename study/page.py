@@ -7,22 +7,10 @@ import re
 from pathlib import Path
 
 import numpy as np
-from by_order import clusters, order, warnings
-from by_rows import (
-    above,
-    compared,
-    criteria,
-    guarantees,
-    guarantees_by_model,
-    methods,
-    sets,
-    sharpness,
-    versus,
-)
+from by_order import clusters, guarantees, order, warnings
 from coverages import coverage_bands, coverage_claims, coverage_rates
-from label_rates import loose_end, rate_groups, rate_misses
+from label_rates import loose_end, rate_figures, rate_groups, rate_misses
 from quoting import RESULTS, at_least, markdown, read, share
-from ranking import losses, p_values, paired
 from unseen_tables import (
     alarms,
     over_oracle,
@@ -37,7 +25,6 @@ from unseen_tables import (
     unseen_sigmoid,
     unseen_subgroups,
 )
-from wrappers import wrapper, wrapper_figures
 
 __all__ = ["PAGES", "RESULTS", "TABLES", "filled", "share", "write_page"]
 
@@ -46,11 +33,10 @@ PAGES = (
     RESULTS / "index.md",
     RESULTS / "seen.md",
     ROOT / "README.md",
+    ROOT / "docs" / "guides" / "drop-in.md",
     ROOT / "docs" / "guides" / "other-calibrators.md",
     ROOT / "docs" / "guides" / "small-samples.md",
     RESULTS / "coverage.md",
-    RESULTS / "rate.md",
-    RESULTS / "wrapper.md",
     ROOT / "docs" / "guides" / "decisions.md",
 )
 
@@ -96,14 +82,6 @@ TABLES = {
     for make in (
         summary,
         guarantees,
-        guarantees_by_model,
-        above,
-        sharpness,
-        criteria,
-        methods,
-        paired,
-        versus,
-        sets,
         warnings,
         order,
         clusters,
@@ -113,7 +91,6 @@ TABLES = {
         rate_misses,
         rate_groups,
         loose_end,
-        wrapper,
         alarms,
         unseen_guarantees,
         unseen_margins,
@@ -136,36 +113,18 @@ FIGURE = re.compile(r"<!-- (\w+) -->[^<]*<!-- / -->")
 
 def figures(folder: Path) -> dict[str, str]:
     """Single figures of the study, which stand in sentences."""
-    cells = compared(folder)
     order = read(folder, "order")
-    ours = cells[cells.method == "calibrant"]
     real = order[~order.shuffled]
     mixed = order[order.shuffled]
-    behind = ours[ours.excess > 0.02]
-    few = ours[ours.rows < 300]
-    lost = ours[ours.auc_change < -0.002]
     worst = real.loc[real.distance.idxmax()]
     fine = real[real.distance <= 0]
-    nearest = p_values(losses(folder))[frozenset(("calibrant", "probcal VennAbers"))]
     return {
-        "cells": f"{len(ours)}",
-        "sets": f"{ours.set.nunique()}",
-        "splits": f"{ours.splits.iloc[0]:.0f}",
-        "peer_better": f"{(ours.excess > 0).sum()} of {len(ours)}",
-        "peer_better_a_little": f"{((ours.excess > 0) & (ours.excess <= 0.01)).sum()}",
-        "behind": f"{len(behind)}",
-        "behind_few_rows": f"{(behind.rows < 700).sum()}",
-        "behind_sets": ", ".join(f"*{name}*" for name in behind.set.value_counts().index[:5]),
-        "few_rows": f"{few.groupby('set').excess.mean().max():.1%}",
-        "lost": (
-            "; ".join(f"*{each.set}* with {each.model}" for each in lost.itertuples()) or "none"
-        ),
+        "sets": f"{read(folder, 'rows').set.nunique()}",
         "farthest": at_least(worst.distance),
         "farthest_where": f"*{worst.set}* by {worst.by}, {worst.model}",
         "monitor_others": f"{fine.monitor.sum()} of the {len(fine)}",
-        "nearest_p": f"{np.ceil(1e3 * nearest) / 1e3:.3f}",
         "quiet_gap": f"{np.ceil(1000 * real[~real.check].gap.max()) / 1000:.3f}",
-        **wrapper_figures(folder),
+        **rate_figures(folder),
         **unseen_figures(folder),
         "false_alarms": f"{mixed.check.sum() + mixed.monitor.sum()} of {2 * len(mixed)}",
     }

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from drop_in import KINDS, wrapper_part
 from few_labels import JUDGES, LABELS, QUESTIONS_DRAWN, RATES, rate_groups_part, rate_part
 from first_pass import ROWS, WORLDS, loose_end_part
 from judging import average_gap, is_broken, proved_distance, regions
 from known_truth import CELLS, coverage_part
-from methods import OURS, PEERS, SLOW, SLOW_ROWS, measure, peer
+from methods import OURS
 from sets import BY_NAME, SETS, RealSet, generator, load, score, scored
 from unseen import UNSEEN_PARTS, unseen_units
 from unseen_sets import UNSEEN_BY_NAME
@@ -28,16 +27,6 @@ CLUSTER_DRAWS = 16  # of each model: samples of whole groups
 CLUSTERS = 800  # drawn each time
 
 
-def peers_part(real: RealSet, model: str, split: str, cache: Path) -> Iterator[Line]:
-    """Rows split at random: the raw score and the calibrators of other packages."""
-    rows = scored(real, model, int(split), cache)
-    for method in ("raw score", *PEERS):
-        if method not in SLOW or rows.n <= SLOW_ROWS:
-            figures = peer(method, rows, model)
-            common = {"set": real.name, "model": model, "method": method, "rows": rows.n}
-            yield {**common, "failed": int(not figures), **figures}
-
-
 def rows_part(real: RealSet, model: str, split: str, cache: Path) -> Iterator[Line]:
     """Rows split at random: calibrant, and whether its guarantees hold.
 
@@ -46,41 +35,28 @@ def rows_part(real: RealSet, model: str, split: str, cache: Path) -> Iterator[Li
     and the truth is known exactly. *New rows*: the guarantee of a fit on the calibration rows is
     tested by the test rows.
     """
-    rows = scored(real, model, int(split), cache)
-    known = (rows.scores[: rows.n], rows.y[: rows.n])
-    new = (rows.scores[rows.n :], rows.y[rows.n :])
+    scores, y, n = scored(real, model, int(split), cache)
     for method, make in OURS.items():
-        fitted = make().fit(*known)
-        guarantee = fitted.guarantee_
+        fitted = make().fit(scores[:n], y[:n])
         broken = 0
         rng = generator(real.name, model, "draws", int(split))
         for _ in range(DRAWS):
-            drawn = rng.integers(0, len(rows.y), rows.n)
-            again = make().fit(rows.scores[drawn], rows.y[drawn])
-            broken += is_broken(again, rows.scores, rows.y)
+            drawn = rng.integers(0, len(y), n)
+            broken += is_broken(make().fit(scores[drawn], y[drawn]), scores, y)
         yield {
-            **{
-                "set": real.name,
-                "model": model,
-                "method": method,
-                "rows": rows.n,
-                "positive": rows.y.mean(),
-            },
-            **measure(fitted.predict(new[0]), new[1]),
-            "regions": len(guarantee.counts),
-            "epsilon": guarantee.epsilon,
-            "average_epsilon": guarantee.average_epsilon,
-            "width": float(np.diff(fitted.predict_interval(new[0])).mean()),
-            "vacuous": int(guarantee.is_vacuous),
-            "refuted": int(proved_distance(fitted, *new) > 0),
-            "tied": guarantee.statement.cutting > 0,
+            "set": real.name,
+            "model": model,
+            "method": method,
+            "rows": n,
+            "epsilon": fitted.guarantee_.epsilon,
+            "refuted": int(proved_distance(fitted, scores[n:], y[n:]) > 0),
             "splits": 1,
             "draws": DRAWS,
             "broken": broken,
         }
 
 
-COUNTED = ("failed", "vacuous", "refuted", "splits", "draws", "broken")
+COUNTED = ("refuted", "splits", "draws", "broken")
 
 
 def over_splits(lines: pd.DataFrame) -> pd.DataFrame:
@@ -218,10 +194,8 @@ Unit = tuple[str, str, tuple[str, ...]]
 """A part, the name of a set or of a simulated world, and what else the part takes."""
 OF_SETS: dict[str, Callable[..., Iterator[Line]]] = {
     "rows": rows_part,
-    "peers": peers_part,
     "order": order_part,
     "clusters": clusters_part,
-    "wrapper": wrapper_part,
     **UNSEEN_PARTS,
 }
 SIMULATED: dict[str, Callable[..., Iterator[Line]]] = {
@@ -260,7 +234,6 @@ def of_sets(sets: tuple[RealSet, ...]) -> dict[str, list[Unit]]:
         for model in real.models:
             for split in map(str, range(SPLITS)):
                 todo["rows"].append(("rows", real.name, (model, split)))
-                todo["peers"].append(("peers", real.name, (model, split)))
         for by in ("time", "site"):
             if getattr(real, by):
                 models = (
@@ -270,7 +243,6 @@ def of_sets(sets: tuple[RealSet, ...]) -> dict[str, list[Unit]]:
                 todo["order"] += [("order", real.name, (by, model)) for model in models]
         if real.group:
             todo["clusters"] += [("clusters", real.name, (model,)) for model in CLUSTER_MODELS]
-        todo["wrapper"] += [("wrapper", real.name, (kind,)) for kind in KINDS]
     return todo
 
 

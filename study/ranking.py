@@ -7,27 +7,13 @@ post-hoc tests based on mean-ranks?", JMLR 17); mean ranks only give the order o
 """
 
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from by_rows import compared
 from matplotlib.axes import Axes
-from quoting import markdown
 from scipy.stats import binom, wilcoxon
 
 LEVEL = 0.05
-FEW_ROWS_ONLY = ("probcal Spline", "probcal ENIR")
-
-
-def losses(folder: Path) -> pd.DataFrame:
-    """The log loss of each set (rows) and method (columns) that ran in all cells."""
-    cells = compared(folder)
-    cells = cells[~cells.method.isin(FEW_ROWS_ONLY)]
-    table = cells.groupby(["set", "method"]).log_loss.mean().unstack()
-    if table.isna().any(axis=None):
-        raise ValueError("a method has no log loss in some set")
-    return table
 
 
 def mean_ranks(table: pd.DataFrame) -> pd.Series:
@@ -64,31 +50,6 @@ def median_limits(values: np.ndarray, level: float = 1 - LEVEL) -> tuple[float, 
     return float(np.median(ordered)), float(ordered[max(below - 1, 0)]), float(ordered[n - below])
 
 
-def paired(folder: Path) -> str:
-    """Each method against the default: the change in log loss, with limits, and Holm's p-value."""
-    table = losses(folder)
-    ranks = mean_ranks(table)
-    corrected = p_values(table)
-    lines = []
-    for method in ranks.index:
-        if method == "calibrant":
-            continue
-        change = (table[method] / table["calibrant"] - 1).to_numpy()
-        median, low, high = median_limits(change)
-        p = corrected[frozenset((method, "calibrant"))]
-        lines.append(
-            [
-                method,
-                f"{median:+.2%}",
-                f"{np.floor(1e4 * low) / 1e2:+.2f}% to {np.ceil(1e4 * high) / 1e2:+.2f}%",
-                f"{(change > 0).sum()}",
-                f"{np.ceil(1e3 * p) / 1e3:.3f}" if p > 0.001 else "<0.001",
-            ]
-        )
-    header = ["method", "log loss", "95% limits", "default better", "p-value, Holm"]
-    return markdown(header, lines)
-
-
 def groups_not_told_apart(ranks: pd.Series, corrected: dict[frozenset[str], float]) -> list[slice]:
     """The longest runs of neighbours in rank, no two of which are told apart."""
     names = list(ranks.index)
@@ -102,11 +63,6 @@ def groups_not_told_apart(ranks: pd.Series, corrected: dict[frozenset[str], floa
         if stop - start > 1 and (not runs or stop > runs[-1].stop):
             runs.append(slice(start, stop))
     return runs
-
-
-def ranks(axes: Axes, folder: Path) -> None:
-    """Mean ranks over sets that choices have seen."""
-    draw_ranks(axes, losses(folder))
 
 
 def draw_ranks(axes: Axes, table: pd.DataFrame) -> None:

@@ -111,7 +111,7 @@ def write_tables(parts: Sequence[str], sets: Sequence[RealSet], cache: Path, fol
         }
         table = pd.DataFrame([line for found in kept.values() for line in found["lines"]])
         table = whole_splits(table) if part in UNSEEN_PARTS else table
-        table = over_splits(table) if part in ("rows", "peers") else table
+        table = over_splits(table) if part == "rows" else table
         table.to_csv(folder / f"{part}.csv", index=False, float_format="%.6g")
         times += [
             {"part": part, "set": unit[1], "seconds": found["seconds"]}

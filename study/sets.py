@@ -60,7 +60,7 @@ class RealSet:
     site: str | None = None  # column of the place
     group: str | None = None  # column of what grouped rows share
     rows: int = 6_000  # at most so many, drawn at random
-    seen: bool = True  # whether it was looked at while the first default was developed
+    seen: bool = True  # whether a choice was made while looking at it
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -290,7 +290,6 @@ SETS = (
         equals("spam", 1),
         ("spam", "time"),
         time="time",
-        seen=False,
     ),
     RealSet(
         "happiness",
@@ -299,7 +298,6 @@ SETS = (
         HAPPY,
         time="year",
         site="region",
-        seen=False,
     ),
     RealSet(
         "health insurance",
@@ -307,7 +305,6 @@ SETS = (
         equals("insurance", "yes"),
         ("insurance",),
         site="region",
-        seen=False,
     ),
     RealSet(
         "union women",
@@ -316,7 +313,6 @@ SETS = (
         ("union", "idcode"),
         time="year",
         group="idcode",
-        seen=False,
     ),
     RealSet(
         "union men",
@@ -325,7 +321,6 @@ SETS = (
         ("union", "nr"),
         time="year",
         group="nr",
-        seen=False,
     ),
     RealSet(
         "doctors in Germany",
@@ -334,7 +329,6 @@ SETS = (
         ("docvis", "hospvis", "id"),
         time="year",
         group="id",
-        seen=False,
     ),
     RealSet(
         "obesity",
@@ -343,7 +337,6 @@ SETS = (
         ("numobese", "obese", "id"),
         time="occasion",
         group="id",
-        seen=False,
     ),
     RealSet(
         "prenatal care",
@@ -351,7 +344,6 @@ SETS = (
         equals("prenat", "Modern"),
         ("prenat", "kid", "mom", "cluster"),
         group="cluster",
-        seen=False,
     ),
     RealSet(
         "immunised",
@@ -359,7 +351,6 @@ SETS = (
         equals("immun", "Y"),
         ("immun", "kid", "mom", "comm"),
         group="comm",
-        seen=False,
     ),
 )
 BY_NAME = {real.name: real for real in SETS}
@@ -388,7 +379,6 @@ GIVEN = {
     "two decimals": "predicted_probability"
 }  # the column that holds the scores, if the model is not its name
 DIGITS = {"two decimals": 2, "three decimals": 3}
-NO_PROBABILITY = ("points", "svm", "age")
 
 
 def generator(*names: object) -> np.random.Generator:
@@ -451,20 +441,12 @@ def score(
     return np.round(scores, DIGITS[model]) if model in DIGITS else scores
 
 
-@dataclass(frozen=True)
-class Scored:
-    """Scores and labels of rows that did not train the model: rows to calibrate first, then rows to
-    test.
+def scored(
+    real: RealSet, model: str, split: int, cache: Path
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Scores and labels of the rows that did not train the model, and how many of them, the first,
+    calibrate; kept in the cache for all parts.
     """
-
-    scores: np.ndarray
-    y: np.ndarray
-    n: int  # rows to calibrate
-    is_probability: bool
-
-
-def scored(real: RealSet, model: str, split: int, cache: Path) -> Scored:
-    """Rows split at random; the scores are kept in the cache."""
     path = cache / "scores" / f"{real.name}, {model}, {split}.npz"
     if not path.exists():
         table, y = load(real)
@@ -474,4 +456,4 @@ def scored(real: RealSet, model: str, split: int, cache: Path) -> Scored:
         path.parent.mkdir(parents=True, exist_ok=True)
         np.savez_compressed(path, scores=scores, y=y[order[n_train:]], n=int(CALIBRATE * len(y)))
     kept = np.load(path)
-    return Scored(kept["scores"], kept["y"], int(kept["n"]), model not in NO_PROBABILITY)
+    return kept["scores"], kept["y"], int(kept["n"])

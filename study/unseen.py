@@ -18,7 +18,7 @@ from judging import counts, is_broken
 from methods import BY_DECISIONS, Method, betacal, measure, probcal, scikit_learn, venn_abers
 from scipy.special import logit
 from scipy.stats import beta
-from sets import CALIBRATE, TRAIN, RealSet, generator, load, score
+from sets import CALIBRATE, TRAIN, RealSet, generator, load, score, scored
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_selector, make_column_transformer
@@ -106,24 +106,6 @@ OURS: dict[str, Method] = {
 }
 
 
-def unseen_scores(
-    real: RealSet, model: str, split: int, cache_folder: Path
-) -> tuple[np.ndarray, np.ndarray, int]:
-    """Scores and labels of the rows that did not train the model, and how many of them calibrate;
-    all parts share them.
-    """
-    path = cache_folder / "scores" / f"{real.name}, {model}, {split}.npz"
-    if not path.exists():
-        table, y = load(real)
-        order = generator(real.name, "split", split).permutation(len(y))
-        n_train = int(TRAIN * len(y))
-        scores = score(real, model, table, y, order[:n_train])[order[n_train:]]
-        path.parent.mkdir(parents=True, exist_ok=True)
-        np.savez_compressed(path, scores=scores, y=y[order[n_train:]], n=int(CALIBRATE * len(y)))
-    kept = np.load(path)
-    return kept["scores"], kept["y"], int(kept["n"])
-
-
 def unseen_part(
     methods: dict[str, Method], real: RealSet, model: str, split: str, cache_folder: Path
 ) -> Iterator[Line]:
@@ -133,7 +115,7 @@ def unseen_part(
     scikit-learn's calibrators take the log odds of a logistic regression, as they would in
     `CalibratedClassifierCV`.
     """
-    scores, y, n = unseen_scores(real, model, int(split), cache_folder)
+    scores, y, n = scored(real, model, int(split), cache_folder)
     smallest = np.finfo(float).eps
     decisions = logit(np.clip(scores, smallest, 1 - smallest))
     for name, method in methods.items():
@@ -167,7 +149,7 @@ def unseen_guarantees_part(
     its epsilon is half the width of the widest of the exact limits. The other columns take its
     advantages away one after another.
     """
-    scores, y, _ = unseen_scores(real, model, int(split), cache_folder)
+    scores, y, _ = scored(real, model, int(split), cache_folder)
     for name, make in {"calibrant": Calibrator, "calibrant binning": BinningCalibrator}.items():
         for n in SIZES:
             drawn = generator(real.name, model, split, n).integers(0, len(y), n)
@@ -417,7 +399,7 @@ def unseen_monitors_part(
     """After how many labels a monitor warns: rows as in calibration, and rows whose rate is higher
     by a tenth of its distance from 1, at several levels of confidence.
     """
-    scores, y, _ = unseen_scores(real, model, int(split), cache_folder)
+    scores, y, _ = scored(real, model, int(split), cache_folder)
     rng = generator(real.name, model, "monitors", split)
     for run, changed in itertools.product(range(RUNS), (False, True)):
         known = rng.integers(0, len(y), 1_000)

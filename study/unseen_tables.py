@@ -16,6 +16,7 @@ from unseen import UNSEEN_MODELS
 DEFAULT = "calibrant"
 SIGMOID = "scikit-learn sigmoid"
 CLASSIFIER = "calibrant CalibratedClassifier"
+FEW_ROWS = 600  # to calibrate
 
 
 def lines(folder: Path, *parts: str) -> pd.DataFrame:
@@ -297,6 +298,33 @@ def alarms(folder: Path) -> str:
     return markdown([f"what `check` says, {len(fine)} splits", "splits"], cells)
 
 
+def behind_the_best(folder: Path) -> pd.DataFrame:
+    """For each set and model: the default's log loss over the best rival's, which is chosen in
+    hindsight, minus 1; and the number of rows that calibrate.
+    """
+    table = compared_unseen(folder)
+    table = table[~table.method.isin(["calibrant binning", "raw score"])]
+    cells = table.groupby(["set", "model", "method"]).log_loss.mean().unstack()
+    rows = table.groupby(["set", "model"]).rows.first()
+    excess = cells[DEFAULT] / cells.drop(columns=DEFAULT).min(axis=1) - 1
+    return pd.DataFrame({"excess": excess, "rows": rows}).reset_index()
+
+
+def behind_figures(folder: Path) -> dict[str, str]:
+    """Where rivals win."""
+    cells = behind_the_best(folder)
+    behind = cells[cells.excess > 0.02]
+    worst = behind.groupby("set").excess.mean().nlargest(5).index
+    few = cells[cells.rows < FEW_ROWS]
+    return {
+        "rival_better": f"{(cells.excess > 0).sum()} of {len(cells)}",
+        "rival_better_a_little": f"{((cells.excess > 0) & (cells.excess <= 0.01)).sum()}",
+        "behind": f"{len(behind)}",
+        "behind_sets": ", ".join(f"*{name}*" for name in worst),
+        "few_rows": f"{few.excess.max():.1%}",
+    }
+
+
 def unseen_figures(folder: Path) -> dict[str, str]:
     """Figures that stand in sentences."""
     table = compared_unseen(folder)
@@ -326,4 +354,5 @@ def unseen_figures(folder: Path) -> dict[str, str]:
         "alarms_rates": f"{(fine.check & about_rates).sum()}",
         "alarms_scores": f"{(fine.check & ~about_rates).sum()}",
         "unseen_allowed": f"{NOMINAL:.0%}",
+        **behind_figures(folder),
     }

@@ -16,7 +16,6 @@ STUDY = Path(__file__).parents[2] / "study"
 sys.path.insert(0, str(STUDY))
 
 import by_order  # noqa: E402
-import by_rows  # noqa: E402
 import few_labels  # noqa: E402
 import first_pass  # noqa: E402
 import judging  # noqa: E402
@@ -76,23 +75,16 @@ def test_parts_run_on_data_of_scikit_learn(tmp_path, monkeypatch):
     monkeypatch.setattr(parts, "DRAWS", 2)
     ours = list(parts.rows_part(BY_NAME["tumours"], "logistic", "0", tmp_path))
     assert [line["draws"] for line in ours] == [2, 2]
-    assert all(0 < line["epsilon"] < 0.5 and line["auc"] > 0.9 for line in ours)
-    peers = {
-        line["method"]: line
-        for line in parts.peers_part(BY_NAME["tumours"], "logistic", "0", tmp_path)
-    }
-    assert peers["scikit-learn sigmoid"]["failed"] == 0
-    assert peers["raw score"]["auc"] == pytest.approx(ours[0]["auc"], abs=0.02)
+    assert all(0 < line["epsilon"] < 0.5 for line in ours)
 
 
 def test_splits_are_counted_or_averaged():
     lines = [
-        {"set": "a", "model": "b", "method": "c", "rows": 9, "brier": 0.1, "failed": 0},
-        {"set": "a", "model": "b", "method": "c", "rows": 9, "failed": 1},
-        {"set": "a", "model": "b", "method": "c", "rows": 9, "brier": 0.3, "failed": 0},
+        {"set": "a", "model": "b", "method": "c", "rows": 9, "epsilon": 0.1, "broken": 0},
+        {"set": "a", "model": "b", "method": "c", "rows": 9, "epsilon": 0.3, "broken": 1},
     ]
     (both,) = parts.over_splits(pd.DataFrame(lines)).to_dict("records")
-    assert (both["rows"], both["failed"], both["brier"]) == (9, 1, pytest.approx(0.2))
+    assert (both["rows"], both["broken"], both["epsilon"]) == (9, 1, pytest.approx(0.2))
 
 
 @pytest.mark.broad
@@ -179,19 +171,6 @@ def test_committed_rates_of_groups_hold_where_rows_alone_break():
     assert found[found.method == "rows"].p.min() < 1e-6
 
 
-def test_committed_classifiers_are_as_good_as_those_without_a_guarantee():
-    found = pd.read_csv(page.RESULTS / "wrapper.csv")
-    assert found.set.nunique() == len(SETS)
-    loss = found["log loss, %"]
-    assert loss.median() <= 0.0
-    assert loss[found.model == "lightgbm"].median() <= 0.5
-    assert (loss > 1.0).mean() <= 0.2
-    assert found["log loss against the better, %"].median() <= 0.5
-    assert found.AUC.median() >= -0.001
-    medians = found[["fit", "predict", "size"]].median()
-    assert (medians <= [1.3, 1.1, 1.1]).all()
-
-
 def test_committed_thresholds_from_the_loose_end_are_false_too_often_and_proved_ones_are_not():
     found = pd.read_csv(page.RESULTS / "loose_end.csv")
     proved = found.rule == "calibrant.threshold"
@@ -216,24 +195,6 @@ def test_methods_of_equal_log_loss_are_not_told_apart_and_a_worse_one_is():
     ranks = ranking.mean_ranks(table)
     assert list(ranks.index)[-1] == "c"
     assert ranking.groups_not_told_apart(ranks, corrected) == [slice(0, 2)]
-
-
-def test_every_set_above_its_nominal_level_is_in_the_table_of_such_sets():
-    rows = pd.read_csv(page.RESULTS / "rows.csv")
-    sums = rows.groupby(["set", "method"])[["broken", "draws"]].sum().reset_index()
-    exceeding = sums[sums.broken > 0.1 * sums.draws]
-    lines = by_rows.above(page.RESULTS).splitlines()[2:]
-    assert len(lines) == len(exceeding)
-    for name in exceeding.set:
-        assert any(line.startswith(f"| {name} |") for line in lines)
-
-
-def test_every_set_in_which_a_peer_is_clearly_better_is_in_the_table_of_such_sets():
-    cells = by_rows.compared(page.RESULTS)
-    excess = cells[cells.method == "calibrant"].groupby("set").excess.mean()
-    *lines, others = by_rows.sets(page.RESULTS).splitlines()[2:]
-    assert {line.split(" | ")[0][2:] for line in lines} == set(excess[excess > 0.01].index)
-    assert others.startswith(f"| other {(excess <= 0.01).sum()} sets |")
 
 
 def test_every_split_with_a_refuted_guarantee_is_in_the_table_of_such_splits():

@@ -1,6 +1,6 @@
 """Everything that takes a `Sample`, and what it takes: weights, groups, segments and their bounds.
 
-The page `docs/reference/api/what-takes-what.md` is made from it: run this file to write it anew.
+The table in `docs/reference/api/index.md` is made from it: run this file to write it anew.
 """
 
 import inspect
@@ -20,7 +20,8 @@ from calibrant import Sample, calibrators, intervals, metrics, scored
 from calibrant.assess.conformal import ConformalSets
 from calibrant.errors import NotTakenError
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "api" / "what-takes-what.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "api" / "index.md"
+HEADING = "## Which functions take weights, groups and segments"
 ROLES = {"weight": "w", "group": "g", "segment": "s"}
 """From a role to its column."""
 COMBINATIONS = [roles for size in (1, 2, 3) for roles in combinations(ROLES, size)]
@@ -185,18 +186,20 @@ def outcome(entry: EntryPoint, roles: tuple[str, ...]) -> NotTakenError | str:
 
 
 def page() -> str:
-    """The page of what takes what."""
-    heads = [" + ".join(roles) for roles in COMBINATIONS]
+    """The index of the API, which ends with the table of what takes what.
+
+    A function takes any combination of what it takes alone.
+    """
     lines = [
-        "# Which functions take weights, groups and segments",
+        HEADING,
         "",
-        "The table shows which columns of [`scored(...)`](../../guides/big-data.md) data"
-        " each calibrator and function accepts: weights (`weight=`), groups (`group=`) and"
-        " segments (`segment=`). It also applies to the arrays `importance_weight=`, `groups=` and"
-        " `segments=`. We generate the table by calling each function.",
+        "These are columns of [`scored(...)`](../../guides/big-data.md) data (`weight=`, `group=`,"
+        " `segment=`), or the arrays `importance_weight=`, `groups=` and `segments=`. A function"
+        " takes any combination of those that it takes. The table is made by calling each function"
+        " with all seven combinations.",
         "",
-        "| | " + " | ".join(heads) + " |",
-        "| --- |" + " --- |" * len(heads),
+        "| | " + " | ".join(ROLES) + " |",
+        "| --- |" + " --- |" * len(ROLES),
     ]
     notes: dict[str, int] = {}
 
@@ -205,21 +208,29 @@ def page() -> str:
         return str(number)
 
     for entry in ENTRY_POINTS.values():
+        taken = {
+            roles: not isinstance(outcome(entry, roles), NotTakenError)
+            for roles in COMBINATIONS
+            if set(entry.needs) <= set(roles)
+        }
         cells = []
-        for roles in COMBINATIONS:
-            if not set(entry.needs) <= set(roles):
-                cells.append("needs weights")
+        for role in ROLES:
+            if not set(entry.needs) <= {role}:
+                cells.append("with weights")
                 continue
-            found = outcome(entry, roles)
+            found = outcome(entry, (role,))
             if isinstance(found, NotTakenError):
                 cells.append(f"no ({note(f'`{found.parameter}` must {found.rule}')})")
                 continue
-            idle = [entry.plays_no_part[role] for role in roles if role in entry.plays_no_part]
-            cells.append("yes" + "".join(f" ({note(text)})" for text in dict.fromkeys(idle)))
+            idle = entry.plays_no_part.get(role)
+            cells.append(f"yes ({note(idle)})" if idle else "yes")
+        takes = {role for role, cell in zip(ROLES, cells, strict=True) if not cell.startswith("no")}
+        if any(is_taken != (set(roles) <= takes) for roles, is_taken in taken.items()):
+            raise AssertionError(f"{entry.name} takes some combinations and not others")
         lines.append(f"| `{entry.name}` | " + " | ".join(cells) + " |")
     said = [f"{number}. {text[0].upper()}{text[1:]}." for text, number in notes.items()]
-    lines += ["", *said, ""]
-    return "\n".join(lines)
+    before = PAGE.read_text(encoding="utf-8").partition(HEADING)[0].rstrip()
+    return "\n".join([before, "", *lines, "", *said, ""])
 
 
 if __name__ == "__main__":
