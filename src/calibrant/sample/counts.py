@@ -6,7 +6,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from calibrant._typing import ArrayLike, BoolArray, IndexArray, IntArray, Keys
+from calibrant._typing import ArrayLike, BoolArray, IndexArray, IntArray
 from calibrant.cells.bins import Bins
 from calibrant.cells.knots import Knots
 from calibrant.cells.score_counts import ScoreSums
@@ -111,9 +111,6 @@ class Count(Work[Counted]):
     partition: Bins
     draw: Draw | None = None
     weighted: bool = False
-    positions: Keys | None = None
-    """The positions of the drawn rows, in increasing order, if they are known; where rows have an
-    order, they are then not hashed to find them."""
 
     @property
     def columns(self) -> Columns:
@@ -129,29 +126,23 @@ class Count(Work[Counted]):
 
     def __call__(self, batch: Any, place: Place) -> Counted:
         """Count one batch."""
-        positions = None if place.before is None else self.positions
-        hashes = self.draw is not None and positions is None
-        rows, faults = read_batch(batch, self.columns, place, keys=self.keeps_keys or hashes)
-        drawn = np.empty(0, dtype=np.intp)
-        keys = rows.keys[:0]
-        if positions is not None:
-            drawn, keys = _at_positions(rows, place, positions)
-        elif self.draw is not None:
-            drawn = np.flatnonzero(rows.drawn_by(self.draw))
-            keys = rows.keys[drawn]
-        left_out = Seal.of(rows.scores[drawn], keys)
+        keys = self.keeps_keys or self.draw is not None
+        rows, faults = read_batch(batch, self.columns, place, keys=keys)
+        no_rows = np.zeros(len(rows), dtype=bool)
+        drawn = no_rows if self.draw is None else rows.drawn_by(self.draw)
+        aside = rows.take(np.flatnonzero(drawn))  # counted with the others, and then subtracted
+        left_out = Seal.of(aside.scores, aside.keys)
         if self.weighted or not are_inside(rows, self.partition).all():
-            rows, outside = self._inside(rows.take(_others(rows, drawn)), place)
+            rows, outside = self._inside(rows.take(~drawn) if len(aside) else rows, place)
             faults += outside
-            drawn = drawn[:0]
-        aside = rows.take(drawn)  # counted with the others, and then subtracted
+            aside = aside.take(np.empty(0, dtype=np.intp))
         reach = Reach.of(rows.scores)
-        if drawn.size and not Reach.of(aside.scores).is_within(reach):
-            reach = Reach.of(rows.scores[_others(rows, drawn)])
+        if len(aside) and not Reach.of(aside.scores).is_within(reach):
+            reach = Reach.of(rows.scores[~drawn])
         if rows.labels is None:
             return Counted({}, {}, left_out, faults, reach)
         kinds, sums = self._count(rows, rows.labels)
-        if drawn.size and aside.labels is not None:
+        if len(aside) and aside.labels is not None:
             for kind, of_drawn in self._count(aside, aside.labels)[0].items():
                 counts = kinds[kind].counts - of_drawn.counts
                 kinds[kind] = of_one_label(counts, kinds[kind].uncounted - of_drawn.uncounted)
@@ -258,23 +249,6 @@ class CountKnots(Count):
         )
         of_labels = np.moveaxis(counts, -1, 0).reshape(len(kinds), -1)
         return dict(zip(kinds, map(of_one_label, of_labels), strict=True)), None
-
-
-def _others(rows: BatchRows, drawn: IndexArray) -> BoolArray:
-    """Which rows of a batch are not drawn."""
-    others = np.ones(len(rows), dtype=bool)
-    others[drawn] = False
-    return others
-
-
-def _at_positions(rows: BatchRows, place: Place, positions: Keys) -> tuple[IndexArray, Keys]:
-    """The drawn rows among those of a batch, and their keys."""
-    n_rows = len(rows) if rows.origin is None else int(rows.origin.max(initial=-1)) + 1
-    ends = np.array([place.key, place.key + n_rows], dtype=np.uint64)
-    low, high = positions.searchsorted(ends).tolist()
-    keys = positions[low:high]
-    found = (keys - ends[0]).astype(np.intp)
-    return (found if rows.origin is None else np.searchsorted(rows.origin, found)), keys
 
 
 def located(rows: BatchRows, partition: Bins) -> Any:

@@ -42,6 +42,8 @@ class RowSource(ABC):
     bounds: DataBounds = NO_BOUNDS
     """What is known about the data beforehand."""
 
+    known: Classes | None = None
+    """The two classes, if they are known without reading rows."""
     schema: Any = None
     """The Arrow types of the columns, if they are known before rows are read."""
     skipped: int = 0
@@ -141,7 +143,7 @@ class RowSource(ABC):
     def _changed(self, **values: Any) -> Self:
         other = copy(self)
         for name, value in values.items():
-            setattr(other, name, value)
+            object.__setattr__(other, name, value)  # rows in memory are frozen
         return other
 
     def pooled(self, kept: frozenset[Hashable] | None) -> Self:
@@ -212,6 +214,8 @@ class RowSource(ABC):
 
     def known_classes(self) -> Classes:
         """Return the two classes, from the labels of all rows; no row needs to be counted for it."""
+        if self.known is not None:
+            return self.known
         seen = {kind: rows for kind, (rows, _) in self.row_sums().kinds.items()}
         return settle_classes(seen, classes=self._classes, pos_label=self._pos_label)
 

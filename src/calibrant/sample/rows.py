@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from calibrant._typing import FloatArray, IntArray, Keys, Seed
+from calibrant._typing import FloatArray, IntArray, Seed
 from calibrant.cells.group_counts import GroupCounts
 from calibrant.cells.knots import Knots
 from calibrant.cells.partition import Partition
@@ -339,15 +339,7 @@ class Rows(RowSource):
         ):
             if is_needed and getattr(self.columns, role) is None:
                 raise missing_column(role)
-        positions = self._drawn_positions(draw)
-        return self.fold(Count(self.columns, bins, draw, weighted, positions))
-
-    def _drawn_positions(self, draw: Draw | None) -> Keys | None:
-        """The positions of the drawn rows, if rows are drawn by position and their keys are known."""
-        taken = self._left_out[1]
-        if draw is None or taken is None or taken.fixed or self.columns.keyed:
-            return None
-        return np.sort(taken.rows().keys)
+        return self.fold(Count(self.columns, bins, draw, weighted))
 
     def drawn_rows(self, whole: Rows, classes: Classes, most: int | None = None) -> MemoryRows:
         """Return the rows of `whole` that were drawn before these remained, with their labels.
@@ -374,15 +366,9 @@ class Rows(RowSource):
         scores; see `Knots.count`.
         """
         draw, taken = self._left_out
-        work = CountKnots(
-            self.columns,
-            knots.regions,
-            draw,
-            positions=self._drawn_positions(draw),
-            knots=knots,
-            source=source,
+        counted = self.fold(
+            CountKnots(self.columns, knots.regions, draw, knots=knots, source=source)
         )
-        counted = self.fold(work)
         check_counted(counted, taken)
         tally, _ = settle(counted, 2 * knots.n_places, classes.labels, classes.positive)
         by_label = np.stack([tally.counts - tally.positives, tally.positives], axis=-1)

@@ -141,9 +141,6 @@ class MemoryRows(Rows):
             codes=self.codes if known.positive == self.known.positive else 1 - self.codes,
         )
 
-    def _changed(self, **values: Any) -> Self:
-        return replace(self, **values)
-
     @property
     def labels(self) -> NDArray[Any]:
         """The labels as given."""
@@ -212,14 +209,10 @@ class MemoryRows(Rows):
             segment_names=tuple(self.segment_names[number] for number in present),
         )
 
-    def known_rows(self) -> int:
-        """The number of rows that these stand for."""
-        return len(self) if self.repeats is None else int(self.repeats.sum())
-
     def sizes(self) -> dict[Hashable, int]:
         """Rows of each segment."""
         if self.segment is None:
-            return {None: self.known_rows()}
+            return {None: len(self) if self.repeats is None else int(self.repeats.sum())}
         rows = np.bincount(self.segment, weights=self.repeats, minlength=len(self.segment_names))
         return dict(zip(self.segment_names, rows.astype(np.int64).tolist(), strict=True))
 
@@ -325,10 +318,6 @@ class MemoryRows(Rows):
         """These rows or, if they are more than `most`, at most that many, at equal steps."""
         step = equal_step(len(self), most)
         return self if step == 1 else self.take(np.arange(0, len(self), step))
-
-    def known_classes(self) -> Classes:
-        """Both classes."""
-        return self.known
 
     def count_knots(
         self, knots: Knots, classes: Classes, source: RandomSource
