@@ -102,7 +102,6 @@ def betting(outcomes: np.ndarray, alpha: float) -> tuple[float, float]:
 
 
 CONTESTS: dict[str, dict[str, Method]] = {
-    "bins": {name: partial(bins, name) for name in ("clopper-pearson", "clopper-pearson-weighted")},
     "Brier score": {
         "Chernoff and Bernstein": partial(brier, chernoff_bernstein),
         "betting": partial(brier, betting),

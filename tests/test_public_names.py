@@ -120,7 +120,6 @@ PUBLIC = {
         "MonotoneBand",
         "blaker",
         "clopper_pearson",
-        "clopper_pearson_weighted",
         "empirical_bernstein",
         "get_method",
         "hoeffding",

@@ -35,7 +35,7 @@ from calibrant.cells.score_partition import ScorePartition, _check_ranks
 from calibrant.cells.tally import WeightSums
 from calibrant.errors import InvalidValueError
 from calibrant.intervals import clopper_pearson, get_method
-from calibrant.limits.binomial import lower_limit, mirror
+from calibrant.limits.binomial import lower_limit
 from calibrant.limits.error_budget import absorbed_budget
 from calibrant.limits.interval import PairOfLimits
 from calibrant.limits.poisson_binomial import upper_tail
@@ -169,14 +169,6 @@ def test_the_seed_of_a_stream_stays_the_same_and_differs_between_streams() -> No
     assert first._stream.seed == first._stream.seed
     assert OnlineCalibrator.from_dict(first.to_dict())._stream.seed == first._stream.seed
     assert first._stream.seed != second._stream.seed
-
-
-def test_p_and_its_mirror_add_up_to_1() -> None:
-    p = np.array([1e-300, 1e-9, 0.1, 0.4999, 0.5, 0.5001, 0.9, 1.0 - 1e-9])
-    mirrored = mirror(-np.log(p))
-    np.testing.assert_allclose(mirrored, -np.log1p(-p), rtol=1e-6)
-    np.testing.assert_allclose(mirror(mirrored)[2:], -np.log(p[2:]), rtol=1e-6)
-    assert np.isfinite(mirror(np.zeros(1))).all()
 
 
 @pytest.mark.parametrize("largest", [5, 1 << 40])

@@ -10,7 +10,7 @@ array([0.1871])
 
 from calibrant.assess.monotone.monotone_band import MonotoneBand
 from calibrant.limits.blaker import blaker
-from calibrant.limits.clopper_pearson import clopper_pearson, clopper_pearson_weighted
+from calibrant.limits.clopper_pearson import clopper_pearson
 from calibrant.limits.empirical_bernstein import empirical_bernstein
 from calibrant.limits.hoeffding import hoeffding
 from calibrant.limits.interval import Interval, Method
@@ -24,7 +24,6 @@ __all__ = [
     "MonotoneBand",
     "blaker",
     "clopper_pearson",
-    "clopper_pearson_weighted",
     "empirical_bernstein",
     "get_method",
     "hoeffding",

@@ -16,7 +16,7 @@ from calibrant.limits.empirical_bernstein import largest_bernstein
 from calibrant.text import numbers
 from worlds.guarantees import assert_kept, assert_rare
 
-PLANNED = [name for name, method in METHODS.items() if method.largest_radius is not None]
+PLANNED = [*METHODS]
 """The methods that `plan` offers, the default first."""
 
 
@@ -431,8 +431,8 @@ def test_text_never_shows_less_than_epsilon(epsilon: float) -> None:
             "epsilon must be large enough for 1,000,000,000,000 labels to reach it; got 1e-08",
         ),
         (
-            {"n": 100, "interval": "clopper-pearson-weighted"},
-            "interval must be one of 'clopper-pearson', .*; got 'clopper-pearson-weighted'",
+            {"n": 100, "interval": "betting"},
+            "interval must be one of 'clopper-pearson', .*; got 'betting'",
         ),
         ({"n": 100, "base_rate": 0.1, "probability": 1}, "probability must be"),
         (

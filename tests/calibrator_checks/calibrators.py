@@ -179,9 +179,6 @@ ABILITIES: dict[str, Callable[[Any], bool]] = {
     ),
     "weights": lambda calibrator: "sample_weight" in signature(calibrator.fit).parameters,
     "ranks only": lambda calibrator: (
-        getattr(calibrator, "partition", None) == "quantile"
-        and not hasattr(calibrator, "curve")
-        and getattr(calibrator, "interval", None)
-        != "clopper-pearson-weighted"  # takes scores for probabilities
+        getattr(calibrator, "partition", None) == "quantile" and not hasattr(calibrator, "curve")
     ),
 }

@@ -526,7 +526,7 @@ BAD_PLANS = {
     "confidence_level": [0, 1, -1, 2, np.nan, "0.9", True, None],
     "n_bins": [0, -1, 2.5, "auto", None, True, 10**9],
     "base_rate": [0, 1, -1, np.nan, "x", True],
-    "interval": ["x", None, "clopper-pearson-weighted"],
+    "interval": ["x", None],
     "pilot": [0.0, 1.0, -0.5, 0, -3, "x", True, np.nan],
 }
 for parameter, values in BAD_PLANS.items():

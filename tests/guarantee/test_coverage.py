@@ -94,27 +94,12 @@ def simulate(
 def test_no_guarantee_is_broken_more_often_than_stated(
     world: World, design: str, limits: Limits
 ) -> None:
-    # weighted limits depend on edges: they are simulated apart
-    methods = (
-        [name for name in METHODS if name != "clopper-pearson-weighted"]
-        if design == "own"
-        else ["clopper-pearson"]
-    )
+    methods = [*METHODS] if design == "own" else ["clopper-pearson"]
     assert_kept(
         simulate(world, DESIGNS[design], methods, 20201 + WORLDS.index(world), limits),
         ALPHA,
         caught=CAUGHT,
     )
-
-
-@pytest.mark.slow
-def test_limits_that_depend_on_all_bins_hold_for_continuous_scores(limits: Limits) -> None:
-    method = "clopper-pearson-weighted"
-    simulated = simulate(WORLDS[0], DESIGNS["own"], [method], 1, limits)
-    assert set(next(simulated)) == {
-        (method, guarantee) for guarantee in ("interval", "epsilon", "set", "partial")
-    }
-    assert_kept(simulated, ALPHA, caught=CAUGHT)
 
 
 @pytest.mark.broad

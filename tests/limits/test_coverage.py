@@ -15,7 +15,6 @@ from scipy.special import gammaln
 from calibrant.intervals import METHODS, get_method
 
 LARGEST = 200
-ONE_REGION = [name for name, method in METHODS.items() if not method.takes_partition]
 """The methods whose limits of a region do not depend on other regions."""
 
 
@@ -45,7 +44,7 @@ def miss_probability(n, lower, upper, mean):
 
 @pytest.mark.broad
 @pytest.mark.parametrize("alpha", [0.1, 0.01])
-@pytest.mark.parametrize("name", ONE_REGION)
+@pytest.mark.parametrize("name", METHODS)
 def test_no_mean_is_missed_more_often_than_alpha(name, alpha):
     worst = 0.0
     for n, lower, upper in all_intervals(get_method(name), alpha):

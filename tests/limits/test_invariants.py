@@ -14,14 +14,14 @@ from calibrant.limits.non_identical import non_identical
 
 @st.composite
 def tallies(draw):
-    counts = draw(st.lists(st.integers(0, 50) | st.integers(0, 10**15), min_size=1, max_size=6))
+    counts = draw(st.lists(st.integers(0, 50) | st.integers(0, 10**12), min_size=1, max_size=6))
     positives = [
         draw(st.sampled_from(sorted({0, n // 2, n, min(n, 1)})) | st.integers(0, n)) for n in counts
     ]
     return Tally.from_counts(counts, positives)
 
 
-alphas = st.floats(1e-300, 0.999) | st.floats(0.001, 0.5)
+alphas = st.floats(1e-95, 0.999) | st.floats(0.001, 0.5)
 
 
 def flipped(tally):
@@ -29,15 +29,15 @@ def flipped(tally):
 
 
 def dense():
-    """All counts of up to 30 rows, and up to 10^15 rows with few, half and nearly all positive."""
+    """All counts of up to 30 rows, and up to 10^12 rows with few, half and nearly all positive."""
     pairs = [(n, k) for n in range(31) for k in range(n + 1)]
-    for n in (10**3, 10**6, 10**9, 10**15):
+    for n in (10**3, 10**6, 10**9, 10**12):
         pairs += [(n, k) for k in (0, 1, 2, 17, n // 1000, n // 2, n - 17, n - 1, n)]
     return Tally.from_counts(*zip(*pairs, strict=True))
 
 
 DENSE = dense()
-ALPHAS = [1e-300, 1e-9, 0.001, 0.1, 0.5, 0.999]
+ALPHAS = [1e-95, 1e-9, 0.001, 0.1, 0.5, 0.999]
 few_random = settings(
     deadline=None, derandomize=True, max_examples=min(25, settings.default.max_examples)
 )
@@ -130,7 +130,7 @@ def test_limits_grow_with_the_positives(name, n):
 @pytest.mark.parametrize("name", METHODS)
 def test_a_region_does_not_depend_on_its_neighbours(name):
     rng = np.random.default_rng(0)
-    counts = np.floor(10 ** rng.uniform(0, 15, 3000)).astype(np.int64)
+    counts = np.floor(10 ** rng.uniform(0, 12, 3000)).astype(np.int64)
     positives = np.floor(counts * rng.random(3000) ** 3).astype(np.int64)
     interval = get_method(name)(Tally.from_counts(counts, positives), 0.1)
     order = rng.permutation(3000)
@@ -165,7 +165,7 @@ def test_alpha_outside_the_unit_interval_is_refused(name, alpha):
 
 
 def test_the_registry_names_each_method_once():
-    exact = ["clopper-pearson", "clopper-pearson-weighted", "blaker"]
+    exact = ["clopper-pearson", "blaker"]
     assert list(METHODS) == [*exact, "hoeffding", "empirical-bernstein", "kl"]
     assert all(method.name == name and method.theorem for name, method in METHODS.items())
     assert [name for name, method in METHODS.items() if method.exact] == exact

@@ -69,10 +69,6 @@ def examples(n_rows: int = 60) -> dict[str, tuple[Any, dict[str, Any]]]:
             BinningCalibrator(2, segment_rule=None).fit(scores, y, segments=region),
             {"segments": SEGMENTS},
         ),
-        "binning-weighted": (
-            BinningCalibrator(3, pilot=None, interval="clopper-pearson-weighted").fit(scores, y),
-            {},
-        ),
         "curve": (Calibrator("beta", n_bins=3).fit(scores, y), {}),
         "curve-split": (
             Calibrator("venn-abers", n_bins=2, pilot=0.3, random_state=0).fit(scores, y),

@@ -5,8 +5,7 @@ wider but never invalid.
 """
 
 import numpy as np
-from scipy import special
-from scipy.special import log_ndtr, ndtr
+from scipy.special import ndtr
 
 from calibrant._typing import FloatArray
 from calibrant.cells.partition import Partition
@@ -15,10 +14,9 @@ MASS_SHARE = 0.05
 """Share of alpha for the limits on mass."""
 ABSORBED_SHARE = 0.01
 """Share of alpha for the limits on absorbed shares; see `calibrant.limits.region_limits`."""
-_EVEN_SHARE = 0.1  # share of alpha that is split evenly
+_EVEN_SHARE = 0.1  # parts of alpha that are split evenly, whatever the guesses are
+_EVEN_PART = 0.25
 _BISECTIONS = 60
-_EVEN_PART = 0.25  # part of each share that is equal whatever the guesses are
-_SHARE_BISECTIONS = 40
 _WIDEST = 60.0  # in standard deviations
 
 
@@ -43,10 +41,13 @@ def n_fixed_ranks(partition: Partition) -> int:
     return sum(part.absorbing or 0 for part in partition.bins_by_segment.values())
 
 
-def sidak_log_level(alpha: float, n_regions: int) -> float:
-    """Return log(1 - (1 - alpha)^(1/B)), the level at which B independent intervals hold together."""
-    log_rate = np.log(-np.log1p(-alpha)) - np.log(n_regions)
-    return float(log_rate + np.log(special.exprel(-np.exp(log_rate))))
+def sidak_level(alpha: float, n_regions: int) -> float:
+    """Return 1 - (1 - alpha)^(1/B), the level at which B independent intervals hold together.
+
+    >>> round(sidak_level(0.05, 10), 6)
+    0.005116
+    """
+    return float(sidak_levels(alpha, np.array(1.0 / n_regions)))
 
 
 def sidak_levels(alpha: float, shares: FloatArray) -> FloatArray:
@@ -59,54 +60,40 @@ def sidak_levels(alpha: float, shares: FloatArray) -> FloatArray:
     return np.asarray(-np.expm1(np.log1p(-alpha) * shares))
 
 
-def sidak_level(alpha: float, n_regions: int) -> float:
-    """Return 1 - (1 - alpha)^(1/B), the level at which B independent intervals hold together.
-
-    >>> round(sidak_level(0.05, 10), 6)
-    0.005116
-    """
-    return float(np.exp(sidak_log_level(alpha, n_regions)))
-
-
 def even_width_tails(deviations: FloatArray, alpha: float) -> FloatArray:
     """The tail of each two-sided limit, for means whose estimates have about these standard
-    deviations; alpha in total.
-
-    Limits at x / e standard deviations, where e is the deviation of one estimate, are all x wide. x
-    is chosen so that nine tenths of alpha are used; the rest is split evenly. The deviations must
-    be fixed beforehand: bad ones make limits wider but never invalid.
+    deviations; alpha in total, of which a tenth is split evenly.
 
     >>> tails = even_width_tails(np.array([0.01, 0.02]), 0.05)
     >>> tails.round(5), round(float(2 * tails.sum()), 6)
     (array([0.00128, 0.02372]), 0.05)
     """
-    spread = (1.0 - _EVEN_SHARE) * alpha / 2.0
+    uneven = 1.0 - _EVEN_SHARE
+    shares = uneven * _even_widths(deviations, uneven * alpha) + _EVEN_SHARE / deviations.size
+    return np.asarray(shares * alpha / 2.0)
+
+
+def even_widths(errors: FloatArray, alpha: float) -> FloatArray:
+    """Shares of a budget that give intervals with these standard errors equal widths; a quarter of
+    the budget is split evenly.
+    """
+    uneven = 1.0 - _EVEN_PART
+    return np.asarray(uneven * _even_widths(errors, alpha) + _EVEN_PART / errors.size)
+
+
+def _even_widths(deviations: FloatArray, alpha: float) -> FloatArray:
+    """Shares of alpha with which limits, x / e standard deviations away where e is the deviation of
+    one estimate, are all x wide. The deviations must be fixed beforehand: bad ones make limits wider
+    but never invalid.
+    """
     low = 0.0
     high = _WIDEST * float(deviations.max())
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2.0
-        if np.exp(log_ndtr(-middle / deviations)).sum() > spread:
-            low = middle
-        else:
-            high = middle
-    shares = np.exp(log_ndtr(-high / deviations))
-    return np.asarray(shares + _EVEN_SHARE * alpha / (2.0 * deviations.size))
-
-
-def even_widths(errors: FloatArray, alpha: float) -> FloatArray:
-    """Shares of a budget that give intervals with these standard errors equal widths.
-
-    Part of the budget is split evenly.
-    """
-    low = 0.0
-    high = 40.0 * float(errors.max())
-    for _ in range(_SHARE_BISECTIONS):
-        middle = (low + high) / 2
-        if 2.0 * ndtr(-middle / errors).sum() > alpha:
+        if 2.0 * ndtr(-middle / deviations).sum() > alpha:
             low = middle
         else:
             high = middle
     # at a width of 0 all tails vanish, and shares would be 0 / 0
-    wanted = ndtr(-high / errors) + 1e-300
-    shares: FloatArray = (1.0 - _EVEN_PART) * wanted / wanted.sum() + _EVEN_PART / errors.size
-    return shares
+    tails = ndtr(-high / deviations) + 1e-300
+    return np.asarray(tails / tails.sum())

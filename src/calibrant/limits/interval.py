@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calibrant._typing import FloatArray, IntArray
-from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidValueError
 from calibrant.params.declared_state import Saved
@@ -101,14 +100,12 @@ class Method:
         probability at least 1 - alpha.
     theorem : str
         One line: the result behind the method.
-    largest_radius : callable or None
+    largest_radius : callable
         ``largest_radius(rows, most, alpha, n_regions)`` bounds the distance between a limit and the
         values "mean" and "jeffreys" of its region, if the region has at least `rows` rows and at
-        most `most` positives. `plan` offers the methods that have this function.
+        most `most` positives; `plan` uses it.
     exact : bool
         Whether the limits invert the binomial distribution itself, rather than a bound on it.
-    takes_partition : bool
-        Whether the function also takes the partition, as a third argument.
 
     Examples
     --------
@@ -119,21 +116,16 @@ class Method:
     """
 
     name: str
-    function: Callable[..., Interval]
+    function: Callable[[Tally, float], Interval]
     theorem: str
-    largest_radius: Callable[[int, int, float, int], float] | None = None
+    largest_radius: Callable[[int, int, float, int], float]
     exact: bool = False
-    takes_partition: bool = False
 
-    def __call__(self, tally: Tally, alpha: float, partition: Partition | None = None) -> Interval:
+    def __call__(self, tally: Tally, alpha: float) -> Interval:
         """Return the interval of every region, valid for all simultaneously with probability at
         least 1 - alpha.
         """
-        return (
-            self.function(tally, alpha, partition)
-            if self.takes_partition
-            else self.function(tally, alpha)
-        )
+        return self.function(tally, alpha)
 
 
 def around(center: FloatArray, radius: FloatArray) -> Interval:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.special import xlog1py
 
+from calibrant._typing import BoolArray, FloatArray
 from calibrant.cells.tally import Tally
-from calibrant.limits.binomial import both_limits, solve_deviance
+from calibrant.limits.binomial import SMALLEST, bisected, moved_out
 from calibrant.limits.interval import Interval
 from calibrant.params.rules import OPEN_UNIT
 
@@ -128,7 +130,22 @@ def kl(tally: Tally, alpha: float) -> Interval:
     """
     alpha = OPEN_UNIT.check("alpha", alpha)
     bound = np.log(2.0 * tally.n_regions) - np.log(alpha)
-    return both_limits(tally.counts, tally.positives, lambda k, n: solve_deviance(k, n, bound))
+    n = np.maximum(tally.counts, 1).astype(np.float64)
+    p = tally.positives / n
+
+    def is_allowed(q: FloatArray) -> BoolArray:
+        off = p - q  # which keeps digits that log(p / q) loses where q is close to p
+        entropy = xlog1py(p, off / q) + xlog1py((n - tally.positives) / n, -off / (1.0 - q))
+        return np.asarray(n * entropy < bound)
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        lower, _ = bisected(
+            lambda q: ~is_allowed(q), np.full(n.size, SMALLEST), np.maximum(p, SMALLEST)
+        )
+        _, upper = bisected(is_allowed, np.maximum(p, SMALLEST), np.ones(n.size))
+    lower = np.where(tally.positives > 0, moved_out(lower, -1.0), 0.0)
+    upper = np.where(tally.positives < tally.counts, moved_out(upper, 1.0), 1.0)
+    return Interval(lower, upper)
 
 
 def largest_kl(rows: int, most: int, alpha: float, n_regions: int) -> float:

@@ -10,11 +10,7 @@ array([0.1871])
 from __future__ import annotations
 
 from calibrant.limits.blaker import blaker
-from calibrant.limits.clopper_pearson import (
-    clopper_pearson,
-    clopper_pearson_weighted,
-    largest_binomial,
-)
+from calibrant.limits.clopper_pearson import clopper_pearson, largest_binomial
 from calibrant.limits.empirical_bernstein import empirical_bernstein, largest_bernstein
 from calibrant.limits.hoeffding import hoeffding, largest_hoeffding
 from calibrant.limits.interval import Method
@@ -35,13 +31,6 @@ METHODS: dict[str, Method] = {
             f"{_TAILS}, at the Sidak level",
             largest_radius=largest_binomial,
             exact=True,
-        ),
-        Method(
-            "clopper-pearson-weighted",
-            clopper_pearson_weighted,
-            f"{_TAILS}, at levels weighted by a guess of each bin's variance",
-            exact=True,
-            takes_partition=True,
         ),
         Method(
             "blaker",

@@ -124,7 +124,7 @@ def region_limits(
     # spent even if no edge is tied: which edges are, the rows decide
     share = absorbed_budget(partition, alpha)
     if not partition.has_absorbed:
-        return method(tally, alpha - share, partition)
+        return method(tally, alpha - share)
     bins = partition.as_bins()
     if tally.absorbed is None or tally.absorbed.n_regions != bins.absorbed_cells.size:
         raise InvalidValueError(
@@ -134,15 +134,13 @@ def region_limits(
     between = rows_between(partition, tally)
     # few rows at an edge would get wide limits, and cost every other region a part of alpha
     at_edge = tally.absorbed
-    own = (_at_edges(partition)[0] >= _ENOUGH) & (
-        not method.takes_partition
-    )  # it needs the edges of each cell
+    own = _at_edges(partition)[0] >= _ENOUGH
     cells = Tally(
         np.concatenate([between.counts, at_edge.counts[own]]),
         np.concatenate([between.positives, at_edge.positives[own]]),
         tally.uncounted,
     )
-    limits = method(cells, alpha - share, partition)
+    limits = method(cells, alpha - share)
     lower, upper = (side[: tally.n_regions].copy() for side in (limits.lower, limits.upper))
     low = np.zeros(region.size)
     high = np.ones(region.size)

@@ -227,13 +227,12 @@ def largest_radii_of_methods() -> Any:
     found: list[Any] = []
     for name in METHODS:
         largest = METHODS[name].largest_radius
-        if largest is not None:
-            found += [
-                tried(largest, rows, most, alpha, n_regions)
-                for rows, most in ((1, 1), (12, 40), (300, 10_000))
-                for alpha in (0.01, 0.4)
-                for n_regions in (1, 9)
-            ]
+        found += [
+            tried(largest, rows, most, alpha, n_regions)
+            for rows, most in ((1, 1), (12, 40), (300, 10_000))
+            for alpha in (0.01, 0.4)
+            for n_regions in (1, 9)
+        ]
     return found
 
 

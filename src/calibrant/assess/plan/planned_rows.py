@@ -20,7 +20,7 @@ from calibrant.limits.methods import METHODS, get_method
 from calibrant.params.rules import Number, error_budget
 from calibrant.text.sentences import Setting
 
-INTERVALS = tuple(name for name, method in METHODS.items() if method.largest_radius is not None)
+INTERVALS = tuple(METHODS)
 
 
 _FIRST_TRIED = 12  # counts of positives; they show which others need not be tried
@@ -145,12 +145,10 @@ class PlannedRows:
         """An upper bound on the radius of every bin with at least `rows` rows and at most `most`
         positives.
         """
+        if rows == 0:
+            return 1.0
         bound = get_method(self.interval).largest_radius
-        return (
-            1.0
-            if rows == 0 or bound is None
-            else min(1.0, bound(rows, most, self._alpha, self.n_bins))
-        )
+        return min(1.0, bound(rows, most, self._alpha, self.n_bins))
 
     def _largest_radius(self, rows: int, most: int, best: float) -> float:
         """The largest of `best` and the radii over all counts of positives up to `most`, or as many

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import special
+from scipy.special import betaln, digamma, xlogy
 
 from calibrant._typing import CodeArray, FloatArray, IntArray
-from calibrant.limits.binomial import (
-    LARGEST,
-    both_limits,
-    deviance_part,
-    neg_log_ratio,
-    split,
-    surplus,
-)
-from calibrant.limits.interval import Interval
+from calibrant.limits.interval import Interval, outwards
 from calibrant.limits.sequences.sequence import Sequence
 
 _CONCENTRATIONS = np.array([[2.0], [20.0], [200.0]])  # one per row, to be averaged over
-_SERIES_FROM = 32.0
+_LARGEST = 700.0  # -log p that is considered
 _MAX_ITERATIONS = 100
 _CONVERGED = 1e-4  # of the distance from the observed rate; the error left is about its square
-_ROUNDING = 1e-9  # added to the threshold: many times the numerical error of the evidence
+# added to the threshold, and per label: many times the numerical error of the evidence
+_ROUNDING = 1e-9
+_ROUNDING_PER_LABEL = 5e-16
+_OUTWARD = 1e-13
 
 
 class CentredBetaBinomial(Sequence):
@@ -74,8 +69,15 @@ class CentredBetaBinomial(Sequence):
     @staticmethod
     def limits_of(counts: IntArray, positives: IntArray, log_share: float) -> Interval:
         """Return the limits for given counts and log(B / alpha)."""
-        level = log_share + _ROUNDING
-        return both_limits(counts, positives, lambda k, n: _solve(k, n, level), least=2)
+        n = np.tile(counts, 2).astype(np.float64)
+        seen = np.concatenate([positives, counts - positives]).astype(np.float64)
+        distance = np.zeros(n.size)
+        some = seen > 1.0
+        # both sides in one call: twelve limits cost hardly more than six
+        distance[some] = _solve(seen[some], n[some], log_share + _ROUNDING) * (1.0 + _OUTWARD)
+        lower = np.where(some, np.exp(-distance), 0.0)
+        upper = np.where(some, -np.expm1(-distance), 1.0)
+        return outwards(lower[: counts.size], upper[counts.size :])
 
     def limits(self) -> Interval:
         """Return the current limits of every region."""
@@ -98,47 +100,17 @@ def log_evidence(k: FloatArray, n: FloatArray, p: FloatArray, q: FloatArray) -> 
 def _evidence(
     k: FloatArray, n: FloatArray, p: FloatArray, q: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the evidence, and its derivative with respect to -log p.
-
-    With K = k + c p and T = N + c, ln M(p) is the deviance T kl(K / T, p) plus terms of the order
-    of ln N. The large terms of the gamma functions cancel and are left out.
-    """
+    """Return the evidence, and its derivative with respect to -log p."""
     a = _CONCENTRATIONS * p
     b = _CONCENTRATIONS * q
     positives = k + a
     negatives = n - k + b
-    whole = n + _CONCENTRATIONS
-    gammas = (
-        _gamma_excess(positives)
-        + _gamma_excess(negatives)
-        - _gamma_excess(whole)
-        - special.betaln(a, b)
-    )
-    logs = deviance_part(positives, whole * p) + deviance_part(negatives, whole * q)
-    logs += a * np.log(p) + b * np.log(q) + gammas
-    sums = (
-        special.digamma(negatives)
-        - special.digamma(b)
-        - special.digamma(positives)
-        + special.digamma(a)
-    )
-    slopes = surplus(k, n, p, q) / q + a * sums
+    logs = betaln(positives, negatives) - betaln(a, b) - xlogy(k, p) - xlogy(n - k, q)
+    sums = digamma(negatives) - digamma(b) - digamma(positives) + digamma(a)
+    slopes = (k - n * p) / q + a * sums
     largest = logs.max(axis=0)
     shares = np.exp(logs - largest)
     return largest + np.log(shares.mean(axis=0)), (slopes * shares).sum(axis=0) / shares.sum(axis=0)
-
-
-def _gamma_excess(x: FloatArray) -> FloatArray:
-    """Return log Gamma(x) - (x log x - x)."""
-    inverse = 1.0 / np.maximum(x, _SERIES_FROM)
-    square = inverse * inverse
-    series = 0.5 * np.log(2 * np.pi * inverse) + inverse * (
-        1 / 12 - square * (1 / 360 - square / 1260)
-    )
-    small = np.minimum(x, _SERIES_FROM)
-    return np.asarray(
-        np.where(x < _SERIES_FROM, special.gammaln(small) - small * np.log(small) + small, series)
-    )
 
 
 def _solve(k: FloatArray, n: FloatArray, level: float) -> FloatArray:
@@ -148,24 +120,25 @@ def _solve(k: FloatArray, n: FloatArray, level: float) -> FloatArray:
     is ruled out, therefore approaches the solution from that side and never passes it: wherever it
     stops, the limit is valid.
     """
-    origin = neg_log_ratio(k, n)
-    bound = level + 2.0 + 0.5 * np.log1p(n / 20.0)  # roughly the deviance at the solution
-    solution = np.minimum(origin + np.sqrt(2.0 * bound * ((n - k) / n) / k) + bound / n, LARGEST)
+    origin = -np.log(k / n)
+    levels = level + _ROUNDING_PER_LABEL * n
+    bound = levels + 2.0 + 0.5 * np.log1p(n / 20.0)  # roughly the deviance at the solution
+    solution = np.minimum(origin + np.sqrt(2.0 * bound * ((n - k) / n) / k) + bound / n, _LARGEST)
     active = np.arange(k.size)
     proved = np.zeros(k.size, dtype=bool)
     for _ in range(_MAX_ITERATIONS):
         current = solution[active]
-        evidence, slope = _evidence(k[active], n[active], *split(current))
-        missing = level - evidence
+        evidence, slope = _evidence(k[active], n[active], np.exp(-current), -np.expm1(-current))
+        missing = levels[active] - evidence
         out = missing <= 0.0
         step = np.where(out, missing / np.where(out, slope, 1.0), current - origin[active])
         solution[active] = np.minimum(
-            np.where(out | ~proved[active], current + step, current), LARGEST
+            np.where(out | ~proved[active], current + step, current), _LARGEST
         )
         going = np.where(
             out,
             -step > _CONVERGED * (current - origin[active]),
-            ~proved[active] & (current < LARGEST),
+            ~proved[active] & (current < _LARGEST),
         )
         proved[active] |= out
         active = active[going]
