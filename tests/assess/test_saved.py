@@ -32,6 +32,7 @@ FOUND = {
     "weights": threshold(
         Y, SCORES, precision=0.7, importance_weight=0.5 + SCORES, weight_bound=1.5
     ),
+    "unlabelled": threshold(Y, SCORES, precision=0.8, unlabelled_scores=SCORES[:50]),
     "nothing": threshold(Y, SCORES, precision=0.999),
     "one row": threshold([0, 1], [0.2, 0.8], recall=0.9),
 }
@@ -62,18 +63,19 @@ EDITS: dict[str, tuple[str, tuple[Any, ...], Any]] = {
     "no cuts": ("ranks", ("cuts",), []),
     "cuts that are no list": ("ranks", ("cuts",), {}),
     "a cut that is no object": ("ranks", ("cuts", 0), 3),
-    "lower above upper": ("ranks", ("cuts", 0, "recall"), {"value": 0.5, "lower": 9, "upper": -3}),
-    "a share above one": ("ranks", ("cuts", 0, "recall", "upper"), 1.5),
-    "limits narrower than the counts": ("ranks", ("cuts", 0, "recall", "lower"), 0.45),
-    "another share": ("ranks", ("cuts", 0, "precision", "value"), 0.99),
-    "a share that is true": ("ranks", ("cuts", 0, "npv", "value"), True),
-    "no share": ("ranks", ("cuts", 0, "npv"), None),
-    "more in a share": ("ranks", ("cuts", 0, "npv", "more"), 1),
-    "fewer false alarms": ("ranks", ("cuts", 0, "false_alarms", "value"), 0.0),
+    "no counts": ("ranks", ("cuts", 0, "seen"), None),
+    "counts of more rows": ("ranks", ("cuts", 0, "seen", "tn"), 3_000),
+    "a negative count": ("ranks", ("cuts", 0, "seen", "fp"), -1),
+    "a fraction of a row": ("ranks", ("cuts", 0, "seen", "fp"), 0.5),
+    "a count that is true": ("ranks", ("cuts", 0, "seen", "fp"), True),
+    "more in the counts": ("ranks", ("cuts", 0, "seen", "more"), 1),
+    "shares beside counts": ("ranks", ("cuts", 0, "shares"), [0.5] * 5),
+    "a share above one": ("groups", ("cuts", 0, "shares", 2), 1.5),
+    "a share too few": ("groups", ("cuts", 0, "shares"), [0.5] * 4),
+    "more selected than there are": ("unlabelled", ("cuts", 0, "unlabelled"), [9, 3]),
     "another target": ("ranks", ("cuts", 0, "target"), "recall"),
     "a target of no kind": ("ranks", ("cuts", 0, "target"), "accuracy"),
-    "labels needed": ("ranks", ("cuts", 0, "labels_needed"), 9_999),
-    "fewer labels needed than there are": ("nothing", ("cuts", 0, "labels_needed"), 5),
+    "no labels needed": ("nothing", ("cuts", 0, "labels_needed"), 0),
     "more rows than there are": ("ranks", ("cuts", 0, "counted"), 4_000),
     "a fraction of rows": ("ranks", ("cuts", 0, "counted"), 0.5),
     "more rows than can be counted": ("ranks", ("n_rows",), 2**70),
@@ -86,16 +88,10 @@ EDITS: dict[str, tuple[str, tuple[Any, ...], Any]] = {
     "assumptions in one text": ("ranks", ("assumptions",), "none"),
     "assumptions that are numbers": ("ranks", ("assumptions",), [1]),
     "groups of no rows": ("groups", ("max_group_size",), 0),
-    "limits that groups do not prove": ("groups", ("cuts", 0, "recall", "lower"), 0.3),
     "rows as groups": ("ranks", ("max_group_size",), True),
     "a segment that is a list": ("both", ("cuts", 0, "segment"), ["a"]),
     "a segment twice": ("both", ("cuts", 0, "segment"), "b"),
     "another level in one segment": ("both", ("cuts", 0, "level"), 0.85),
-    "limits better than any look": (
-        "look",
-        ("cuts", 0, "recall", "lower"),
-        FOUND["look"].recall.value - 1e-4,
-    ),
     "too many missed": ("recall", ("cuts", 0, "level"), 0.93),
     "an unknown entry": ("ranks", ("certified",), True),
     "an unknown entry of a cut": ("ranks", ("cuts", 0, "certified"), True),
@@ -122,11 +118,11 @@ def test_an_edit_by_hand_is_refused(name: str) -> None:
 
 
 def test_a_look_that_tried_more_thresholds_has_wider_limits() -> None:
-    """How many were tried is not saved: wider limits than those of one threshold are read as they
-    are.
-    """
-    state = edited("look", ("cuts", 0, "recall", "lower"), 0.1)["calibrator"]
-    assert Threshold.from_dict(state).recall is not None
+    tried = FOUND["look"].only.n_tried
+    assert tried > 1
+    state = edited("look", ("cuts", 0, "n_tried"), 10 * tried)["calibrator"]
+    wider = Threshold.from_dict(state).recall
+    assert wider.lower < FOUND["look"].recall.lower < FOUND["look"].recall.upper < wider.upper
 
 
 def test_states_of_other_kinds_are_refused() -> None:

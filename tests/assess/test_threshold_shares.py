@@ -10,14 +10,9 @@ import pytest
 from scipy.stats import beta, ksone
 
 from calibrant import threshold
-from calibrant.assess.threshold.candidates import Confusion
+from calibrant.assess.threshold.confusion import Confusion
 from calibrant.assess.threshold.finder import Search
-from calibrant.assess.threshold.shares import (
-    measured_anywhere,
-    measured_at_fixed,
-    measured_at_rank,
-    measured_in_groups,
-)
+from calibrant.assess.threshold.shares import measured, measured_in_groups
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from worlds.guarantees import assert_rare
 
@@ -56,9 +51,6 @@ def assert_follows(found, base, recall, specificity):
         )
     for name, (k, n) in SHARES.items():
         assert found[name].value == pytest.approx(k / n)
-    alarms = found["false_alarms"]
-    expected = [1 / found["precision"].upper - 1, 0.25, 1 / found["precision"].lower - 1]
-    assert [alarms.lower, alarms.value, alarms.upper] == pytest.approx(expected)
 
 
 def test_at_any_threshold_three_quarters_of_alpha_are_for_the_classes():
@@ -68,7 +60,7 @@ def test_at_any_threshold_three_quarters_of_alpha_are_for_the_classes():
         (max(k / n - far, 0), min(k / n + far, 1))
         for k, n, far in ((40, 60, reach[0]), (130, 140, reach[1]))
     )
-    found = measured_anywhere(SEEN, "precision", 0.0, ALPHA)
+    found = measured(SEEN, "precision", 0.0, ALPHA)
     assert_follows(found, exact(60, 200, ALPHA / 8), recall, specificity)
 
 
@@ -79,12 +71,12 @@ def test_at_a_rank_the_other_class_and_the_share_of_positives_get_half_of_alpha_
         "specificity": exact(130, 140, ALPHA / 4),
         target: (0.5, 1.0),
     }
-    found = measured_at_rank(SEEN, target, 0.5, ALPHA)
+    found = measured(SEEN, target, 0.5, ALPHA)
     assert_follows(found, exact(60, 200, ALPHA / 4), parts["recall"], parts["specificity"])
 
 
 def test_at_a_fixed_threshold_every_share_has_exact_limits():
-    found = measured_at_fixed(SEEN, "precision", 0.75, 0.01)
+    found = measured(SEEN, "precision", 0.75, 0.3, n_tried=3)  # five shares, both sides
     for name, (k, n) in SHARES.items():
         low, high = exact(k, n, 0.01)
         assert (found[name].lower, found[name].upper) == pytest.approx(
@@ -95,8 +87,8 @@ def test_at_a_fixed_threshold_every_share_has_exact_limits():
 def test_without_rows_of_a_class_nothing_is_known():
     empty = Confusion(tp=0, fp=0, fn=0, tn=30)
     for found in (
-        measured_anywhere(empty, "npv", 0.2, 0.1),
-        measured_at_fixed(empty, "npv", 0.2, 0.1),
+        measured(empty, "npv", 0.2, 0.1),
+        measured(empty, "npv", 0.2, 0.1, n_tried=1),
     ):
         assert math.isnan(found["recall"].value)
         assert (found["recall"].lower, found["recall"].upper) == (0.0, 1.0)
@@ -165,8 +157,8 @@ def test_rows_without_labels_have_scores(scores):
 
 def test_a_target_is_broken_in_full_only_below_its_level_and_by_more_than_rounding() -> None:
     def broken(capped: float, in_full: float) -> bool:
-        search = SimpleNamespace(broken=[])
-        Search._measured_in_groups(search, {"precision": (capped, in_full)}, "precision", 0.5)
+        search = SimpleNamespace(broken=[], targets={"precision": 0.5})
+        Search._compare_in_full(search, "precision", capped, in_full)
         return bool(search.broken)
 
     assert broken(0.6, 0.49)

@@ -53,7 +53,7 @@ def test_thresholds_are_those_of_python(
     )
     told = calibrant("threshold", "rows.parquet", *COLUMNS, "--precision", "0.8").out
     assert f"score >= about {expected.threshold:.4f}" in told.replace("\n", " ")
-    assert f"scores: >= about {expected.threshold:.4f}\n" in told
+    assert f"  >= about {expected.threshold:.4f}  " in told
     assert repr(expected.threshold) not in told
     assert "Next: add -o model.json to save it" in told
 
@@ -449,11 +449,11 @@ def test_the_share_selected_among_rows_without_labels(calibrant, tmp_path):
         "--precision",
         "0.7",
     )
-    alone = calibrant(*asked, "--json").json["cuts"][0]
-    found = calibrant(*asked, "--unlabelled", tmp_path / "new.csv", "--json").json["cuts"][0]
+    alone = calibrant(*asked, "--json").json["thresholds"][0]
+    found = calibrant(*asked, "--unlabelled", tmp_path / "new.csv", "--json").json["thresholds"][0]
     assert found["threshold"] == alone["threshold"]
-    assert found["selected"]["upper"] - found["selected"]["lower"] < 0.03
-    assert alone["selected"]["upper"] - alone["selected"]["lower"] > 0.1
+    assert found["selected_upper"] - found["selected_lower"] < 0.03
+    assert alone["selected_upper"] - alone["selected_lower"] > 0.1
     refused = calibrant(*asked, "--unlabelled", tmp_path / "new.csv", "-o", tmp_path / "model.json")
     assert refused.code == 2
     assert "--unlabelled" in refused.err

@@ -180,10 +180,9 @@ def test_every_class_with_a_sentence_is_a_result() -> None:
                 assert issubclass(value, Result), value
 
 
-def test_a_ratio_has_an_upper_limit_of_1_and_a_share_has_none() -> None:
+def test_the_limit_of_1_of_a_share_is_left_out() -> None:
     columns = {
         name: [value]
         for name, value in zip(("x", "x_lower", "x_upper"), (0.9, 0.8, 1.0), strict=True)
     }
     assert "0.9 (at least 0.8)" in str(ResultTable("shares", columns))
-    assert "0.9 (0.8 to 1)" in str(ResultTable("ratios", columns, ratios=("x",)))

@@ -51,7 +51,7 @@ _ON_SCORES = re.compile(
 """Entries that are scores or weights of rows, or lie between two of them: no library rounds them,
 at any scale.
 """
-_OF_ANY_SCALE = ("slope", "temperature", "false_alarms")
+_OF_ANY_SCALE = ("slope", "temperature")
 """Entries without a natural scale, for which only the ratio matters."""
 
 

@@ -47,8 +47,6 @@ class ResultTable:
         column, the key is the name of the lower limit.
     about : str
         How to read the table: a sentence printed below it.
-    ratios : tuple of str
-        The columns shown with their limits that may exceed 1; the others are shares.
     units : mapping from str to {"share", "points"}
         The columns that people read in per cent, or in percentage points. For limits shown in one
         column, the key is the name of the first.
@@ -71,7 +69,6 @@ class ResultTable:
     shown: tuple[str, ...] | None = None
     heads: Mapping[str, str] = field(default_factory=dict)
     about: str = ""
-    ratios: tuple[str, ...] = ()
     units: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -110,10 +107,9 @@ class ResultTable:
             if len(names) == 2 and rows and all(None in row for row in rows):
                 continue  # nothing has limits
             heads.append(self.heads.get(head, _head(head)))
-            most_value = math.inf if head in self.ratios else 1.0
             shown_rows = (*rows[:first], *rows[len(rows) - last :])
             unit = self.units.get(head, "")
-            cells = [_cells_in_one(head, row, name_of, most_value, unit) for row in shown_rows]
+            cells = [_cells_in_one(head, row, name_of, unit) for row in shown_rows]
             if left_out:
                 cells.insert(first, "" if columns else f"... {left_out:,} more")
             columns.append(cells)
@@ -140,15 +136,15 @@ def aligned(lines: Sequence[Sequence[str]]) -> str:
 
 
 def _cells_in_one(
-    name: str, row: Sequence[Any], name_of: Callable[[str], str], most: float, unit: str
+    name: str, row: Sequence[Any], name_of: Callable[[str], str], unit: str
 ) -> str:
-    """The text of a value, its limits, or both; `most` is the largest possible value."""
+    """The text of a value, its limits, or both."""
     first = cell(name, row[0], name_of, unit)
     if len(row) == 1:
         return first
     if any(value is None or math.isnan(value) for value in row):
         return first if len(row) == 3 else ""
-    is_open = len(row) == 3 and share_limits(row[1], row[2], most) == _NO_LIMIT
+    is_open = len(row) == 3 and share_limits(row[1], row[2]) == _NO_LIMIT
     if unit == _SHARE and not is_open:
         low_and_high = per_cent_limits(*row[-2:])
     elif unit == _POINTS and len(row) == 2:
@@ -156,7 +152,7 @@ def _cells_in_one(
     elif len(row) == 2:
         low_and_high = limits(*row)
     else:
-        low_and_high = share_limits(row[1], row[2], most)
+        low_and_high = share_limits(row[1], row[2])
     return low_and_high if len(row) == 2 else f"{first} ({low_and_high})"
 
 
@@ -202,15 +198,14 @@ def plain_values(column: Sequence[Any]) -> list[Any]:
     return [value.item() if hasattr(value, "item") else value for value in values]
 
 
-def share_limits(low: float, high: float, most: float = 1.0) -> str:
-    """Limits on a share or a ratio; a trivial limit is left out.
+def share_limits(low: float, high: float) -> str:
+    """Limits on a share; a trivial limit is left out.
 
-    >>> share_limits(0.9, 1.0), share_limits(0.0, 0.2), share_limits(0.1, 0.2), share_limits(0.0,
-    ...     math.inf)
+    >>> share_limits(0.9, 1.0), share_limits(0.0, 0.2), share_limits(0.1, 0.2), share_limits(0.0, 1.0)
     ('at least 0.9', 'at most 0.2', '0.1 to 0.2', 'no limit derived')
     """
     open_low = not low > 0.0
-    open_high = high == most or not high < math.inf
+    open_high = not high < 1.0
     if open_low and open_high:
         return _NO_LIMIT
     if open_low:

@@ -7,7 +7,6 @@ reversed, so one search serves both.
 
 import math
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.special import ndtri
@@ -19,44 +18,9 @@ from calibrant.cells.score_counts import ScoreCounts
 from calibrant.limits.binomial import lower_limit
 from calibrant.limits.region_limits import shown_above
 
-Count = TypeVar("Count", int, IntArray)
 _CANDIDATES = 100  # between the start and the end, and as many again close to the expected answer
 _SPREAD = 3.0  # standard errors of the drawn rows within which the answer is expected
 _POWER = 0.9  # of the number of labels that would probably be enough
-
-
-class Confusion(NamedTuple, Generic[Count]):
-    """Counted rows by decision and label.
-
-    Or arrays, with an entry per threshold or per group.
-    """
-
-    tp: Count
-    fp: Count
-    fn: Count
-    tn: Count
-
-    @property
-    def n(self) -> Count:
-        """All counted rows."""
-        return self.tp + self.fp + self.fn + self.tn
-
-    @property
-    def shares(self) -> dict[str, tuple[Count, Count]]:
-        """Each share, as a pair of its numerator and denominator rows."""
-        tp, fp, fn, tn = self
-        return {
-            "selected": (tp + fp, self.n),
-            "precision": (tp, tp + fp),
-            "recall": (tp, tp + fn),
-            "specificity": (tn, tn + fp),
-            "npv": (tn, tn + fn),
-        }
-
-
-def confusion_at(scores: FloatArray, codes: CodeArray, cut: float) -> Confusion[int]:
-    """The confusion counts at one threshold."""
-    return Confusion(*np.bincount(2 * (scores < cut) + (codes == 0), minlength=4).tolist())
 
 
 def candidates(

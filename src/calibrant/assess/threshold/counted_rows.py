@@ -9,11 +9,8 @@ from typing import Any
 import numpy as np
 
 from calibrant._typing import CodeArray, FloatArray, IntArray
-from calibrant.assess.threshold.candidates import (
-    Confusion,
-    Ladder,
-    candidates,
-)
+from calibrant.assess.threshold.candidates import Ladder, candidates
+from calibrant.assess.threshold.confusion import Confusion
 from calibrant.cells.entries import Entries
 from calibrant.cells.group_counts import GroupCounts
 from calibrant.cells.score_partition import ScorePartition

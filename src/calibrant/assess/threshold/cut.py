@@ -3,8 +3,8 @@
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import ClassVar
 
+from calibrant.assess.threshold.confusion import Confusion
 from calibrant.text.numbers import nearest, percent
 from calibrant.text.result_table import share_limits
 from calibrant.text.sentences import joined, words
@@ -18,16 +18,12 @@ TARGETS = {
 """The targets, and what each claims."""
 
 
-PARTS = ("selected", "precision", "recall", "specificity", "npv", "false_alarms")
+PARTS = ("selected", "precision", "recall", "specificity", "npv")
 """The measurements at a threshold."""
 
 
-SHOWN = ("selected", "precision", "recall", "false_alarms")
+SHOWN = ("selected", "precision", "recall")
 """The measurements that are printed."""
-
-
-NAMES = {"false_alarms": "false alarms per true one"}
-"""Measurements that are printed under other names."""
 
 
 def compared(cut: float) -> dict[str, str]:
@@ -66,26 +62,10 @@ class Measured:
     value: float
     lower: float
     upper: float
-    most: ClassVar[float] = 1.0
-
-    @property
-    def limits(self) -> str:
-        """The limits in words, without trivial ones."""
-        return share_limits(self.lower, self.upper, self.most)
 
     def __str__(self) -> str:
         known = "unknown" if math.isnan(self.value) else nearest(self.value)
-        return f"{known} ({self.limits})"
-
-
-@dataclass(frozen=True, slots=True)
-class Ratio(Measured):
-    """A number per unit of something else, which may exceed 1.
-
-    The limits are 0 and infinity if none are derived.
-    """
-
-    most: ClassVar[float] = math.inf
+        return f"{known} ({share_limits(self.lower, self.upper)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +93,12 @@ class Cut:
     selected, precision, recall, specificity, npv : Measured or None
         The share of rows selected, and how often the decision is correct. All their limits and the
         target hold together; see `Threshold.limits_confidence_level`.
-    false_alarms : Ratio or None
-        False alarms per true alarm, (1 - precision) / precision.
+    seen : Confusion or None
+        The counted rows by decision and label, from which all shares follow; None with groups.
+    n_tried : int
+        How many thresholds were fixed before rows were counted; 0 if it was found among all scores.
+    unlabelled : (int, int) or None
+        How many rows without labels are selected, and how many there are.
     """
 
     segment: Hashable
@@ -129,7 +113,16 @@ class Cut:
     recall: Measured | None = None
     specificity: Measured | None = None
     npv: Measured | None = None
-    false_alarms: Ratio | None = None
+    seen: Confusion[int] | None = None
+    n_tried: int = 0
+    unlabelled: tuple[int, int] | None = None
+
+    @property
+    def shares(self) -> tuple[float, ...] | None:
+        """The values of all shares, where no counts give them: with groups."""
+        if self.threshold is None or self.seen is not None:
+            return None
+        return tuple(getattr(self, name).value for name in PARTS)
 
     def text(self) -> str:
         """What is guaranteed, in words."""

@@ -12,11 +12,11 @@ from scipy.stats import binom
 from calibrant._typing import BoolArray, FloatArray
 from calibrant.assess.threshold.candidates import (
     Ladder,
-    confusion_at,
     labels_that_would_do,
     misses_allowed,
     rows_needed,
 )
+from calibrant.assess.threshold.confusion import Confusion, confusion_at
 from calibrant.assess.threshold.counted_rows import (
     SIDES,
     CountedRows,
@@ -28,15 +28,9 @@ from calibrant.assess.threshold.counted_rows import (
     some_scores,
     turned_back,
 )
-from calibrant.assess.threshold.cut import Cut, Measured, compared
+from calibrant.assess.threshold.cut import Cut, compared
 from calibrant.assess.threshold.rank_tests import ranked
-from calibrant.assess.threshold.shares import (
-    exact_share,
-    measured_anywhere,
-    measured_at_fixed,
-    measured_at_rank,
-    measured_in_groups,
-)
+from calibrant.assess.threshold.shares import measured, measured_in_groups
 from calibrant.cells.units import RowUnits
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.limits.error_budget import sidak_level
@@ -53,11 +47,6 @@ _DRAWN = 0.15  # share of the rows used only to choose candidates
 _MOST_DRAWN = 10**6
 _GRID = 1_000  # thresholds at which rows are counted for recall, if they do not fit in memory
 _ROUNDING = 1e-9
-_SHARES = 5  # with exact limits besides the target
-_UNLABELLED_PART = (
-    0.1  # share of the limits' error budget for the share selected among rows without labels
-)
-
 _ALONE = (
     "would be enough as the only test, but tests share the error budget and stop at the first that"
     " fails"
@@ -72,6 +61,11 @@ _SMALLER_CAP = (
 
 Tested = tuple[Ladder, BoolArray]
 """Counts at some thresholds, in the order of the tests, and where the target is proved."""
+
+Seen = Confusion[int] | Mapping[str, tuple[float, float]]
+"""Counts at a threshold; with groups, each share where a group counts up to its cap, and where all
+rows count.
+"""
 
 _ON_MORE_LABELS = {
     True: "so more labels like these are unlikely to help",
@@ -113,28 +107,31 @@ class Search:
         self._pilot = pilot
         self.seed = seed
 
-    @property
-    def _limits_alpha(self) -> float:
-        """The error budget for limits besides the targets.
-
-        It excludes the part for the share among rows without labels.
-        """
-        return self.alpha * (1.0 - _UNLABELLED_PART) if self._unlabelled is not None else self.alpha
-
-    def _proved(
-        self, name: Any, target: str, cut: float, n: int, parts: Mapping[str, Measured]
+    def _met(
+        self, name: Any, target: str, threshold: float, seen: Seen, n: int, n_tried: int
     ) -> Cut:
-        """A guaranteed threshold, with the shares there; the share selected comes from rows without
-        labels, if there are any.
+        """A guaranteed threshold, with the shares there."""
+        level = self.targets[target]
+        if isinstance(seen, Mapping):
+            self._compare_in_full(target, *seen[target])
+            capped = {share: value for share, (value, _) in seen.items()}
+            parts: dict[str, Any] = dict(measured_in_groups(capped, target, level))
+            return Cut(name, target, level, threshold, counted=n, **parts)
+        unlabelled = None
+        if self._unlabelled is not None:
+            selected = int(np.count_nonzero(self._unlabelled >= threshold))
+            unlabelled = selected, self._unlabelled.size
+        parts = {"seen": seen, "n_tried": n_tried, "unlabelled": unlabelled}
+        parts |= measured(seen, target, level, self.alpha, n_tried, unlabelled)
+        return Cut(name, target, level, threshold, counted=n, **parts)
+
+    def _compare_in_full(self, target: str, capped: float, in_full: float) -> None:
+        """Record a target that is met where a group counts up to its cap, and missed where all of
+        its rows count.
         """
-        shares: dict[str, Any] = dict(parts)
-        if (
-            self._unlabelled is not None
-        ):  # independent of the labelled rows, and so of the threshold
-            selected = int(np.count_nonzero(self._unlabelled >= cut))
-            tail = _UNLABELLED_PART * self.alpha / 2.0
-            shares["selected"] = exact_share(selected, self._unlabelled.size, tail)
-        return Cut(name, target, self.targets[target], cut, counted=n, **shares)
+        level = self.targets[target]
+        if in_full < min(level, capped - _ROUNDING):
+            self.broken.append((target, level, in_full))
 
     def _look(self) -> tuple[MemoryRows, Rows]:
         """Random rows with their labels, and the others."""
@@ -166,9 +163,7 @@ class Search:
                 for target, level in self.targets.items()
                 if scores.size
             }
-            at = partial(confusion_at, scores, codes)
-            measured = partial(measured_anywhere, alpha=self._limits_alpha)
-            found += self._decided(name, tested, at, scores.size, measured)
+            found += self._decided(name, tested, partial(confusion_at, scores, codes), scores.size)
         return tuple(found)
 
     def by_look(self) -> tuple[Cut, ...]:
@@ -202,13 +197,10 @@ class Search:
                 if found.size:
                     steps = here.tested(target, found[0])
                     tested[target] = steps, steps.proved(self.targets[target], self.alpha)
-            seen_at: Callable[[float], Any] = here.confusion
-            tail = self._limits_alpha / (2 * _SHARES * max(here.cuts.size, 1))
-            measured: Callable[..., dict[str, Measured]] = partial(measured_at_fixed, tail=tail)
+            seen_at: Callable[[float], Seen] = here.confusion
             if here.rows is not None:
                 seen_at = here.rows.shares
-                measured = self._measured_in_groups
-            cuts += self._decided(name, tested, seen_at, here.n, measured)
+            cuts += self._decided(name, tested, seen_at, here.n, max(here.cuts.size, 1))
         return tuple(cuts)
 
     def _count(
@@ -253,14 +245,11 @@ class Search:
         self,
         name: Any,
         tested: Mapping[str, Tested],
-        seen_at: Callable[[float], Any],
+        seen_at: Callable[[float], Seen],
         n: int,
-        measured: Callable[[Any, str, float], dict[str, Measured]],
+        n_tried: int = 0,
     ) -> list[Cut]:
-        """The thresholds of one segment: of one target, or of both sides.
-
-        `measured` adds limits to the counts.
-        """
+        """The thresholds of one segment: of one target, or of both sides."""
         chosen = {
             target: float(steps.cuts[proved][-1])
             for target, (steps, proved) in tested.items()
@@ -279,8 +268,8 @@ class Search:
         cuts = []
         for target, level in self.targets.items():
             if target in chosen:
-                parts = measured(seen_at(chosen[target]), target, level)
-                cuts.append(self._proved(name, target, chosen[target], n, parts))
+                at = chosen[target]
+                cuts.append(self._met(name, target, at, seen_at(at), n, n_tried))
             elif target in reasons:
                 cuts.append(Cut(name, target, level, None, reasons[target], counted=n))
             else:
@@ -288,20 +277,6 @@ class Search:
                     self._failed(name, target, tested[target][0] if target in tested else None, n)
                 )
         return cuts
-
-    def _measured_in_groups(
-        self, shares: Mapping[str, tuple[float, float]], target: str, level: float
-    ) -> dict[str, Measured]:
-        """Shares in which a group counts up to its cap.
-
-        A target that fails if all rows count is recorded.
-        """
-        capped, in_full = shares[target]
-        if in_full < min(level, capped - _ROUNDING):
-            self.broken.append((target, level, in_full))
-        return measured_in_groups(
-            {name: share for name, (share, _) in shares.items()}, target, level
-        )
 
     def _failed(self, name: Any, target: str, tested: Ladder | None, n: int) -> Cut:
         level = self.targets[target]
@@ -370,9 +345,7 @@ class Search:
         fit = np.flatnonzero(of_class - right <= allowed - 1)
         if allowed and fit.size:
             cut = float(counted.cuts[fit[-1] if target == "recall" else fit[0]])
-            seen = counted.confusion(cut)
-            parts = measured_at_rank(seen, target, level, self._limits_alpha)
-            return self._proved(name, target, cut, seen.n, parts)
+            return self._met(name, target, cut, counted.confusion(cut), counted.n, 0)
         if allowed:
             reason = (
                 "every threshold among the drawn rows leaves too many on the wrong side; more labels"

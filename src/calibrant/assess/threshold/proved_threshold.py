@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from calibrant._typing import ArrayLike, BoolArray
-from calibrant.assess.threshold.cut import NAMES, PARTS, SHOWN, Cut, Measured, Ratio
+from calibrant.assess.threshold.cut import PARTS, SHOWN, Cut, Measured
 from calibrant.errors import InvalidTypeError
 from calibrant.sample.reader import scored_rows
 from calibrant.text.numbers import above_cap, percent, rows
@@ -147,11 +147,6 @@ class Threshold(Result):
         return self.only.recall
 
     @property
-    def false_alarms(self) -> Ratio | None:
-        """False alarms for each true one."""
-        return self.only.false_alarms
-
-    @property
     def verdict(self) -> Verdict:
         """Whether every target is guaranteed."""
         return "ok" if self.is_proved else "unclear"
@@ -254,17 +249,15 @@ class Threshold(Result):
                 (f"{part}_upper", "upper"),
             ):
                 columns[name] = [None if one is None else getattr(one, end) for one in measured]
-        heads = {"score": "scores", **NAMES}
-        ratios = ("false_alarms",)
-        shown = self._shown()
-        units = dict.fromkeys((*PARTS[:-1], "level"), "share")
-        return (ResultTable("thresholds", columns, shown, heads, ratios=ratios, units=units),)
+        units = dict.fromkeys((*PARTS, "level"), "share")
+        heads = {"score": "scores"}
+        return (ResultTable("thresholds", columns, self._shown(), heads, units=units),)
 
     def pictures(self) -> tuple[Picture, ...]:
         """The share that each threshold selects, its precision and recall, with their limits."""
         found: list[tuple[str, Measured]] = []
         for cut in self.cuts:
-            asked = (part for part in PARTS[:-1] if part in SHOWN or part == cut.target)
+            asked = (part for part in PARTS if part in SHOWN or part == cut.target)
             before = "" if cut.segment is None else f"{cut.segment}: "
             for part in asked if cut.threshold is not None else ():
                 measured = getattr(cut, part)
@@ -307,9 +300,12 @@ class Threshold(Result):
             return ()
         if self.max_group_size is not None:
             return ("With groups, the only limits are those that follow from a target.",)
-        targets = "the target" if len(self.cuts) == 1 else "the targets"
-        together = percent(self.limits_confidence_level)
-        return (f"All limits in brackets hold together with {targets} at {together} confidence.",)
+        target = "The target fails" if len(self.cuts) == 1 else "Any target fails"
+        alpha = percent(round(1.0 - self.confidence_level, 12))
+        return (
+            f"{target} with a probability of at most {alpha}, and any limit in brackets with at most"
+            f" another {alpha}.",
+        )
 
     def predict(self, scores: "ArrayLike", segments: "ArrayLike | None" = None) -> BoolArray:
         """Return which rows are selected.

@@ -72,11 +72,14 @@ def tails_of(n: IntArray, k: IntArray, target: float, least: float) -> FloatArra
     a test.
     """
     share = k / n
-    kl = xlogy(share, share / target) + xlogy(1.0 - share, (1.0 - share) / (1.0 - target))
-    open_ = (share <= target) | (n * kl <= -np.log(least) + 1e-9)
+    kl = xlogy(share, share / target)
+    kl += xlogy(1.0 - share, (1.0 - share) / (1.0 - target))
+    kl *= n
+    open_ = np.flatnonzero((share <= target) | (kl <= -np.log(least) + 1e-9))
     tails = np.zeros(n.size)
     tails[open_] = betainc(np.maximum(k[open_], 1), n[open_] - k[open_] + 1, target)
-    return np.where(k > 0, tails, 1.0)
+    tails[k == 0] = 1.0
+    return tails
 
 
 def ranked(
@@ -98,14 +101,18 @@ def ranked(
     """
     above = target == "precision"
     values, right = (scores, codes) if above else (-scores, 1 - codes)
-    # the order among ties is a permutation of positions: labels must not affect it, not even
-    # through a fixed seed
-    order = np.lexsort((source.hashes(np.arange(values.size, dtype=np.uint64)), -values))
-    values = values[order]
-    right = right[order]
-    last = np.append(values[1:] != values[:-1], True)
+    order = np.argsort(-values)
+    ranked_values = values[order]
+    last = np.append(ranked_values[1:] != ranked_values[:-1], True)
+    if not last.all():
+        # the order among ties is a permutation of positions: labels must not affect it, not even
+        # through a fixed seed
+        order = np.lexsort((source.hashes(np.arange(values.size, dtype=np.uint64)), -values))
+        ranked_values = values[order]
+    values = ranked_values
     n = np.arange(1, values.size + 1)
-    k = np.cumsum(right, dtype=np.int64)
+    k = np.cumsum(right[order], dtype=np.int64)
+    del order
     begins = starts(values.size, level, alpha)
     if start is not None:
         first = int(np.count_nonzero(values >= (start if above else np.nextafter(-start, np.inf))))
@@ -114,19 +121,16 @@ def ranked(
     if start is not None:
         tails[~last] = 0.0  # not tested
     proved = chained(tails, begins) if begins else np.zeros(n.size, dtype=bool)
+    sizes = [size for size, _ in begins]
+    # smaller sets say little about how many labels would be enough
+    least = min(max(_LEAST_TOLD, n.size // 10), n.size, *sizes)
+    del tails
     ends = np.flatnonzero(last)
-    cuts = np.append(np.nextafter(values[ends[:-1] + 1], np.inf), values[-1])
     inside = np.arange(1, ends.size + 1)  # distinct scores in the set
-    places = (
-        ends.size - inside
-        if above
-        else np.where(np.isin(n[ends], [size for size, _ in begins]), -1, inside)
-    )
-    least = max(
-        _LEAST_TOLD, n.size // 10
-    )  # smaller sets say little about how many labels would be enough
-    tried = n[ends] >= min(least, n.size, *(size for size, _ in begins))
+    places = ends.size - inside if above else np.where(np.isin(ends + 1, sizes), -1, inside)
+    tried = slice(int(np.searchsorted(ends, least - 1)), None)
+    ends, places = ends[tried], places[tried]
+    cuts = np.append(np.nextafter(values[ends[:-1] + 1], np.inf), values[-1])
     if not above:
         cuts = np.nextafter(-cuts, np.inf)
-    ladder = Ladder(cuts[tried], n[ends][tried], k[ends][tried], places[tried])
-    return ladder, proved[ends][tried]
+    return Ladder(cuts, n[ends], k[ends], places), proved[ends]
