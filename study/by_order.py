@@ -64,46 +64,6 @@ def warnings(folder: Path) -> str:
     return markdown(header, lines)
 
 
-def order(folder: Path) -> str:
-    """The splits in which a guarantee was refuted."""
-    table = read(folder, "order")
-    lines = []
-    for (name, by), each in table.groupby(["set", "by"], sort=False):
-        real = each[~each.shuffled]
-        mixed = each[each.shuffled]
-        if not (real.distance > 0).any():
-            continue
-        lines.append(
-            [
-                name,
-                f"{by}: {real.column.iloc[0]}",
-                f"{real.rows.iloc[0]:,}",
-                f"{real.later.iloc[0]:,}",
-                f"{real.epsilon.mean():.3f}",
-                f"{real.gap.mean():.3f}",
-                f"{mixed.gap.mean():.3f}",
-                f"{(real.distance > 0).sum()}/{len(real)}",
-                at_least(real.distance.max()),
-                f"{real.check.sum()}/{len(real)}",
-                f"{real.monitor.sum()}/{len(real)}",
-            ]
-        )
-    header = [
-        "set",
-        "by",
-        "rows",
-        "later",
-        "epsilon",
-        "gap",
-        "shuffled",
-        "refuted",
-        "distance",
-        "check",
-        "monitor",
-    ]
-    return markdown(header, lines)
-
-
 def clusters(folder: Path) -> str:
     table = read(folder, "clusters")
     lines = []

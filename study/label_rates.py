@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from quoting import markdown
+from quoting import markdown, read
 
 PEERS = ["ppi_py", "truescore"]
 JUDGES = ["good", "useless"]
@@ -62,32 +62,15 @@ def rate_figures(folder: Path) -> dict[str, str]:
     """Single figures, which stand in sentences."""
     cells = side_by_side(folder)
     good = cells[cells.judge.isin(["perfect", "very good", "good"]) & (cells.labels >= 100)]
+    groups = read(folder, "rate_groups")
+    missed = groups[groups.judge != "perfect"].groupby("method").missed
     return {
+        "rate_grouped": f"{missed.max()['groups']:.0%}",
+        "rate_ignored": f"{missed.min()['rows']:.0%} to {missed.max()['rows']:.0%}",
         "rate_p": f"{cells['p auto'].min():.2f}",
         "rate_widest": f"{np.ceil(100 * cells.ratio.max()) / 100:.2f}",
         "rate_narrower": f"{1 - good.ratio.max():.0%} to {1 - good.ratio.min():.0%}",
     }
-
-
-def rate_groups(folder: Path) -> str:
-    """Ten answers to each question: groups, and rows as if they were drawn one by one."""
-    long = pd.read_csv(folder / "rate_groups.csv")
-    long = long[long.judge.isin(JUDGES)]
-    lines = []
-    for (judge, labels), part in long.groupby(["judge", "labels"], sort=False):
-        by = part.set_index("method")
-        missed = [f"{by.missed[method]:.3f}" for method in ("groups", "rows")]
-        width = [f"{by.width[method]:.3f}" for method in ("groups", "rows")]
-        lines.append([str(judge), f"{labels}", *missed, *width])
-    heads = [
-        "judge",
-        "labels",
-        "missed: with groups",
-        "ignoring groups",
-        "width: with groups",
-        "ignoring groups",
-    ]
-    return markdown(heads, lines)
 
 
 def loose_end(folder: Path) -> str:

@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 import numpy as np
-from by_order import clusters, guarantees, order, warnings
+from by_order import clusters, guarantees, warnings
 from coverages import coverage_bands, coverage_claims, coverage_rates
-from label_rates import loose_end, rate_figures, rate_groups, rate_misses
+from label_rates import loose_end, rate_figures, rate_misses
 from quoting import RESULTS, at_least, markdown, read, share
 from unseen_tables import (
     alarms,
@@ -83,13 +83,11 @@ TABLES = {
         summary,
         guarantees,
         warnings,
-        order,
         clusters,
         coverage_bands,
         coverage_claims,
         coverage_rates,
         rate_misses,
-        rate_groups,
         loose_end,
         alarms,
         unseen_guarantees,

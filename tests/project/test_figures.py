@@ -2,8 +2,7 @@
 
 A figure in prose must be printed by the code of its page, or stand in one of its tables, in a
 marker that a script fills in, or in a paragraph that names the script or test it comes from. Others
-are listed in tests/data/figures.toml, with the reason why nothing prints them. Pages of the study
-have their own test.
+are listed in tests/data/figures.toml, with the reason why nothing prints them.
 """
 
 import re
@@ -15,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 ALLOWED = tomllib.loads((ROOT / "tests" / "data" / "figures.toml").read_text("utf-8"))
-PAGES = [page for page in sorted(DOCS.rglob("*.md")) if page.parent.name != "study"]
+PAGES = sorted(DOCS.rglob("*.md"))
 
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 MARKER = re.compile(r"<!-- [\w ]+ -->(.*?)<!-- / -->", re.DOTALL)
@@ -89,5 +88,5 @@ def test_each_figure_in_prose_is_shown_on_its_page_or_names_its_source(page):
 def test_figures_are_found():
     page = "It rose by 41.5% to 1,234 of 5,678.\n\n```pycon\n>>> 0.415\n0.415\n```\n\n| 1234 |\n"
     assert unknown_figures(page) == {"5,678"}
-    assert unknown_figures(page + "\nIt takes 3.2 s; `benchmarks/rate.py`.\n") == {"5,678"}
+    assert unknown_figures(page + "\nIt takes 3.2 s; `benchmarks/files.py`.\n") == {"5,678"}
     assert unknown_figures("With 90% confidence, in 300 rows, since 2019.") == set()

@@ -15,7 +15,6 @@ from calibrant import BinningCalibrator
 STUDY = Path(__file__).parents[2] / "study"
 sys.path.insert(0, str(STUDY))
 
-import by_order  # noqa: E402
 import few_labels  # noqa: E402
 import first_pass  # noqa: E402
 import judging  # noqa: E402
@@ -195,14 +194,6 @@ def test_methods_of_equal_log_loss_are_not_told_apart_and_a_worse_one_is():
     ranks = ranking.mean_ranks(table)
     assert list(ranks.index)[-1] == "c"
     assert ranking.groups_not_told_apart(ranks, corrected) == [slice(0, 2)]
-
-
-def test_every_split_with_a_refuted_guarantee_is_in_the_table_of_such_splits():
-    order = pd.read_csv(page.RESULTS / "order.csv")
-    refuted = order[~order.shuffled & (order.distance > 0)]
-    lines = by_order.order(page.RESULTS).splitlines()[2:]
-    shown = {tuple(line[2:].split(" | ")[:2]) for line in lines}
-    assert shown == set(zip(refuted.set, refuted.by + ": " + refuted.column, strict=True))
 
 
 def test_limits_that_are_compared_are_those_of_their_books():

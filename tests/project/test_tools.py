@@ -45,6 +45,13 @@ def test_every_script_of_make_paper_is_there() -> None:
         assert (ROOT / "experiments" / f"{name}.py").is_file(), name
 
 
+def test_every_script_that_a_page_names_is_there() -> None:
+    for page in (ROOT / "docs").rglob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        for script in re.findall(r"\b(?:experiments|benchmarks|study|tools|examples)/\w+\.py", text):
+            assert (ROOT / script).is_file(), (page.name, script)
+
+
 def test_every_test_that_the_table_of_claims_names_is_there() -> None:
     page = (ROOT / "docs" / "reference" / "claims.md").read_text(encoding="utf-8")
     texts = "".join(
