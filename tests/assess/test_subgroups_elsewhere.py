@@ -49,7 +49,7 @@ def test_counts_give_what_rows_give(
     data = scored(source(kind, frame, tmp_path), score="p", label="y", progress=False)
     near = audit(frame["y"], frame["p"], attributes=frame[NAMES]).by_attributes
     monkeypatch.setattr(elsewhere, "MOST_IN_MEMORY", N_ROWS - 1)
-    monkeypatch.setattr(elsewhere.PlaceDraw, "of_share", lambda share, key: None)
+    monkeypatch.setattr(elsewhere.Draw, "of_share", lambda key, share: None)
     # all rows cut the numbers, as in memory
     far = audit(data, attributes=NAMES).by_attributes
     assert near is not None

@@ -13,12 +13,12 @@ from calibrant import scored
 from calibrant.cells.keyed_sums import KeyedSums
 from calibrant.cells.score_kinds import N_KINDS, kinds_of
 from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.params.random import Draw
 from calibrant.sample.columns import table_of
 from calibrant.sample.cross_counts import (
     CountCross,
     CrossCounts,
     CrossKey,
-    PlaceDraw,
     joined_sums,
     score_sums,
     whole_scores,
@@ -46,7 +46,7 @@ def test_engines_count_what_the_kernel_counts(kind: str, labels: str):
 def test_rows_are_drawn_by_position(kind: str):
     rows = mixed_rows(2_000)
     data = rows_of(scored(engine(kind, rows), score="p", label="y", progress=False))
-    draw = PlaceDraw.of_share(0.1, 5)
+    draw = Draw.of_share(5, 0.1)
     drawn = table_of(data, {"p": "score", "sex": "attribute"}, draw).to_pandas()
     pd.testing.assert_frame_equal(
         drawn[["p", "sex"]],
@@ -114,15 +114,6 @@ def test_kinds_of_scores_keep_their_order_and_reach_both_ends():
     assert (np.diff(kinds) >= 0).all()
     assert kinds[0] == 0
     assert kinds[-1] == N_KINDS - 1
-
-
-def test_a_draw_by_place_has_about_its_share_everywhere():
-    chosen = PlaceDraw.of_share(0.1, 99).chosen(position_keys(0, 200_000))
-    by_block = chosen.reshape(20, -1).mean(axis=1)
-    assert abs(chosen.mean() - 0.1) < 0.004
-    assert (np.abs(by_block - 0.1) < 0.015).all()
-    same = PlaceDraw.of_share(0.1, 99).chosen(position_keys(50_000, 1_000))
-    assert np.array_equal(same, chosen[50_000:51_000])
 
 
 def test_too_many_combinations_are_refused_with_their_number():

@@ -26,8 +26,6 @@ from calibrant.params.state_kinds import Maybe, Nested, NumbersOrNull, Whole, Wr
 _EXACT = Written(lambda sums: sums.to_list(), lambda value, name, known: ExactSums.from_list(value))
 _COUNTS = "be one whole number per region"
 _MOST_ROWS_IN_ALL = 2**62
-_FIRST_ROWS = 1 << 12
-_MOST_ROWS = 1 << 16  # rows whose numbers fit in the cache
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -387,20 +385,8 @@ def extremes(
     """
     smallest = np.full(n_regions, np.inf)
     largest = np.full(n_regions, -np.inf)
-    start = 0
-    stop = _FIRST_ROWS
-    while start < len(regions):  # the first rows show that most others are no extremes
-        part = slice(start, stop)
-        own = regions[part]
-        for found, numbers, is_beyond in (
-            (smallest, low[part], np.less),
-            (largest, high[part], np.greater),
-        ):
-            rows = np.flatnonzero(is_beyond(numbers, found.take(own)))
-            at = np.minimum.at if is_beyond is np.less else np.maximum.at
-            at(found, own[rows], numbers[rows])
-        start = stop
-        stop = min(2 * stop, stop + _MOST_ROWS)
+    np.minimum.at(smallest, regions, low)
+    np.maximum.at(largest, regions, high)
     return smallest, largest
 
 

@@ -31,11 +31,8 @@ from calibrant.gpu._triton_nvidia import (
     count_rows,
     counters_of,
     end_counting,
-    fill_shared,
     is_nvidia,
     load_pair,
-    shared_float,
-    shared_short,
 )
 from calibrant.gpu.draws import signed
 from calibrant.kernels._curves import LINE
@@ -60,14 +57,6 @@ _CURVE_BLOCK = 256
 _CURVE_WARPS = 4
 """Rows and warps of a program that evaluates curves. Smaller blocks, because with many cells
 programs wait for memory, and more of them can then run meanwhile.
-"""
-
-_MOST_SHARED_WORDS = 8192
-_SHARED_BLOCK = 1024
-_SHARED_WARPS = 16
-_SHARED_PROGRAMS = 396
-"""The same for curves whose tables are in shared memory: their size, the rows of a program at a
-time, its warps, and how many programs there are, 3 for each multiprocessor of an H200.
 """
 
 # Triton passes numbers to a kernel in single precision, which can hold numbers between these
@@ -183,32 +172,6 @@ def _follow_kernel(
     cell = _cell(score, grid, cuts, low, scale, last, HALVINGS)
     begin = tl.load(begins + cell).to(tl.float64)
     _follow_line(score, begin, pairs + cell * (2 * PAIRS), at, there, found, PAIRS, NVIDIA)
-
-
-@triton.jit
-def _follow_shared_kernel(
-    scores, rows, ends, outside, words, low, scale, last, pairs, found, CUTS: tl.constexpr,
-    BEGINS: tl.constexpr, SIZE: tl.constexpr, TEXT: tl.constexpr, PAIRS: tl.constexpr,
-    HALVINGS: tl.constexpr, BLOCK: tl.constexpr
-):  # fmt: skip
-    """The same as `_follow_kernel`, with all but the lines themselves in shared memory.
-
-    The words are the grid, the cuts from CUTS on, and where lines begin, from BEGINS on.
-    """
-    grid = fill_shared(words, SIZE, TEXT)
-    for start in range(tl.program_id(0) * BLOCK, rows, tl.num_programs(0) * BLOCK):
-        at = start + tl.arange(0, BLOCK)
-        there = at < rows
-        score = tl.load(scores + at, mask=there, other=0.0, cache_modifier=".cg")
-        score = _checked(score, there, ends, outside, BLOCK)
-        place = tl.minimum(tl.maximum((score - low) * scale, 0.0), last).to(tl.int32)
-        cell = shared_short(grid + 2 * place)
-        for halving in tl.static_range(HALVINGS):
-            step = 1 << (HALVINGS - 1 - halving)
-            cut = shared_float(grid + 4 * (cell + (CUTS + step - 1)))
-            cell += tl.where(score >= cut, step, 0)
-        begin = shared_float(grid + 4 * (cell + BEGINS)).to(tl.float64)
-        _follow_line(score, begin, pairs + cell * (2 * PAIRS), at, there, found, PAIRS, True)
 
 
 @triton.jit
@@ -352,40 +315,10 @@ def follow(
     # without fusion there are two roundings, as on the host
     constants = {"PAIRS": pairs.shape[1] // 2, "enable_fp_fusion": False}
     there = torch.from_numpy(pairs).to(scores.device)
-    words = _shared_words(search, begins) if is_nvidia(scores.device) else None
-    if words is not None:
-        tables = [words, *search[2:5], there]
-        constants |= {
-            "CUTS": search.grid.shape[0] // 2,
-            "BEGINS": search.grid.shape[0] // 2 + search.cuts.shape[0],
-            "SIZE": words.shape[0],
-            "TEXT": str(words.shape[0]),
-            "HALVINGS": search.halvings,
-            "BLOCK": _SHARED_BLOCK,
-            "num_warps": _SHARED_WARPS,
-        }
-        return _for_each_score(
-            _follow_shared_kernel, scores, ends, tables, found, constants, _SHARED_PROGRAMS
-        )
     constants |= {"NVIDIA": is_nvidia(scores.device), "HALVINGS": search.halvings}
     constants |= {"BLOCK": _CURVE_BLOCK, "num_warps": _CURVE_WARPS}
     tables = [*search[:-1], torch.from_numpy(begins).to(scores.device), there]
     return _for_each_score(_follow_kernel, scores, ends, tables, found, constants)
-
-
-def _shared_words(search: _Search, begins: NDArray[Any]) -> DeviceArray | None:
-    """The grid, the cuts and where lines begin, as words for shared memory; None if these are too
-    many, or in double precision.
-    """
-    parts = [search.grid, search.cuts, torch.from_numpy(begins).to(search.grid.device)]
-    is_short = [part.dtype for part in parts] == [torch.int16, torch.float32, torch.float32]
-    if not is_short or search.grid.shape[0] % 2:
-        return None
-    words = torch.cat([part.view(torch.int32) for part in parts])
-    size = triton.next_power_of_2(words.shape[0])
-    if size > _MOST_SHARED_WORDS:
-        return None
-    return torch.nn.functional.pad(words, (0, size - words.shape[0]))
 
 
 def _begins(
@@ -407,7 +340,6 @@ def _for_each_score(
     tables: Sequence[Any],
     out: DeviceArray,
     constants: Any,
-    most_programs: int | None = None,
 ) -> bool:
     """Run a kernel that writes the table entry of each score's cell.
 
@@ -418,7 +350,6 @@ def _for_each_score(
     for here in launches(scores.shape[0]):
         part = scores[here]
         programs = triton.cdiv(part.shape[0], constants["BLOCK"])
-        programs = programs if most_programs is None else min(programs, most_programs)
         with torch.cuda.device_of(scores):
             kernel[(programs,)](
                 part, part.shape[0], limits, outside, *tables, out[here], **constants

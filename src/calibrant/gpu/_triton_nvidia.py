@@ -1,5 +1,5 @@
-"""NVIDIA instructions that Triton does not expose: counters and tables in shared memory, and loads
-of two adjacent numbers.
+"""NVIDIA instructions that Triton does not expose: counters in shared memory, and loads of two
+adjacent numbers.
 
 Up to `_MOST_SHARED` counters of a program are in shared memory. On other GPUs, in Triton's
 interpreter, and with more counters, programs add to global memory. Both give the same counts. A
@@ -91,34 +91,6 @@ def end_counting(own, counters, GROUPS: tl.constexpr, SHARED: tl.constexpr):
         tl.debug_barrier()
         bins = tl.arange(0, GROUPS)
         tl.store(own + bins, _read_shared(counters + 4 * bins))
-
-
-@triton.jit
-def fill_shared(words, SIZE: tl.constexpr, TEXT: tl.constexpr):
-    """Copy SIZE words of 32 bits to shared memory, and return their address; TEXT is SIZE as a
-    string.
-    """
-    address = _shared_counters(TEXT)
-    at = tl.arange(0, SIZE)
-    _write_shared(address + 4 * at, tl.load(words + at))
-    tl.debug_barrier()
-    return address
-
-
-@triton.jit
-def shared_float(address):
-    """Read numbers in single precision from shared memory."""
-    asm: tl.constexpr = "ld.shared.f32 $0, [$1];"
-    return tl.inline_asm_elementwise(
-        asm, "=f,r", [address], dtype=tl.float32, is_pure=False, pack=1
-    )
-
-
-@triton.jit
-def shared_short(address):
-    """Read integers of 16 bits from shared memory."""
-    asm: tl.constexpr = "ld.shared.s16 $0, [$1];"
-    return tl.inline_asm_elementwise(asm, "=r,r", [address], dtype=tl.int32, is_pure=False, pack=1)
 
 
 @triton.jit

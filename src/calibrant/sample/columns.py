@@ -18,7 +18,6 @@ from calibrant.sample.rows import Rows
 from calibrant.sample.taken_rows import COLLECT_LIMIT
 
 if TYPE_CHECKING:
-    from calibrant.sample.cross_counts import PlaceDraw
     from calibrant.sample.sources.arrow import ArrowData
 
 
@@ -31,7 +30,7 @@ class TakeColumns(Work[tuple[tuple[Place, Any], ...]]):
 
     nothing = ()
     names: tuple[str, ...]
-    draw: "Draw | PlaceDraw | None" = None
+    draw: Draw | None = None
 
     @property
     def columns(self) -> Columns:
@@ -53,7 +52,7 @@ class TakeColumns(Work[tuple[tuple[Place, Any], ...]]):
         return ((place, columns),)
 
 
-def table_of(data: Rows, wanted: Mapping[str, str], draw: "Draw | PlaceDraw | None" = None) -> Any:
+def table_of(data: Rows, wanted: Mapping[str, str], draw: Draw | None = None) -> Any:
     """Columns, in the order of `collect`, as an Arrow table.
 
     `wanted` are the names of the columns, each with what an error calls it. With a draw, only the

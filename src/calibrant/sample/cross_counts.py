@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray, Keys
+from calibrant._typing import FloatArray, IndexArray, IntArray
 from calibrant.cells.attribute_levels import AttributeLevels
 from calibrant.cells.keyed_sums import KeyedSums
 from calibrant.cells.score_kinds import N_KINDS, kinds_of
@@ -104,39 +104,6 @@ def whole_scores(scores: FloatArray) -> tuple[IntArray, IntArray, IntArray]:
 def score_sums(high: IntArray, low: IntArray) -> FloatArray:
     """Sums of scores, from sums of their steps: too small by at most 2**-52 per row."""
     return np.asarray((high + low / _LOW_STEPS) / _HIGH_STEPS)
-
-
-@dataclass(frozen=True, slots=True)
-class PlaceDraw:
-    """A random draw of rows by position.
-
-    Attributes
-    ----------
-    shift : int
-        The number that identifies the draw.
-    limit : int
-        A row is drawn if its mixed position, from 0 to 2**31 - 2, is below this.
-    """
-
-    shift: int
-    limit: int
-
-    @classmethod
-    def of_share(cls, share: float, key: int) -> "PlaceDraw":
-        """Draw this share of the rows."""
-        return cls(key % _PRIME, int(np.ceil(min(share, 1.0) * _PRIME)))
-
-    def chosen(self, keys: Keys) -> BoolArray:
-        """Whether each row is drawn, given the keys of their positions.
-
-        >>> PlaceDraw.of_share(0.25, 7).chosen(np.arange(8, dtype=np.uint64))
-        array([ True, False, False, False, False, False, False, False])
-        """
-        place = (keys % np.uint64(_PRIME)).astype(np.int64)
-        shifted = (place * _FACTORS[0] + self.shift) % _PRIME
-        squared = (shifted * shifted + 1) % _PRIME
-        cubed = (squared * shifted + place) % _PRIME
-        return np.asarray((cubed * cubed + squared) % _PRIME < self.limit)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -27,7 +27,7 @@ from calibrant.cells.subgroup_family import MOST_ORDERS, SubgroupFamily
 from calibrant.errors import InvalidValueError
 from calibrant.params.attributes import AttributeColumn, read_attributes
 from calibrant.params.labels import settle_classes
-from calibrant.params.random import RandomSource
+from calibrant.params.random import Draw, RandomSource
 from calibrant.params.rules import Choice, Integer, Number
 from calibrant.sample.attribute_columns import attribute_columns
 from calibrant.sample.columns import table_of
@@ -36,7 +36,6 @@ from calibrant.sample.cross_counts import (
     CountCross,
     CrossCounts,
     CrossKey,
-    PlaceDraw,
     joined_sums,
     score_sums,
 )
@@ -138,7 +137,7 @@ def _drawn(data: Rows, n_rows: int, names: list[str]) -> tuple[Rows, list[Attrib
 
     share = MOST_IN_MEMORY / n_rows
     source = RandomSource.of(0, "rows that test subgroups", rows=n_rows)
-    draw = PlaceDraw.of_share(share, source.key) if share < 1.0 else None
+    draw = Draw.of_share(source.key, share) if share < 1.0 else None
     columns = data.columns.only("label")
     wanted = {name: role for role, name in columns.named.items()}
     table = table_of(data, wanted | dict.fromkeys(names, "attribute"), draw)

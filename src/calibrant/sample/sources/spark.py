@@ -36,18 +36,13 @@ class SparkData(Rows):
         """Apply `work` to the Arrow batches of every partition on the workers; add up the results
         here.
         """
-        parts = self._outcomes(work)
+        # before the function is created, which records what it can import
+        _equip(self._source.sparkSession)
+        parts = self._source.select(*map(quoted, work.columns.to_read))
+        parts = parts.mapInArrow(_there("_folded", pickle.dumps(work)), _OUTCOME)
         if work.is_large:  # megabytes from each partition, which would not all fit in this process
-            parts = parts.repartition(8).mapInArrow(_there("_added", b""), _OUTCOME)
+            parts = parts.repartition(8).mapInArrow(_there("_added"), _OUTCOME)
         return work.total(self._results(parts))
-
-    def _outcomes(self, work: Work[Any]) -> Any:
-        """The frame of results of `work` for each partition."""
-        _equip(
-            self._source.sparkSession
-        )  # before the function is created, which records what it can import
-        job = _there("_folded", pickle.dumps(work))
-        return self._source.select(*map(quoted, work.columns.to_read)).mapInArrow(job, _OUTCOME)
 
     def _results(self, parts: Any) -> Iterator[Any]:
         with watched(self._progress, None, "reading") as advance:
@@ -158,7 +153,7 @@ def _large(batches: Iterator[Any]) -> Iterator[Any]:
             rows = 0
 
 
-def _added(batches: Iterator[Any], job: bytes) -> Iterator[Any]:
+def _added(batches: Iterator[Any]) -> Iterator[Any]:
     """The sum of outcomes."""
     total = None
     rows = 0
