@@ -23,14 +23,16 @@ _BINS_PER_ROOT = 2.7  # bins over the cube root of the rows: noise and width of 
 def calibration_index(
     codes: CodeArray,
     scores: FloatArray,
+    fitted: FloatArray,
     alpha: float,
     units: Units,
     rng: np.random.Generator,
 ) -> tuple[Measure, ...]:
     """Return ICI, the mean of |score - rate at that score| over the rows, and E50 and E90, its
-    median and its 0.9 quantile (Austin and Steyerberg 2019).
+    median and its 0.9 quantile (Austin and Steyerberg 2019); for rows in increasing order of their
+    scores, with the `fitted` isotonic regression of labels on scores.
 
-    The value v uses the isotonic regression of labels on scores as the rate. The limits do not.
+    The value v uses the isotonic regression as the rate. The limits do not.
 
     Notes
     -----
@@ -63,7 +65,6 @@ def calibration_index(
     error in bins by at most the mean distance of the scores from the mean of their bin, plus half of
     the largest share of rows in a bin; bins of one score add nothing.
     """
-    fitted = isotonic_rates(codes, scores, units)
     values = _summaries(np.abs(scores - fitted), units)
     if not units.grouped:
         noise = _of_noise(scores, units, rng)
@@ -100,13 +101,16 @@ def _of_noise(scores: FloatArray, units: Units, rng: np.random.Generator) -> dic
 
 def _summaries(distance: FloatArray, units: Units) -> dict[str, float]:
     """The mean and the quantiles of distances between scores and rates."""
-    found = {"ICI": float(units.mean(distance))}
-    order = np.argsort(distance, kind="stable")
-    reached = np.cumsum(units.weights(distance.size)[order])
-    for name, share in _QUANTILES.items():
-        place = int(np.searchsorted(reached, share * reached[-1] * (1.0 - 1e-12)))
-        found[name] = float(distance[order[min(place, distance.size - 1)]])
-    return found
+    found = {"ICI": units.mean(distance)}
+    shares = np.array(list(_QUANTILES.values())) * (1.0 - 1e-12)
+    if units.row_weights is None:
+        places = np.ceil(shares * distance.size).astype(np.intp) - 1
+        quantiles = np.partition(distance, places)[places]
+    else:
+        order = np.argsort(distance, kind="stable")
+        reached = np.cumsum(units.row_weights[order])
+        quantiles = distance[order[np.searchsorted(reached, shares * reached[-1])]]
+    return found | dict(zip(_QUANTILES, quantiles.tolist(), strict=True))
 
 
 def _limits(
@@ -121,8 +125,8 @@ def _limits(
     lower, upper = steps.at(values)
     nearest = np.maximum(np.maximum(lower - values, values - upper), 0.0)
     farthest = np.maximum(np.abs(values - lower), np.abs(values - upper))
-    place = np.searchsorted(values, scores)
-    least, most = (_summaries(distance[place], units) for distance in (nearest, farthest))
+    each = rows.counts
+    least, most = (_summaries(np.repeat(one, each), units) for one in (nearest, farthest))
     low, high = _mean_limits(codes, scores, _MEAN_SHARE * alpha)
     least["ICI"] = max(least["ICI"], low)
     most["ICI"] = min(most["ICI"], high)
@@ -140,10 +144,10 @@ def _mean_limits(codes: CodeArray, scores: FloatArray, alpha: float) -> tuple[fl
 
 
 def isotonic_rates(codes: CodeArray, scores: FloatArray, units: Units) -> FloatArray:
-    """The fitted rate of each row; rows with equal scores share one rate."""
-    inverse = np.unique(scores, return_inverse=True)[1]
+    """The fitted rate of each row, in increasing order of scores; equal scores share one rate."""
+    first = np.flatnonzero(np.append(True, scores[1:] != scores[:-1]))
     each = units.weights(codes.size)
-    weights = np.bincount(inverse, each)
-    rates = np.bincount(inverse, each * codes) / weights
-    fitted: FloatArray = isotonic_regression(rates, sample_weight=weights)[inverse]
-    return fitted
+    weights = np.add.reduceat(each, first)
+    rates = np.add.reduceat(each * codes, first) / weights
+    fitted: FloatArray = isotonic_regression(rates, sample_weight=weights)
+    return np.repeat(fitted, np.diff(first, append=codes.size))

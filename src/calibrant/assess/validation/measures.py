@@ -11,13 +11,11 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtri
 
-from calibrant._typing import CodeArray, FloatArray
+from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray
 from calibrant.assess.metrics.auc import auc_limits
 from calibrant.assess.metrics.independent_units import Units
-from calibrant.assess.validation.calibration_index import isotonic_rates
 from calibrant.assess.validation.result import ASYMPTOTIC, PROVED, GradeTable, Measure
 from calibrant.calibrators.curve_calibrator import fit_logistic
-from calibrant.cells.score_counts import ScoreCounts
 from calibrant.cells.units import RowUnits
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.limits.error_budget import sidak_level
@@ -102,9 +100,10 @@ def _around(value: float, variance: float, z: float) -> tuple[float, float, floa
     return value, value - radius, value + radius
 
 
-def corp(codes: CodeArray, scores: FloatArray, units: Units) -> tuple[Measure, Measure, Measure]:
-    """Return the parts of the Brier score by isotonic regression."""
-    fitted = isotonic_rates(codes, scores, units)
+def corp(
+    codes: CodeArray, scores: FloatArray, fitted: FloatArray, units: Units
+) -> tuple[Measure, Measure, Measure]:
+    """Return the parts of the Brier score, given the isotonic regression of labels on scores."""
     mean, given, best = (
         units.mean(values) for values in (codes, (codes - scores) ** 2, (codes - fitted) ** 2)
     )
@@ -195,17 +194,23 @@ def kuiper_test(
     rng: np.random.Generator,
     units: Units,
 ) -> tuple[float, float]:
-    """Return the range of the cumulative differences, and its p-value.
+    """Return the range of the cumulative differences, and its p-value, for rows in increasing order
+    of their scores.
 
     The p-value is exact if each row is an independent draw, and asymptotic otherwise.
     """
     total = float(units.weights(codes.size).sum())
-    if units.of_rows is None:
-        paths = _with_drawn_labels(codes, scores, rng)
-    else:
+    is_last = np.append(scores[1:] != scores[:-1], True)  # tied scores are one step
+    if units.of_rows is not None:
         paths = _with_random_signs(codes, scores, rng, units.of_rows)
-    seen = _range(next(paths), total)
-    larger = sum(_range(next(paths), total) >= seen - _ROUNDING for _ in range(draws))
+    elif np.count_nonzero(is_last) <= codes.size / 4:
+        paths = _with_drawn_counts(codes, scores, rng, np.flatnonzero(is_last))
+        is_last = np.True_
+    else:
+        paths = _with_drawn_labels(codes, scores, rng)
+    ranges = (_range(path, is_last, total) for path in paths)
+    seen = next(ranges)
+    larger = sum(next(ranges) >= seen - _ROUNDING for _ in range(draws))
     return seen, (1 + larger) / (1 + draws)
 
 
@@ -213,19 +218,28 @@ def _with_drawn_labels(
     codes: CodeArray, scores: FloatArray, rng: np.random.Generator
 ) -> Iterator[FloatArray]:
     """Yield the observed path, and then paths of labels drawn with the scores as rates."""
-    rows = ScoreCounts.of(scores, codes)
-    values = rows.scores
-    counts, positives = rows.whole
-    expected = np.cumsum(rows.total)
-    yield np.cumsum(positives) - expected
-    if values.size <= codes.size / 4:
-        while True:
-            yield np.cumsum(rng.binomial(counts, values)) - expected
-    ends = np.cumsum(counts) - 1
-    ordered = np.repeat(values, counts)
+    expected = np.cumsum(scores)
+    path = np.cumsum(codes, dtype=np.float64)
+    drawn = np.empty(scores.size)  # the arrays are used again: there may be many rows
     while True:
-        sums = np.cumsum(rng.random(codes.size) < ordered, dtype=np.int64)
-        yield (sums if values.size == codes.size else sums[ends]) - expected
+        path -= expected
+        yield path
+        rng.random(out=drawn)
+        np.cumsum(drawn < scores, out=path)
+
+
+def _with_drawn_counts(
+    codes: CodeArray, scores: FloatArray, rng: np.random.Generator, ends: IndexArray
+) -> Iterator[FloatArray]:
+    """Yield the same paths for few distinct scores, which end at these rows: sums of the labels of
+    a score are drawn at once.
+    """
+    counts = np.diff(ends, prepend=-1)
+    values = scores[ends]
+    expected = np.cumsum(values * counts)
+    yield np.cumsum(codes, dtype=np.int64)[ends] - expected
+    while True:
+        yield np.cumsum(rng.binomial(counts, values)) - expected
 
 
 def _with_random_signs(
@@ -234,15 +248,13 @@ def _with_random_signs(
     """Yield the observed weighted path, and then paths with the units' differences times random
     signs.
     """
-    order = np.argsort(scores, kind="stable")
-    ends = np.flatnonzero(np.diff(scores[order], append=np.inf))
-    off = (units.weights * (codes - scores))[order]
-    unit = units.unit[order]
-    yield np.cumsum(off)[ends]
+    off = units.weights * (codes - scores)
+    yield np.cumsum(off)
     while True:
-        yield np.cumsum(off * rng.choice([-1.0, 1.0], size=units.n_units)[unit])[ends]
+        yield np.cumsum(off * rng.choice([-1.0, 1.0], size=units.n_units)[units.unit])
 
 
-def _range(path: FloatArray, total: float) -> float:
+def _range(path: FloatArray, is_last: BoolArray | np.bool, total: float) -> float:
     """Range of a path that starts at 0."""
-    return (max(float(path.max()), 0.0) - min(float(path.min()), 0.0)) / total
+    highest = path.max(initial=0.0, where=is_last)
+    return float(highest - path.min(initial=0.0, where=is_last)) / total

@@ -5,7 +5,6 @@ score, grades.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import replace
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from calibrant.assess.audit.audit import audit
 from calibrant.assess.metrics.bin_sums import read_forecasts
 from calibrant.assess.metrics.independent_units import Units
 from calibrant.assess.validation import measures
-from calibrant.assess.validation.calibration_index import calibration_index
+from calibrant.assess.validation.calibration_index import calibration_index, isotonic_rates
 from calibrant.assess.validation.result import (
     ASYMPTOTIC,
     EXACT_TEST,
@@ -22,7 +21,6 @@ from calibrant.assess.validation.result import (
     Measure,
     Validation,
 )
-from calibrant.errors import InvalidTypeError
 from calibrant.params.rules import Integer, Only, error_budget
 from calibrant.sample.sample import Sample
 
@@ -172,29 +170,32 @@ def validation_table(
     )
     rows, units = Units.bounded_of(read)
     weighted = units.row_weights is not None
-    if not weighted and rows.repeats is not None:
-        raise _counts_given()
-    judged = (rows.codes, rows.scores)
     if isinstance(draws, str):  # fewer for very many rows
         draws = int(np.clip(_MOST_WORK / len(rows), _FEWEST_DRAWS, _DRAWS))
     generator = rows.ordered_source(random_state, "labels of a calibrated score").generator()
-    kuiper, p_value = measures.kuiper_test(*judged, draws, generator, units)
-    whole = Sample(replace(read, segment=None, segment_names=()))
     losses = (rows.codes - rows.scores) ** 2
+    brier = Measure("Brier score", units.mean(losses), *units.limits(losses, alpha), basis=PROVED)
+    del losses
+    order = np.argsort(rows.scores, kind="stable")
+    judged = (rows.codes[order], rows.scores[order])
+    in_order = units.part(order)
+    del order
+    kuiper, p_value = measures.kuiper_test(*judged, draws, generator, in_order)
+    fitted = isotonic_rates(*judged, in_order)
     found = (
-        measures.ratio(*judged, alpha, units),
-        *measures.cox(*judged, alpha, units),
+        measures.ratio(*judged, alpha, in_order),
+        *measures.cox(*judged, alpha, in_order),
         Measure("Kuiper statistic", kuiper, ideal=0.0),
         Measure("p-value of calibration", p_value, basis=ASYMPTOTIC if weighted else EXACT_TEST),
-        Measure("Brier score", units.mean(losses), *units.limits(losses, alpha), basis=PROVED),
-        *measures.corp(*judged, units),
-        *calibration_index(*judged, alpha, units, generator),
-        measures.area(*judged, alpha, units),
+        brier,
+        *measures.corp(*judged, fitted, in_order),
+        *calibration_index(*judged, fitted, alpha, in_order, generator),
+        measures.area(*judged, alpha, in_order),
     )
     return Validation(
         measures=found,
         p_value=p_value,
-        audit=audit(whole, confidence_level=confidence_level),
+        audit=audit(Sample(read.without_segments()), confidence_level=confidence_level),
         n_draws=draws,
         grades=measures.grade_table(rows, assigned, alpha, units),
         confidence_level=float(confidence_level),
@@ -202,9 +203,3 @@ def validation_table(
         n_clipped=measures.n_clipped(rows.scores),
         population=units.stated_population,
     )
-
-
-def _counts_given() -> InvalidTypeError:
-    rule = "have no counts, because each row counts as one independent draw here"
-    advice = "leave that column out of scored(...)"
-    return InvalidTypeError("the data", rule, got="counts", advice=advice)
