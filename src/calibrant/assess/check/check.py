@@ -5,6 +5,7 @@ moment.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,6 @@ from calibrant._typing import (
     IntArray,
     Seed,
 )
-from calibrant.assess.check import uniform_bets
 from calibrant.assess.check.exchangeability import (
     KINDS,
     Exchangeability,
@@ -26,7 +26,21 @@ from calibrant.assess.check.exchangeability import (
     GroupSign,
 )
 from calibrant.assess.check.group_signs import group_signs
-from calibrant.assess.check.p_values import bins_of_values, label_p_values, rank_p_values, rates_of
+from calibrant.assess.check.p_values import (
+    bins_of_values,
+    label_p_values,
+    rank_p_values,
+    rates_of,
+    small_int,
+)
+from calibrant.assess.check.uniform_bets import (
+    capital,
+    drift_of_labels,
+    drift_of_ranks,
+    look_ends,
+    runs_of_labels,
+    runs_of_ranks,
+)
 from calibrant.cells.score_partition import middle_ranks
 from calibrant.errors import InvalidTypeError
 from calibrant.params.random import RandomSource, seed_number
@@ -161,47 +175,45 @@ def check(
         held, n_in_data = _drawn(held, time, groups, most_rows, seed)
     rows, times, together = _read(y if held is None else held, scores, time, groups, **labels)
     rng = rows.ordered_source(seed, "order of ties").generator()
-    chosen = in_order(len(rows), times, rng)
-    if together is not None:
-        chosen = _one_row_each(chosen, rows, together, seed)
-    n_left_out = len(rows) - chosen.size
-    rows = rows.take(chosen)
-    times = None if times is None else times[chosen]
+    n_read = len(rows)
+    if times is not None or together is not None:
+        chosen = in_order(n_read, times, rng)
+        if together is not None:
+            source = RandomSource.of(seed, ONE_ROW_EACH, rows=rows.fingerprint())
+            chosen = chosen[np.isin(chosen, together.one_row_each(source))]
+        rows = rows.take(chosen)
+        times = None if times is None else times[chosen]
     values = np.asarray(rows.scores, dtype=np.float64)
     codes = rows.codes
-    ends = uniform_bets.look_ends(len(rows))
-    threshold = float(np.log(len(KINDS) / alpha))
-    order = np.argsort(values)
-    number, of_values = _distinct(values, order)
-    bins = bins_of_values(number, of_values)
-    centred = {
-        "scores": middle_ranks(of_values)[number] - len(rows) / 2.0,
-        "labels": codes - rates_of(codes, bins)[bins],
-    }
-    tests = []
-    for kind, path in _paths(values, order, codes, bins, ends, rng).items():
-        change = _change(kind, centred[kind], values, codes, times) if kind in centred else {}
-        tests.append(_test(kind, path, threshold, ends, times, change))
+    order = np.argsort(values).astype(small_int(len(rows)))
+    bins = bins_of_values(*_distinct(values, order))
+    rates = rates_of(codes, bins)
     in_file_order = times is None and together is None
+    run = long_run(codes, values, rates[bins]) if in_file_order else 0
+    ends = look_ends(len(rows))
+    paths = _paths(values, order, codes, bins, rates, ends, rng)
+    threshold = float(np.log(len(KINDS) / alpha))
+    tests = {kind: _test(kind, paths[kind], threshold, ends, times) for kind in KINDS}
+    if tests["scores"].alarm:
+        number, counts = _distinct(values, order)
+        ranks = middle_ranks(counts)[number] - len(rows) / 2.0
+        tests["scores"] = _with_change(tests["scores"], ranks, values, times)
+    if tests["labels"].alarm:
+        off = codes - rates[bins]
+        tests["labels"] = _with_change(tests["labels"], off, off + codes.mean(), times)
     return Exchangeability(
-        tuple(tests),
+        tuple(tests.values()),
         ends,
         float(confidence_level),
         len(rows),
         rows.skipped,
         grouped=together is not None,
-        n_left_out=n_left_out,
-        long_run=long_run(codes, values, rates_of(codes, bins)[bins]) if in_file_order else 0,
+        n_left_out=n_read - len(rows),
+        long_run=run,
         sorted_by_score=in_file_order and is_sorted(values),
         signs=signs,
-        n_in_data=len(rows) + n_left_out if n_in_data is None else n_in_data,
+        n_in_data=n_read if n_in_data is None else n_in_data,
     )
-
-
-def _one_row_each(chosen: IndexArray, rows: MemoryRows, together: Groups, seed: int) -> IndexArray:
-    """One of the chosen rows of each group, drawn at random."""
-    source = RandomSource.of(seed, ONE_ROW_EACH, rows=rows.fingerprint())
-    return chosen[np.isin(chosen, together.one_row_each(source))]
 
 
 def _check_names(data: Rows, time: Any, groups: Any) -> None:
@@ -265,83 +277,68 @@ def _paths(
     order: IndexArray,
     codes: CodeArray,
     bins: IndexArray,
+    rates: FloatArray,
     ends: IntArray,
     rng: np.random.Generator,
 ) -> dict[str, FloatArray]:
     """The log capital of each test at each look."""
-    of_scores = rank_p_values(values, rng, order)
-    of_labels = label_p_values(codes, bins, rng)
-    within = np.empty(values.size)
+    found = {}
+    p_values = rank_p_values(values, rng, order)
+    for kind, bets in (("scores", drift_of_ranks), ("runs of scores", runs_of_ranks)):
+        found[kind] = capital(bets(p_values), ends, switching=bets is drift_of_ranks)
+    p_values = label_p_values(codes, bins, rng)
+    for kind, bets in (("labels", drift_of_labels), ("runs of labels", runs_of_labels)):
+        given = bets(p_values, rates, bins)
+        found[kind] = capital(given, ends, switching=bets is drift_of_labels)
     for code in (0, 1):
         own = codes == code
         place = np.cumsum(own) - 1  # position among the rows of the class
         own_order = place[order[own[order]]]
-        within[own] = rank_p_values(values[own], rng, own_order)
-    given = (of_labels, rates_of(codes, bins), bins)
-    bets = {
-        "scores": uniform_bets.drift_of_ranks(of_scores),
-        "labels": uniform_bets.drift_of_labels(*given),
-        "scores by class": uniform_bets.drift_of_ranks(within),
-        "runs of scores": uniform_bets.runs_of_ranks(of_scores),
-        "runs of labels": uniform_bets.runs_of_labels(*given),
-    }
-    return {
-        kind: uniform_bets.capital(of_kind, ends, switching=not kind.startswith("runs"))
-        for kind, of_kind in bets.items()
-    }
+        p_values[own] = rank_p_values(values[own], rng, own_order)
+    found["scores by class"] = capital(drift_of_ranks(p_values), ends, switching=True)
+    return found
 
 
 def _distinct(values: FloatArray, order: IndexArray) -> tuple[IndexArray, IntArray]:
     """The index of each row's value among the distinct values, and their counts."""
-    in_order = np.cumsum(np.diff(values[order], prepend=values[order[0]]) > 0.0)
+    ordered = values[order]
+    in_order = np.cumsum(np.append(False, ordered[1:] != ordered[:-1]), dtype=order.dtype)
     number = np.empty_like(order)
     number[order] = in_order
     return number, np.bincount(in_order)
 
 
-def _change(
-    kind: str, centred: FloatArray, values: FloatArray, codes: CodeArray, times: Any
-) -> dict[str, Any]:
-    """The most likely time of a single change, by the largest standardised sum.
-
-    Also what was observed on either side.
-    """
-    n = centred.size
-    if n < 2:
-        return {}
-    first = np.arange(1, n)
-    sums = centred.cumsum()[:-1]
-    if times is not None and times[0] != times[-1]:
-        is_later = times[1:] != times[:-1]  # rows with the same time have no order
-        first = first[is_later]
-        sums = sums[is_later]
-    deviation = np.sqrt(first * (n - first))
-    np.abs(sums, out=sums)
-    sums /= deviation
-    row = int(first[np.argmax(sums)])
-    shown = values if kind == "scores" else centred + codes.mean()
-    return {
-        "change_after": row,
-        "change_time": _time_of(times, row),
-        "before": float(shown[:row].mean()),
-        "after": float(shown[row:].mean()),
-    }
-
-
 def _test(
-    kind: str,
-    path: FloatArray,
-    threshold: float,
-    ends: IntArray,
-    times: Any,
-    change: dict[str, Any],
+    kind: str, path: FloatArray, threshold: float, ends: IntArray, times: Any
 ) -> ExchangeabilityTest:
     largest = max(float(path.max()), 0.0)
     if largest < threshold:
         return ExchangeabilityTest(kind, False, largest, path)
     after = int(ends[np.argmax(path >= threshold)])
-    when = _time_of(times, after - 1)
-    return ExchangeabilityTest(kind, True, largest, path, after, when, **change)
+    return ExchangeabilityTest(kind, True, largest, path, after, _time_of(times, after - 1))
+
+
+def _with_change(
+    test: ExchangeabilityTest, centred: FloatArray, shown: FloatArray, times: Any
+) -> ExchangeabilityTest:
+    """A test with the most likely time of a single change, by the largest standardised sum, and the
+    means of what is shown on either side.
+    """
+    n = centred.size
+    first = np.arange(1, n)
+    sums = np.abs(centred.cumsum()[:-1])
+    if times is not None and times[0] != times[-1]:
+        is_later = times[1:] != times[:-1]  # rows with the same time have no order
+        first = first[is_later]
+        sums = sums[is_later]
+    row = int(first[np.argmax(sums / np.sqrt(first * (n - first)))])
+    return replace(
+        test,
+        change_after=row,
+        change_time=_time_of(times, row),
+        before=float(shown[:row].mean()),
+        after=float(shown[row:].mean()),
+    )
 
 
 def _time_of(times: Any, row: int) -> Any:

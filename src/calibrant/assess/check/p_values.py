@@ -23,7 +23,10 @@ def rank_p_values(
     """
     order = np.argsort(values) if order is None else order
     smaller = smaller_before(_with_ties(values, order, rng.random(values.size)))
-    return (smaller + rng.random(values.size)) / np.arange(1, values.size + 1)
+    p_values = rng.random(values.size)
+    p_values += smaller
+    p_values /= np.arange(1, values.size + 1)
+    return p_values
 
 
 def _with_ties(values: NDArray[np.generic], order: IndexArray, ties: FloatArray) -> IndexArray:
@@ -53,16 +56,18 @@ def label_p_values(codes: CodeArray, bins: IndexArray, rng: np.random.Generator)
     rows = np.bincount(bins)
     # 16-bit numbers sort faster
     order = np.argsort(bins.astype(np.uint16) if rows.size <= 1 << 16 else bins, kind="stable")
-    first = (np.cumsum(rows) - rows)[bins[order]]
-    labels = codes[order].astype(np.int64)
-    so_far = np.concatenate(([0], np.cumsum(labels)))
-    position = np.arange(1, codes.size + 1) - first
-    positives = so_far[1:] - so_far[first]
-    tie = rng.random(codes.size)
+    is_positive = codes[order] == 1
+    first = np.cumsum(rows) - rows
+    positives = np.cumsum(is_positive, dtype=small_int(codes.size))
+    position = np.arange(1, codes.size + 1, dtype=positives.dtype)
+    positives -= np.repeat((positives - is_positive)[first], rows)
+    position -= np.repeat(first.astype(positives.dtype), rows)
+    ranks = rng.random(codes.size)
+    ranks *= np.where(is_positive, positives, position - positives)
+    ranks += np.where(is_positive, 0, positives)
+    ranks /= position
     p_values = np.empty(codes.size)
-    p_values[order] = (
-        np.where(labels == 1, tie * positives, positives + tie * (position - positives)) / position
-    )
+    p_values[order] = ranks
     return p_values
 
 
@@ -80,22 +85,22 @@ def smaller_before(order: IndexArray) -> IndexArray:
     bits = _bits_of_blocks(order.size)
     n_blocks = max(-(-order.size // (1 << bits)), 1)
     n = n_blocks << bits  # whole blocks: the added positions and ranks come last
-    kind: Any = np.int32 if n < 2**30 else np.int64
-    here: NDArray[Any] = np.arange(n, dtype=kind)
-    place = here.copy()
+    kind = small_int(n)
+    place: NDArray[Any] = np.arange(n, dtype=kind)
     place[: order.size] = order
-    rank = np.empty_like(here)
-    rank[place] = here
+    rank = np.empty_like(place)
+    rank[place] = np.arange(n, dtype=kind)
     found = _in_other_blocks(rank[None], bits)[0]
+    del rank
 
-    by_block = np.argsort((place >> bits).astype(np.uint16), kind="stable")  # ranks
+    by_block = np.argsort((place >> bits).astype(np.uint16), kind="stable").astype(kind)  # ranks
     found += _in_each_block(place[by_block], bits)
     # within the same block of ranks, those in an earlier block of positions, so later ranks come
     # first
     by_block = by_block.reshape(n_blocks, -1)[:, ::-1].ravel()
-    by_both = by_block[np.argsort((by_block >> bits).astype(np.uint16), kind="stable")]
-    found[place] += _in_each_block(by_both, bits)
-    return np.asarray(found[: order.size].astype(np.intp))
+    by_block = by_block[np.argsort((by_block >> bits).astype(np.uint16), kind="stable")]
+    found[place] += _in_each_block(by_block, bits)
+    return np.asarray(found[: order.size])
 
 
 def _bits_of_blocks(n: int) -> int:
@@ -145,6 +150,11 @@ def _in_pairs(values: NDArray[Any], bits: int) -> NDArray[Any]:
     return smaller.T.ravel()
 
 
+def small_int(most: int) -> Any:
+    """A type for whole numbers up to about `most`: with many rows, half the memory matters."""
+    return np.int32 if most < 2**30 else np.int64
+
+
 _BINS_PER_ROOT = 2.0  # number of bins over the cube root of the number of rows
 
 
@@ -166,7 +176,7 @@ def bins_of_values(number: IndexArray, counts: IntArray) -> IndexArray:
         return np.asarray(number)
     of_values = equal_mass(counts, n_bins)
     is_new = np.diff(of_values, prepend=of_values[0]) != 0  # no value is in an earlier bin
-    return np.asarray(np.cumsum(is_new)[number])
+    return np.asarray(np.cumsum(is_new, dtype=np.int32)[number])
 
 
 def rates_of(codes: CodeArray, bins: IndexArray) -> FloatArray:

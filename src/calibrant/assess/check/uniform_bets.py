@@ -108,22 +108,21 @@ def runs_of_ranks(p_values: FloatArray) -> Iterator[Bet]:
     Also bets that it is nearly equal to the last one.
     """
     centred = p_values - 0.5
-    for recent in _recent(centred, np.full(p_values.size, 1.0 / 12.0)):
+    for recent in _recent(centred, np.broadcast_to(1.0 / 12.0, p_values.size)):
         for size in _TILTS:
             yield partial(_staked, centred, size, recent)
-    last = np.concatenate(([0.5], p_values[:-1]))
     for width in _NEAR:
         for stake in (0.05, 0.5):
-            yield partial(_near, p_values, last, width, stake)
+            yield partial(_near, p_values, width, stake)
 
 
-def _near(
-    p_values: FloatArray, last: FloatArray, width: float, stake: float, rows: slice
-) -> FloatArray:
+def _near(p_values: FloatArray, width: float, stake: float, rows: slice) -> FloatArray:
     """A bet that a value is nearly equal to the last one."""
-    low = np.maximum(last[rows] - width, 0.0)
-    high = np.minimum(last[rows] + width, 1.0)
-    inside = (p_values[rows] > low) & (p_values[rows] < high)
+    own = p_values[rows]
+    last = np.append(p_values[rows.start - 1] if rows.start else 0.5, own[:-1])
+    low = np.maximum(last - width, 0.0)
+    high = np.minimum(last + width, 1.0)
+    inside = (own > low) & (own < high)
     return np.asarray(np.log(1.0 - stake + stake * inside / (high - low)))
 
 
@@ -173,7 +172,9 @@ def _tilted(
 
 def _recent(residuals: FloatArray, variances: FloatArray) -> Iterator["_Recent"]:
     """For each window, the sums of the last residuals."""
-    sums, spread = (np.concatenate(([0.0], values.cumsum())) for values in (residuals, variances))
+    sums, spread = np.zeros((2, residuals.size + 1))
+    np.cumsum(residuals, out=sums[1:])
+    np.cumsum(variances, out=spread[1:])
     for window in _WINDOWS:
         yield _Recent(sums, spread, window)
 
