@@ -152,9 +152,9 @@ def test_a_file_sorted_by_outcome_is_told_to_be(drift: Path, calibrant: Any) -> 
             "the file may be sorted by outcome; if so, its order tells you nothing. Shuffle it"
             in said
         )
-    advice = calibrant("check", path, *COLUMNS, "--json").json["advice"]
-    assert "the file may be sorted by outcome" in advice[0]
-    assert "--time" in advice[0]
+    (step,) = calibrant("check", path, *COLUMNS, "--json").json["next_steps"]
+    assert "the file may be sorted by outcome" in step["what"]
+    assert "--time" in step["what"]
 
 
 @pytest.mark.broad

@@ -174,15 +174,9 @@ def check(
         signs = () if groups or held.columns.group else _signs(held, time, labels)
         held, n_in_data = _drawn(held, time, groups, most_rows, seed)
     rows, times, together = _read(y if held is None else held, scores, time, groups, **labels)
-    rng = rows.ordered_source(seed, "order of ties").generator()
     n_read = len(rows)
-    if times is not None or together is not None:
-        chosen = in_order(n_read, times, rng)
-        if together is not None:
-            source = RandomSource.of(seed, ONE_ROW_EACH, rows=rows.fingerprint())
-            chosen = chosen[np.isin(chosen, together.one_row_each(source))]
-        rows = rows.take(chosen)
-        times = None if times is None else times[chosen]
+    rng = rows.ordered_source(seed, "order of ties").generator()
+    rows, times = _in_order(rows, times, together, rng, seed)
     values = np.asarray(rows.scores, dtype=np.float64)
     codes = rows.codes
     order = np.argsort(values).astype(small_int(len(rows)))
@@ -270,6 +264,23 @@ def _read(
         rows = held.with_classes(**labels).collect()
     times = None if time is None else read_times(time, len(rows))
     return rows, times, rows.groups if groups is None else Groups.of(groups, len(rows))
+
+
+def _in_order(
+    rows: MemoryRows,
+    times: NDArray[Any] | None,
+    together: Groups | None,
+    rng: np.random.Generator,
+    seed: int,
+) -> tuple[MemoryRows, NDArray[Any] | None]:
+    """The rows and their times, in order; with groups, one random row of each."""
+    if times is None and together is None:
+        return rows, None
+    chosen = in_order(len(rows), times, rng)
+    if together is not None:
+        source = RandomSource.of(seed, ONE_ROW_EACH, rows=rows.fingerprint())
+        chosen = chosen[np.isin(chosen, together.one_row_each(source))]
+    return rows.take(chosen), None if times is None else times[chosen]
 
 
 def _paths(

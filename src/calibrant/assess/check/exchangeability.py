@@ -1,8 +1,6 @@
 """The result of a test of exchangeability, as numbers and in words."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain, repeat
 from shlex import quote
 from typing import Any, ClassVar
 
@@ -50,11 +48,24 @@ _FEW_ROWS = 20  # from here on, rows sorted by score raise an alarm
 _PAIRS = (("scores", "runs of scores"), ("labels", "runs of labels"))
 SORTED_FILE = "the file may be sorted by outcome; if so, its order tells you nothing"
 _SORTED_SCORES = "the file seems to be sorted by score; if so, its order tells you nothing"
-_ORDERED = Setting("time"), ", then check again"
 _TOGETHER = "rows from the same customer or day are not independent: pass the customer or day as "
 _TOGETHER_IN_TIME = (
     "rows from the same customer are not independent: pass the customer, not the time, as "
 )
+_WITHOUT_GROUPS = (
+    "Check without ",
+    Setting("groups"),
+    ", too: a test of one row from each group has little power",
+)
+_LABEL_SHIFT = (
+    "there is no sign that scores changed within a class, so perhaps only the share of positives"
+    " changed: LabelShiftCalibrator corrects for that"
+)
+_SCORE_SHIFT = (
+    "there is no sign that the rate at a given score changed: use ShiftCalibrator to reweight these"
+    " rows to match today's, or calibrate on recent rows"
+)
+_CLASS_SHIFT = "calibrate on recent rows, or watch the rate of each bin with DriftMonitor"
 _GROUPS_TOGETHER = "neighbouring groups are alike, as if from one day or region: pass that as "
 
 
@@ -192,7 +203,7 @@ class Exchangeability(Result):
         Number of rows of the data with a label; more than were tested if a sample was drawn.
     """
 
-    _also: ClassVar[tuple[str, ...]] = ("alarm", "p_value")
+    _also: ClassVar[tuple[str, ...]] = ("alarm", "p_value", "causes")
     _tables_in_short: ClassVar[int] = 0
 
     tests: tuple[ExchangeabilityTest, ...]
@@ -259,77 +270,45 @@ class Exchangeability(Result):
         return numbers.rows(self.n_rows)
 
     @property
-    def advice(self) -> tuple[Text, ...]:
-        """What to do about it."""
-        of_order = self._advice_on_order()
-        if of_order is not None:  # in such a file the other findings say nothing about the rows
-            return (of_order,)
-        shared: list[Text] = [("use ", Setting("groups", name)) for name in self._columns]
-        return (*shared, *self._advice_on_drift(), *self._advice_on_groups())
-
-    @property
     def _columns(self) -> tuple[str, ...]:
         """The columns whose values rows seem to share: they explain why neighbours are similar."""
         return tuple(sign.column for sign in self.signs if sign.column is not None)
 
-    def _advice_on_order(self) -> Text | None:
-        """What to do about a file sorted by label or by score."""
-        found = self._order
-        return (found, ". Shuffle it, or give ", *_ORDERED) if found else None
+    @property
+    def _order(self) -> str:
+        """How the file seems to be sorted, which explains all else; empty if it does not."""
+        if self.long_run:
+            return f"{self.long_run:,} equal labels in a row: {SORTED_FILE}"
+        moved = self["scores"].alarm or self["runs of scores"].alarm
+        return _SORTED_SCORES if self.sorted_by_score and moved else ""
 
-    def _advice_on_drift(self) -> list[Text]:
+    def _on_drift(self) -> list[Text]:
         """What to do if rates or scores have changed."""
-        found: list[Text] = []
         if "labels" in self.causes:
             last = Setting("holdout", "last", python='CalibratedClassifier(..., holdout="last")')
             older = " does; the rates in older rows no longer apply"
-            found.append(("calibrate on recent rows, as ", last, older))
-            if not self["scores by class"].alarm:
-                found.append(
-                    "there is no sign that scores changed within a class, so perhaps only the share of"
-                    " positives changed: LabelShiftCalibrator corrects for that"
-                )
-        elif "scores" in self.causes:
-            found.append(
-                "there is no sign that the rate at a given score changed: use ShiftCalibrator to"
-                " reweight these rows to match today's, or calibrate on recent rows"
-            )
-        elif "scores by class" in self.causes:
-            found.append(
-                "calibrate on recent rows, or watch the rate of each bin with DriftMonitor"
-            )
-        return found
+            found: list[Text] = [("calibrate on recent rows, as ", last, older)]
+            return found if self["scores by class"].alarm else [*found, _LABEL_SHIFT]
+        advice = {"scores": _SCORE_SHIFT, "scores by class": _CLASS_SHIFT}
+        return [advice[kind] for kind in self.causes if kind in advice][:1]
 
-    def _advice_on_groups(self) -> list[Text]:
-        """What to do if rows look grouped, or if groups leave few rows.
+    def _on_groups(self) -> list[Text]:
+        """What to do if rows look grouped and no column says how.
 
-        It comes after advice on drift, which also makes neighbouring rows similar.
+        It comes after advice on drift, which also makes neighbouring rows similar: a drift alone
+        gives runs less than half of its evidence.
         """
-        found: list[Text] = []
-        # a drift alone gives runs less than half of its evidence
-        if not self._columns and any(
+        if self._columns or not any(
             self[runs].alarm and 2.0 * self[runs].log_evidence >= self[drift].log_evidence
             for drift, runs in _PAIRS
         ):
-            in_time = any(test.alarm_time is not None for test in self.tests)
-            alone = _TOGETHER_IN_TIME if in_time else _TOGETHER
-            together = _GROUPS_TOGETHER if self.grouped else alone
-            found.append((together, Setting("groups"), ", then check again"))
-        if self.n_left_out and not self.alarm:
-            seen = (
-                f"only {self.n_rows:,} of {numbers.rows(self.n_rows + self.n_left_out)} were tested"
-            )
-            found.append(
-                (
-                    "also check without ",
-                    Setting("groups"),
-                    f": {seen}, one from each group, and a test with few rows has little power."
-                    " An alarm without ",
-                    Setting("groups"),
-                    " is valid as well, unless rows in a group share their labels or scores",
-                )
-            )
-        return found
+            return []
+        together = _TOGETHER
+        if self.grouped:
+            together = _GROUPS_TOGETHER
+        elif any(test.alarm_time is not None for test in self.tests):
+            together = _TOGETHER_IN_TIME
+        return [(together, Setting("groups"), ", then check again")]
 
     @property
     def sentence(self) -> str:
@@ -351,44 +330,26 @@ class Exchangeability(Result):
     @property
     def remarks(self) -> tuple[str, ...]:
         """What was found, signs of groups first; without an alarm, why little was tested."""
-        shown = [sign for sign in self.signs if self._says_more(sign)]
-        signs = [joined("a sign of groups: ", sign.text) for sign in shown]
-        return tuple(as_sentence(words(text)) for text in (*signs, *self._findings()))
+        # a column of groups explains runs, unless the file is sorted
+        explained = () if self._order or not self._columns else ("runs of labels",)
+        signs = [sign for sign in self.signs if sign.kind not in explained]
+        texts = [joined("a sign of groups: ", sign.text) for sign in signs]
+        return tuple(as_sentence(words(text)) for text in (*texts, *self._findings()))
 
-    def _says_more(self, sign: GroupSign) -> bool:
-        """Whether a sign is news: a column of groups explains runs, unless the file is sorted."""
-        return sign.kind != "runs of labels" or not self._columns or bool(self._order)
-
-    def _findings(self) -> Iterator[Text]:
-        """What the tests found, if the signs do not say so already."""
-        if not self.alarm:
-            if self.n_left_out:
-                of = numbers.rows(self.n_rows + self.n_left_out)
-                yield (
-                    f"only {self.n_rows:,} of {of} were tested, one from each group: a small change"
-                    " may go unnoticed"
-                )
-            return
-        if self._advice_on_order() is not None:
-            if not self.signs:
-                yield self._order
-            return
-        found = [kind for kind in self.causes if not (self._columns and kind.startswith("runs"))]
-        remedies = self._advice_on_drift() if self._columns else []  # else it is the next step
-        for kind in found:
-            said = str(self[kind])
-            if kind == found[-1] and remedies:
-                yield joined(said, ": ", remedies[0])
-            else:
-                yield said
-
-    @property
-    def _order(self) -> str:
-        """How the file seems to be sorted; empty if it does not."""
-        if self.long_run:
-            return f"{self.long_run:,} equal labels in a row: {SORTED_FILE}"
-        moved = self["scores"].alarm or self["runs of scores"].alarm
-        return _SORTED_SCORES if self.sorted_by_score and moved else ""
+    def _findings(self) -> list[Text]:
+        """What the tests found, if the signs and the order of the file do not say so already."""
+        if not self.alarm and self.n_left_out:
+            of = numbers.rows(self.n_rows + self.n_left_out)
+            return [
+                f"only {self.n_rows:,} of {of} were tested, one from each group: a small change may"
+                " go unnoticed"
+            ]
+        if self._order:
+            return []
+        kinds = [kind for kind in self.causes if not (self._columns and kind.startswith("runs"))]
+        found: list[Text] = [str(self[kind]) for kind in kinds]
+        remedies = self._on_drift() if self._columns else []  # else it is the next step
+        return [*found[:-1], joined(found[-1], ": ", remedies[0])] if found and remedies else found
 
     @property
     def numbers(self) -> tuple[Quantity, ...]:
@@ -402,20 +363,23 @@ class Exchangeability(Result):
     @property
     def next_steps(self) -> tuple[NextStep, ...]:
         """What to do about it; without an alarm, audit the scores."""
-        if self._advice_on_order():
-            return (NextStep(words(("Shuffle the rows, or give ", *_ORDERED))),)
+        if self._order:
+            text = (self._order, ". Shuffle it, or give ", Setting("time"), ", then check again")
+            return (NextStep(words(text)),)
         steps = []
         for name in self._columns:
             column = quote(name).replace("{", "{{").replace("}", "}}")
             text = words(("Check again with ", Setting("group", name)))
             steps.append(NextStep(text, command=f"check {{rows}} --group {column}{{time}}"))
         if not self.alarm:
+            if self.n_left_out:
+                steps.append(NextStep(words(_WITHOUT_GROUPS)))
             audit = NextStep("Audit the scores", "audit(y, scores)", "audit {rows} -o audit.html")
             return (*steps, audit)
         recent = "fit {rows} --holdout last{time} -o model.json" if "labels" in self.causes else ""
-        commands = chain((recent,), repeat(""))
-        others = [*self._advice_on_drift(), *self._advice_on_groups()]
-        steps += [NextStep(words(text), command=next(commands)) for text in others]
+        for text in (*self._on_drift(), *self._on_groups()):
+            steps.append(NextStep(words(text), command=recent))
+            recent = ""
         return tuple(steps) or (NextStep("Watch the rate of each bin with DriftMonitor"),)
 
     def pictures(self) -> tuple[Picture, ...]:
@@ -446,7 +410,6 @@ class Exchangeability(Result):
     def tables(self) -> tuple[ResultTable, ...]:
         """The tests, and the signs that rows are grouped."""
         columns = {name: [getattr(test, name) for test in self.tests] for name in _COLUMNS}
-        columns["e_value"] = [_e_value(test.log_evidence) for test in self.tests]
         columns["found"] = [str(test) if test.alarm else "" for test in self.tests]
         columns["p"] = [numbers.p_value(test.p_value) for test in self.tests]
         names = ("kind", "column", "n_rows", "sentence")
@@ -456,23 +419,3 @@ class Exchangeability(Result):
             ResultTable("tests", columns, ("kind", "alarm", "p", "found"), heads),
             ResultTable("signs", signs, shown=()),
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The result as plain JSON values."""
-        advice = [words(text) for text in self.advice]
-        return {**Result.to_dict(self), "causes": list(self.causes), "advice": advice}
-
-
-def _e_value(log: float) -> str:
-    """An e-value in short form, rounded down.
-
-    >>> _e_value(0.0), _e_value(7.3), _e_value(70.0)
-    ('1', '1,480', '2e+30')
-    """
-    if log < np.log(1e6):
-        value = float(np.exp(log))
-        return (
-            f"{np.floor(value * 10) / 10:g}" if value < 100 else f"{int(float(f'{value:.3g}')):,}"
-        )
-    power = int(np.floor(log / np.log(10.0)))
-    return f"{int(np.floor(10 ** (log / np.log(10.0) - power)))}e+{power}"

@@ -100,6 +100,12 @@ def _around(value: float, variance: float, z: float) -> tuple[float, float, floa
     return value, value - radius, value + radius
 
 
+def brier(codes: CodeArray, scores: FloatArray, alpha: float, units: Units) -> Measure:
+    """Return the Brier score, for rows in the order in which they came: bets follow it."""
+    losses = (codes - scores) ** 2
+    return Measure("Brier score", units.mean(losses), *units.limits(losses, alpha), basis=PROVED)
+
+
 def corp(
     codes: CodeArray, scores: FloatArray, fitted: FloatArray, units: Units
 ) -> tuple[Measure, Measure, Measure]:

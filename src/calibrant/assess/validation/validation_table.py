@@ -17,7 +17,6 @@ from calibrant.assess.validation.calibration_index import calibration_index, iso
 from calibrant.assess.validation.result import (
     ASYMPTOTIC,
     EXACT_TEST,
-    PROVED,
     Measure,
     Validation,
 )
@@ -173,13 +172,10 @@ def validation_table(
     if isinstance(draws, str):  # fewer for very many rows
         draws = int(np.clip(_MOST_WORK / len(rows), _FEWEST_DRAWS, _DRAWS))
     generator = rows.ordered_source(random_state, "labels of a calibrated score").generator()
-    losses = (rows.codes - rows.scores) ** 2
-    brier = Measure("Brier score", units.mean(losses), *units.limits(losses, alpha), basis=PROVED)
-    del losses
+    brier = measures.brier(rows.codes, rows.scores, alpha, units)
     order = np.argsort(rows.scores, kind="stable")
     judged = (rows.codes[order], rows.scores[order])
     in_order = units.part(order)
-    del order
     kuiper, p_value = measures.kuiper_test(*judged, draws, generator, in_order)
     fitted = isotonic_rates(*judged, in_order)
     found = (
