@@ -221,8 +221,8 @@ class Taken:
         hashes = Draw(key).hashes(rows.keys)
         limits = dict.fromkeys(most, 0)
         for name, index in rows.by_segment():
-            smallest_few = np.unique(hashes[index])[: most[name]]
-            limits[name] = SmallestHashes(most[name], smallest_few).limit
+            none = SmallestHashes(most[name])
+            limits[name] = (none + SmallestHashes(most[name], hashes[index])).limit
         draw = Draw(key, limits=limits)
         drawn = rows.take(np.flatnonzero(rows.drawn_by(draw)))
         return replace(self, batches=((Place(0), drawn),)), draw
