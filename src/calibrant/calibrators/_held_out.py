@@ -11,6 +11,7 @@ with the narrower limits for them is used for the rows themselves.
 """
 
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -52,6 +53,13 @@ class HeldOutLimits:
     averages: Interval
     rates: Interval
     value: FloatArray
+
+    @classmethod
+    def by_bets(cls, limits: Interval, value: FloatArray) -> Self:
+        """From limits on label minus probability, followed by those on the probability."""
+        errors, averages = limits.halves()
+        rates = Interval(errors.lower + averages.lower, errors.upper + averages.upper)
+        return cls(errors, averages, rates, value)
 
     def of(self, moved: Moved) -> "HeldOutLimits":
         """The same limits for moved probabilities."""
@@ -131,10 +139,23 @@ def held_out_limits(
         shares = guess.shares(equal, of_errors)
         tails = of_errors * shares / 2.0
     every_tail = np.concatenate([tails, np.full(n_regions, of_averages / (2.0 * n_regions))])
-    limits = _bets(asked, of_pilot, bounds, every_tail, generator)
+    units = _bet_units(asked, of_pilot, bounds, generator)
     if rows.groups is None:
-        is_rare = _is_rare(of_pilot, n_units, bounds, every_tail)
+        typical = _typical(of_pilot, n_units)
+        # one fixed order, so that the choice does not depend on a draw
+        of_typical = _bet_units(typical, of_pilot, bounds, RandomSource(0).generator())
+        # all in one walk, which takes hardly longer than either
+        both = bet_limits(units.beside(of_typical), np.tile(every_tail, 2))
+        limits, bets = (
+            HeldOutLimits.by_bets(some, part[1].rates)
+            for some, part in zip(both.halves(), (asked, typical), strict=True)
+        )
+        everywhere = np.ones(n_regions, dtype=bool)
+        counts = bets.counted(_positives(typical), typical[0].n_units, tails, everywhere)
+        is_rare = counts.errors.upper - counts.errors.lower < bets.errors.upper - bets.errors.lower
         limits = limits.counted(_positives(asked), n_units, tails, is_rare)
+    else:
+        limits = HeldOutLimits.by_bets(bet_limits(units, every_tail), asked[1].rates)
     middle = bounds.mean(axis=1)
     return HeldOutLimits(
         Interval(np.maximum(limits.errors.lower, -1.0), np.minimum(limits.errors.upper, 1.0)),
@@ -144,49 +165,21 @@ def held_out_limits(
     )
 
 
-def _bets(
-    asked: list[Entries],
-    pilot: list[Entries],
-    bounds: FloatArray,
-    tails: FloatArray,
-    generator: np.random.Generator,
-) -> HeldOutLimits:
-    """Limits on the rate minus the average probability of each region, and on the average, by bets
-    on label minus probability and on the probability of each unit.
+def _bet_units(
+    asked: list[Entries], pilot: list[Entries], bounds: FloatArray, generator: np.random.Generator
+) -> BetUnits:
+    """Label minus probability in each region, and the probability, in the form that bets need.
 
-    `bounds` are the ends of the regions, and `tails` the largest probability that each limit misses.
+    `bounds` are the ends of the regions.
     """
     low, high = bounds.T
-    units = BetUnits.of(
+    return BetUnits.of(
         Entries.joined(asked),
         np.concatenate([-high, low]),
         np.concatenate([1.0 - low, high]),
         generator,
         Entries.joined(pilot),
     )
-    limits = bet_limits(units, tails)
-    errors, averages = (
-        Interval(*of)
-        for of in zip(np.split(limits.lower, 2), np.split(limits.upper, 2), strict=True)
-    )
-    rates = Interval(errors.lower + averages.lower, errors.upper + averages.upper)
-    return HeldOutLimits(errors, averages, rates, asked[1].rates)
-
-
-def _is_rare(
-    pilot: list[Entries], n_rows: IntArray, bounds: FloatArray, tails: FloatArray
-) -> BoolArray:
-    """Where exact binomial limits are narrower than bets for typical pilot rows, as many as there
-    are rows.
-    """
-    asked = _typical(pilot, n_rows)
-    # one fixed order, so that the choice does not depend on a draw
-    bets = _bets(asked, pilot, bounds, tails, RandomSource(0).generator())
-    everywhere = np.ones(n_rows.size, dtype=bool)
-    n_typical = asked[0].n_units
-    counts = bets.counted(_positives(asked), n_typical, tails[: n_rows.size], everywhere)
-    width = counts.errors.upper - counts.errors.lower
-    return np.asarray(width < bets.errors.upper - bets.errors.lower)
 
 
 def _positives(asked: list[Entries]) -> IntArray:

@@ -16,7 +16,7 @@ was right.
 """
 
 from dataclasses import dataclass
-from typing import Any, Self, TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
 
@@ -114,8 +114,6 @@ class _RisingCurves:
     def __init__(
         self, knots: FloatArray, errors: Interval, averages: Interval, bounds: Bounds
     ) -> None:
-        from scipy import sparse
-
         low = knots[:-1]
         width = np.diff(knots)
         n = width.size
@@ -124,16 +122,17 @@ class _RisingCurves:
         self._n_ends = 2 * n
         self._bounds: Bounds = [*bounds, *[(0.0, None)] * (2 * n)]
         flat = np.flatnonzero(width <= 0.0)
-        one = sparse.identity(n, format="csr")
-        sizes = -sparse.identity(2 * n, format="csr")
+        one = np.eye(n)
+        sizes = -np.eye(2 * n)
         minus = -np.ones((n, 1))
-        conditions: list[list[Any]] = []
+        widths = (n, n, 2 * n, 1)
+        conditions: list[list[FloatArray | None]] = []
         # upper limits minus the shift are at most epsilon, and lower limits at least - epsilon,
         # wherever the average of a region lies between its ends
         for sign in (-1.0, 1.0):
             for limit in (averages.lower, averages.upper):
                 share = np.clip((limit - low) / np.where(width > 0.0, width, 1.0), 0.0, 1.0)
-                left, right = (sparse.diags(sign * part) for part in (1.0 - share, share))
+                left, right = (np.diag(sign * part) for part in (1.0 - share, share))
                 conditions.append([left, right, None, minus])
         # left minus right: the curve increases; a flat region stays flat
         conditions.append([one, -one, None, None])
@@ -143,7 +142,7 @@ class _RisingCurves:
         for sign in (1.0, -1.0):
             conditions.append([sign * one, None, sizes[:n], None])
             conditions.append([None, sign * one, sizes[n:], None])
-        self._matrix = sparse.bmat(conditions, format="csr")
+        self._matrix = np.concatenate([_filled(blocks, widths) for blocks in conditions])
         limits = [-errors.upper, -errors.upper, errors.lower, errors.lower]
         zeros = np.zeros(flat.size + n - 1 + 4 * n)
         self._limits = np.concatenate([*limits, (1.0 - _LEAST_SLOPE) * width, zeros])
@@ -175,6 +174,13 @@ class _RisingCurves:
         bounds = [*self._bounds, (0.0, most_epsilon)]
         solved = linprog(cost, self._matrix, self._limits, bounds=bounds)
         return np.asarray(solved.x) if solved.success else None
+
+
+def _filled(blocks: list[FloatArray | None], widths: tuple[int, ...]) -> FloatArray:
+    """Conditions on all variables, from their blocks; None stands for zeros."""
+    n_rows = next(len(block) for block in blocks if block is not None)
+    pairs = zip(blocks, widths, strict=True)
+    return np.hstack([np.zeros((n_rows, width)) if one is None else one for one, width in pairs])
 
 
 def recentred(

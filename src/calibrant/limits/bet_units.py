@@ -101,6 +101,23 @@ class BetUnits:
             of_pilot,
         )
 
+    def beside(self, other: "BetUnits") -> "BetUnits":
+        """These regions, followed by others. Neither have early blocks of equal units."""
+        ends = max(self.ends, other.ends, key=len)
+        sizes = {
+            "moments": max(self.moments.shape[2], other.moments.shape[2]),
+            "heaviest": max(self.heaviest.shape[1], other.heaviest.shape[1]),
+            "z": ends[-1],
+            "w": ends[-1],
+        }
+        joined = {}
+        for name in ("moments", "heaviest", "z", "w", "low", "high", "pilot"):
+            parts = [getattr(one, name) for one in (self, other)]
+            if name in sizes:  # blocks that one of both does not have are empty
+                parts = [_padded(part, sizes[name]) for part in parts]
+            joined[name] = np.concatenate(parts, axis=-1)
+        return replace(self, ends=ends, **joined)
+
     def part(self, some: slice) -> "BetUnits":
         """Some of the regions."""
         return replace(
@@ -113,6 +130,13 @@ class BetUnits:
             high=self.high[some],
             pilot=self.pilot[:, some],
         )
+
+
+def _padded(values: FloatArray, size: int) -> FloatArray:
+    """The values, with zeros at the end of the axis before the last one."""
+    width = [(0, 0)] * values.ndim
+    width[-2] = (0, size - values.shape[-2])
+    return np.pad(values, width)
 
 
 def _in_range(entries: Entries, low: FloatArray, high: FloatArray) -> Entries:

@@ -60,6 +60,14 @@ class Interval(Saved):
         """Half of each interval's width."""
         return (self.upper - self.lower) / 2
 
+    def halves(self) -> tuple[Interval, Interval]:
+        """The limits of the first half of the regions, and those of the second."""
+        middle = self.lower.size // 2
+        return (
+            Interval(self.lower[:middle], self.upper[:middle]),
+            Interval(self.lower[middle:], self.upper[middle:]),
+        )
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Interval):
             return NotImplemented
