@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import binomtest
 
 from calibrant.calibrators._held_out import HeldOutLimits
-from calibrant.calibrators._recentre import Moved, recentred
+from calibrant.calibrators._recentre import Moved, _Losses, recentred
 from calibrant.calibrators.hold_out import HoldOutCalibrator
 from calibrant.calibrators.regions.weakness import reported_by_caller
 from calibrant.errors import GroupCapWarning, InvalidValueError
@@ -64,8 +64,9 @@ def _recentred(lower, upper, n_rows):
     averages = Interval(np.array([0.49]), np.array([0.51]))
     moved = recentred(np.array([0.1, 0.9]), errors, averages, np.array([n_rows]), pilot)
     found = moved.errors(errors, averages)
-    before = moved.nowhere(moved.knots).loss(pilot, pilot)
-    return max(found.upper[0], -found.lower[0]), moved.loss(pilot, pilot) / before - 1.0
+    losses = _Losses(moved.knots, pilot)
+    before = losses.of(moved.nowhere(moved.knots))
+    return max(found.upper[0], -found.lower[0]), losses.of(moved) / before - 1.0
 
 
 def test_a_move_that_costs_little_makes_epsilon_about_the_smallest():

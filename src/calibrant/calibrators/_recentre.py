@@ -85,14 +85,6 @@ class Moved:
         between = np.maximum.accumulate(before + share * (after - before))
         return Moved(self.knots, between[::2], between[1::2])
 
-    def loss(self, p: FloatArray, rates: FloatArray) -> float:
-        """The log loss of p after it is moved, if these are the rates of its rows."""
-        region = np.clip(np.searchsorted(self.knots, p, "right") - 1, 0, self.left.size - 1)
-        share = (p - self.knots[region]) / np.diff(self.knots)[region]
-        moved = self.left[region] + (self.right - self.left)[region] * share
-        moved = np.clip(moved, _LEAST**2, 1.0 - _LEAST**2)
-        return float(-(rates * np.log(moved) + (1.0 - rates) * np.log1p(-moved)).mean())
-
     def errors(self, errors: Interval, averages: Interval) -> Interval:
         """Limits on the rate minus its average in each region, from limits on the rate minus the
         average of p.
@@ -210,17 +202,18 @@ def recentred(
     far = curves.within(cost, (1.0 + _FAR) * smallest)
     if far is None:
         return nowhere
-    log_loss = nowhere.loss(pilot, pilot)
+    losses = _Losses(knots, pilot)
+    log_loss = losses.of(nowhere)
     most = (1.0 + _COST) * log_loss
-    if far.loss(pilot, pilot) <= most:
+    if losses.of(far) <= most:
         return far
     noise = rows.size / (2.0 * max(1, int(rows.sum())))
     slack = _NEAR if noise > _LITTLE_NOISE * log_loss else _NEAR_OF_MANY
     near = curves.within(cost, (1.0 + slack) * smallest)
-    return _between(nowhere if near is None else near, far, most, pilot)
+    return _between(nowhere if near is None else near, far, most, losses)
 
 
-def _between(near: Moved, far: Moved, most: float, pilot: FloatArray) -> Moved:
+def _between(near: Moved, far: Moved, most: float, losses: "_Losses") -> Moved:
     """The curve on the line from one to another that is as far along as its log loss stays at most
     `most`.
 
@@ -230,8 +223,23 @@ def _between(near: Moved, far: Moved, most: float, pilot: FloatArray) -> Moved:
     beyond = 1.0
     for _ in range(_BISECTIONS):
         middle = (share + beyond) / 2.0
-        if near.towards(far, middle).loss(pilot, pilot) <= most:
+        if losses.of(near.towards(far, middle)) <= most:
             share = middle
         else:
             beyond = middle
     return near.towards(far, share)
+
+
+class _Losses:
+    """Log losses of moved probabilities of pilot rows, if the probabilities are the true rates."""
+
+    def __init__(self, knots: FloatArray, p: FloatArray) -> None:
+        self._p = p
+        self._region = np.clip(np.searchsorted(knots, p, "right") - 1, 0, knots.size - 2)
+        self._share = (p - knots[self._region]) / np.diff(knots)[self._region]
+
+    def of(self, moved: Moved) -> float:
+        """The mean log loss after this move."""
+        p = moved.left[self._region] + (moved.right - moved.left)[self._region] * self._share
+        p = np.clip(p, _LEAST**2, 1.0 - _LEAST**2)
+        return float(-(self._p * np.log(p) + (1.0 - self._p) * np.log1p(-p)).mean())

@@ -180,7 +180,7 @@ class _Blocks:
                 np.maximum(total, 0.0, out=total)
 
     def against(self, mean: FloatArray, blocks: slice, columns: IndexArray) -> "_Gains":
-        """The gains of bets against means, one for each of the columns."""
+        """The gains of bets on some blocks against means, one for each of the columns."""
 
         def of(values: FloatArray) -> FloatArray:
             return np.asarray(values[..., blocks, columns])
@@ -226,7 +226,9 @@ class _Walk:
         self.ends = units.ends
         self.n_late = units.ends.size - 1
         self.moments = moments
-        self.blocks = _Blocks(moments, heaviest)
+        self.heaviest = heaviest
+        early = slice(self.n_late, None)
+        self.early = _Blocks(moments[:, :, early], heaviest[:, early])
         tail = np.tile(tail, 2)
         sums = moments.sum(axis=1)
         n = self.n_units = sums[0].sum(axis=0)
@@ -267,8 +269,7 @@ class _Walk:
     def start(self) -> FloatArray:
         """A limit from one stake for all units and all means."""
         sums = np.where(self.looks, 0.0, self.moments).sum(axis=2, keepdims=True)
-        heaviest = self.blocks.heaviest.max(axis=1, keepdims=True)
-        whole = _Blocks(sums, heaviest)
+        whole = _Blocks(sums, self.heaviest.max(axis=1, keepdims=True))
         every = np.arange(self.n_units.size)
         low = np.zeros(every.size)
         high = np.ones(every.size)
@@ -338,7 +339,8 @@ class _Walk:
             most = _MOST_LOST / against
             if is_early:
                 most = np.minimum(most, _MOST_WON / (1.0 - against))
-                gains = self.blocks.against(against, blocks, of)
+                places = slice(blocks.start - n_late, blocks.stop - n_late)
+                gains = self.early.against(against, places, of)
             else:
                 first = self.ends[blocks.start]
                 rows = slice(first, self.ends[stop])
@@ -388,11 +390,11 @@ class _Walk:
         n_late = self.n_late
         of_unit = np.repeat(stakes[:n_late], np.diff(self.ends), axis=0) * self.w[:, column]
         z = self.z[:, column]
-        early = slice(n_late, None)
+        every = slice(None)
         for _ in range(_BISECTIONS):
             mean = (low + high) / 2.0
             gain = np.log1p(of_unit * (z - mean)).sum(axis=0)
-            gain += self.blocks.against(mean, early, column).of(stakes[early]).sum(axis=0)
+            gain += self.early.against(mean, every, column).of(stakes[n_late:]).sum(axis=0)
             is_out = gain >= self.goal[column]
             low = np.where(is_out, mean, low)
             high = np.where(is_out, high, mean)
