@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -16,19 +16,15 @@ from calibrant.cli._model import (
     settings_of,
     text_types,
 )
-from calibrant.cli._records import read_columns
-from calibrant.cli._words import in_options
 from calibrant.cli.verify import Verification
 from calibrant.errors import CalibrantError
 from calibrant.params.labels import UnexpectedLabelsError
-from calibrant.text.numbers import counted
-from calibrant.text.sentences import render, shown
+from calibrant.text.sentences import shown
 
 if TYPE_CHECKING:
     from calibrant.cli._input import Files
     from calibrant.params.rules import Rule
 
-_ARGUMENTS = {"group": "groups", "weight": "importance_weight"}
 _BY_HAND = (
     "the file does not say how its regions were cut; if they were chosen by looking at labels,"
     " nothing is guaranteed"
@@ -41,6 +37,7 @@ _HELD_OUT = (
     "the order in which the held-out rows were bet on is in no file; only the classifier that made"
     " it can find these limits again"
 )
+_SEVERAL = "it has a score for each class; fit it again in Python, and compare what to_dict() gives"
 # far larger than the differences in the last bits between linear algebra kernels and math libraries
 _RELATIVE = 1e-9
 _ABSOLUTE = 1e-12  # for probabilities: a difference of two nearly equal ones keeps rounding errors
@@ -62,45 +59,6 @@ class Difference:
     path: str
     file: Any
     rows: Any
-
-
-class _CannotRefitError(Exception):
-    """Why a model cannot be fitted again from these rows."""
-
-
-def _verification(
-    model: Any,
-    again: Any = None,
-    *,
-    differences: Sequence[Difference] = (),
-    problem: str = "",
-    unclear: str = "",
-    notes: Sequence[str] = (),
-    other_order: bool = False,
-) -> Verification:
-    """The answer, from what was fitted `again`; None if nothing was.
-
-    A problem is why nothing can be fitted, and unclear is why a part could not be recomputed.
-    """
-    if problem:
-        problem = f"The guarantee does not stand: {problem}."
-    saved: Any = getattr(model.calibrator, "guarantee_", None)
-    if not getattr(saved, "is_proved", True):
-        problem = f"Nothing is guaranteed: {render(saved.caveat or '', in_options)}."
-    stated = getattr(again, "guarantee_", again)
-    stands = not (problem or unclear or differences)
-    return Verification(
-        problem,
-        unclear,
-        tuple(differences),
-        render(stated.sentence, in_options) if stands else None,
-        (*(() if stated is None else stated.notes), *notes),
-        other_order,
-        model.fingerprint,
-    )
-
-
-# Two dictionaries
 
 
 def differences(file: Any, rows: Any, path: str = "") -> Iterator[Difference]:
@@ -136,79 +94,39 @@ def _is_same(one: Any, other: Any, name: str) -> bool:
     return abs(one - other) <= absolute + _RELATIVE * max(abs(one), abs(other))
 
 
-def _content(model: Any) -> dict[str, Any]:
-    """What a file says about its rows: what was fitted, and the texts about it as they were
-    written.
-    """
-    from calibrant.answers.model_file import content_of
-
-    content = content_of(model)
-    parts = {name: content[name] for name in ("guarantee", "calibrator")}
-    for name in ("sentence", "details"):
-        if name in model.written:
-            parts["guarantee"][name] = model.written[name]
-    if "inner_sentence" in model.written:
-        parts["calibrator"]["sentence"] = model.written["inner_sentence"]
-    return parts
-
-
-def _compared(model: Any, again: Any) -> list[Difference]:
-    """Where the file and a file of the new fit differ."""
-    from calibrant.answers.model_file import Model
-
-    found = differences(_content(model), _content(Model(again)))
-    # what the caller said, and the state has: the classes, and the names of attributes
-    given = ("calibrator.parameters.pos_label", "calibrator.parameters.attributes")
-    return [one for one in found if not one.path.startswith(given)]
-
-
-# Fits, by what the file holds
-
-
 def refit(model: Any, source: "Files", options: Mapping[str, Any]) -> Verification:
     """Fit a model again from the rows of the files, and compare the two."""
     saved = model.calibrator
-    several = _has_several_classes(saved)
-    if hasattr(saved, "moves") or (several and not hasattr(saved, "fit")):
-        return _held_out(model, source, options)
-    if several:
-        return _several_classes(model, source, options)
+    if hasattr(saved, "moves"):
+        return Verification(model.fingerprint, unclear=_HELD_OUT)
+    if hasattr(saved, "classes_") and not hasattr(saved, "positive_index_"):
+        return Verification(model.fingerprint, unclear=_SEVERAL)
     columns = columns_for(model, source, options)
     data = _rows(model, source, columns, options)
-    on_rows = _compared_rows(model, data, columns)
-    try:
-        again = _fitted_again(model, data)
-    except _CannotRefitError as error:
-        return _verification(model, **on_rows, unclear=str(error))
-    except CalibrantError as error:
-        if isinstance(error, UnexpectedLabelsError) and hasattr(saved, "assumptions_"):
-            rule = f"be those that the model was fitted on, {saved.classes_.tolist()}"
+    found, notes, other_order = _compared_rows(model, data, columns)
+    again = None
+    problem = ""
+    unclear = _lacking(model, data)
+    if not unclear:
+        try:
+            again = _threshold(model, data) if hasattr(saved, "cuts") else _calibrator(model, data)
+        except UnexpectedLabelsError as error:
+            known = saved.classes_.tolist() if hasattr(saved, "classes_") else saved.positive_label
+            rule = f"be those that the model was fitted on, {known}"
             raise RefusedError("the labels", rule, got=error.got) from None
-        if "settings" in model.provenance:
-            return _verification(model, **on_rows, problem=_no_fit(error))
-        return _verification(model, **on_rows, unclear=message_of(error))
-    others = _compared(model, again)
-    if others and on_rows["other_order"]:
-        unclear = _OTHER_ORDER
-    elif others and (why := _why_unclear(model, data, again)) is not None:
-        unclear = why
-        on_rows["differences"] += _counted_in_saved_regions(model, data)
-    elif others and _has_other_wording(model, others):
-        unclear = "the file has the wording of another release; rely on what is printed here"
-    else:
-        on_rows["differences"] += others
-        unclear = _strange_settings(model)
-    if idle := _idle(model, data, again):
-        on_rows["notes"].append(f"{' and '.join(idle)} made no difference on these rows")
-    return _verification(model, again, **on_rows, unclear=unclear)
-
-
-def _no_fit(error: CalibrantError) -> str:
-    return f"the rows cannot be fitted as the file says: {message_of(error)}"
-
-
-def _has_several_classes(calibrator: Any) -> bool:
-    return hasattr(calibrator, "classes_") and not hasattr(calibrator, "positive_index_")
+        except CalibrantError as error:
+            why = f"the rows cannot be fitted as the file says: {message_of(error)}"
+            if "settings" in model.provenance:
+                problem = f"The guarantee does not stand: {why}."
+            else:  # the file may be right, and just not say enough
+                unclear = why
+    if again is not None:
+        others = _compared(model, again)
+        unclear = _why_unclear(model, data, again, others, other_order) if others else ""
+        found += [] if unclear else others
+    return Verification(
+        model.fingerprint, problem, unclear, tuple(found), again, tuple(notes), other_order
+    )
 
 
 def _rows(model: Any, source: "Files", columns: dict[str, Any], options: Mapping[str, Any]) -> Any:
@@ -222,9 +140,11 @@ def _rows(model: Any, source: "Files", columns: dict[str, Any], options: Mapping
     return data
 
 
-def _compared_rows(model: Any, data: Any, columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Compare what the file says about its rows; note what no rows can confirm, and columns of
-    another type, with which other rows may be drawn.
+def _compared_rows(
+    model: Any, data: Any, columns: Mapping[str, Any]
+) -> tuple[list[Difference], list[str], bool]:
+    """Where the rows differ from what the file says about them; notes on entries that no rows can
+    confirm, and on columns of another type; and whether the rows are in another order.
     """
     from calibrant.sample.fingerprint import fingerprint
 
@@ -248,78 +168,84 @@ def _compared_rows(model: Any, data: Any, columns: Mapping[str, Any]) -> dict[st
         "created_by",
     ]
     notes = [f"not checked: {', '.join(not_checked)}"]
+    # with ids or groups of another type, other rows may be drawn
     notes += [
         f"{name.removesuffix('_type')}s were {shown(in_file[name])} in fit and are {types[name]} here"
         for name in changed
     ]
-    return {"differences": list(found), "notes": notes, "other_order": other_order}
+    return list(found), notes, other_order
 
 
-def _fitted_again(model: Any, data: Any) -> Any:
+def _lacking(model: Any, data: Any) -> str:
+    """What a new fit needs and does not have, in words; empty if it has everything."""
+    saved = model.calibrator
+    settings = settings_of(model)
+    if hasattr(saved, "partial_fit"):
+        return "a stream depends on when its rows arrived, which the data do not show"
+    if hasattr(saved, "cuts") and saved.method == "start" and "settings" not in model.provenance:
+        return "the file does not say where the tests began"
+    state = saved.to_dict()
+    tally = getattr(saved, "tally_", None)
+    statement = getattr(getattr(saved, "guarantee_", None), "statement", None)
+    weighted = (settings, state, {"weight_bound": getattr(tally, "weights", None)})
+    grouped = (
+        settings.get("max_group_size"),
+        state.get("max_group_size"),
+        state.get("groups", (0, 0))[0] or None,
+        getattr(tally, "groups", None),
+        getattr(statement, "groups", None),
+        getattr(statement, "of_groups", None) or None,
+    )
+    needed = {
+        "weight": any(one.get("weight_bound") is not None for one in weighted),
+        "group": any(one is not None for one in grouped),
+    }
+    for role, is_needed in needed.items():
+        if is_needed and role not in data.columns.named:
+            return f"this needs the column of {role}s, --{role}"
+    return ""
+
+
+def _calibrator(model: Any, data: Any) -> Any:
     """Fit with the settings of the file, or else with the parameters of its calibrator."""
+    from sklearn.base import clone
+
     from calibrant.calibrators.regions.weakness import reported_by_caller
 
     saved = model.calibrator
-    if hasattr(saved, "cuts"):
-        return _threshold_again(model, data)
-    if (why := _why_not(saved, data)) is not None:
-        raise _CannotRefitError(why)
     classes = saved.classes_.tolist()
-    made, stated = _made(model, classes[saved.positive_index_])
+    positive = classes[saved.positive_index_]
+    made = clone(saved).set_params(pos_label=positive)
+    if hasattr(saved, "is_refuted_"):  # a band
+        stated = {"weight_bound": saved.to_dict().get("weight_bound") or None}
+    elif "settings" in model.provenance:
+        settings = _settings(model)
+        made = settings.calibrator(positive)
+        stated = settings.stated()
+    else:
+        stated = saved.assumptions_.to_dict()
+        if "attributes" in made.get_params(deep=False):  # they may have come as a frame
+            made.set_params(attributes=list(getattr(saved, "_attribute_names", ())) or None)
     with reported_by_caller():
         return made.fit(data, classes=tuple(classes), **stated)
 
 
-def _why_not(saved: Any, data: Any) -> str | None:
-    """Why a calibrator cannot be fitted again from these rows; None if it can."""
-    if hasattr(saved, "partial_fit"):
-        return "a stream depends on when its rows arrived, which the data do not show"
-    tally = getattr(saved, "tally_", None)
-    statement = getattr(saved.guarantee_, "statement", None)
-    state = saved.to_dict()
-    weighted = state.get("weight_bound") or getattr(tally, "weights", None) is not None
-    grouped = (
-        state.get("groups", (0, 0))[0]
-        or getattr(tally, "groups", None) is not None
-        or (statement is not None and (statement.groups is not None or statement.of_groups))
-    )
-    return _lacking({"weight": weighted, "group": grouped}, data.columns.named)
-
-
-def _lacking(needed: Mapping[str, Any], given: Container[str]) -> str | None:
-    """The first needed column that was not given, in words; None if there is none."""
-    for role, is_needed in needed.items():
-        if is_needed and role not in given:
-            return f"this needs the column of {role}s, --{role}"
-    return None
-
-
-def _made(model: Any, positive: Any) -> tuple[Any, dict[str, Any]]:
-    """The calibrator to fit, and what its fit is given about the data."""
-    from sklearn.base import clone
-
-    saved = model.calibrator
-    is_band = hasattr(saved, "is_refuted_")
-    if "settings" in model.provenance and not is_band:
-        settings = _settings(model)
-        return settings.calibrator(positive), settings.stated()
-    made = clone(saved).set_params(pos_label=positive)
-    if is_band:
-        return made, {"weight_bound": saved.to_dict().get("weight_bound") or None}
-    if "attributes" in made.get_params(deep=False):  # they may have come as a frame
-        made.set_params(attributes=list(getattr(saved, "_attribute_names", ())) or None)
-    return made, saved.assumptions_.to_dict()
-
-
 def _settings(model: Any) -> Settings:
     """The settings in the file; an error if they cannot be those of calibrant fit."""
+    from calibrant.params.rules import FRACTION_OR_COUNT, TEXT, Choice, Flag, Only, Optional
+
     saved = settings_of(model)
-    _check_settings(saved, _rules_of_fit())
-    known = {entry.name for entry in fields(Settings)}
+    rules = {
+        "method": Choice(METHODS),
+        "skip_missing": Flag(),
+        "weighted": Flag(),
+        "holdout": Optional(Only("last")),
+        "time": Optional(TEXT),
+        "calibration_size": Optional(FRACTION_OR_COUNT),
+    }
+    _check_settings(saved, rules, [entry.name for entry in fields(Settings)])
     given: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in saved.items()
-        if name in known
+        name: tuple(value) if isinstance(value, list) else value for name, value in saved.items()
     }
     try:
         settings = Settings(**given)
@@ -334,47 +260,31 @@ def _settings(model: Any) -> Settings:
     return settings
 
 
-def _check_settings(settings: Mapping[str, Any], rules: Mapping[str, "Rule[Any]"]) -> None:
-    if not settings:
-        raise RefusedError("the settings", "be an object with the settings of a command")
+def _check_settings(
+    settings: Mapping[str, Any], rules: Mapping[str, "Rule[Any]"], known: Sequence[str]
+) -> None:
+    """Reject settings that no command has written."""
+    strange = next((name for name in settings if name not in known), None)
+    if not settings or strange is not None:
+        got = "none" if strange is None else shown(strange)
+        raise RefusedError("the settings", "be those of a command", got=got)
     for name, rule in rules.items():
         if name in settings:
             rule.check(name, settings[name])
 
 
-def _rules_of_fit() -> dict[str, Any]:
-    """The rules of settings that are not parameters of a calibrator."""
-    from calibrant.params.rules import FRACTION_OR_COUNT, TEXT, Choice, Flag, Only, Optional
-
-    return {
-        "method": Choice(METHODS),
-        "skip_missing": Flag(),
-        "weighted": Flag(),
-        "holdout": Optional(Only("last")),
-        "time": Optional(TEXT),
-        "calibration_size": Optional(FRACTION_OR_COUNT),
-    }
-
-
-def _threshold_again(model: Any, data: Any) -> Any:
+def _threshold(model: Any, data: Any) -> Any:
+    """Find the thresholds again, with the settings of the file or those of the result."""
     from calibrant import threshold
     from calibrant.params.rules import Choice, Flag
 
     saved = model.calibrator
     settings = settings_of(model)
+    given = {"method": saved.method, "max_group_size": saved.max_group_size}
     if "settings" in model.provenance:
         rules = {"method": Choice(("auto", "ranks", "look")), "skip_missing": Flag()}
-        _check_settings(settings, rules)
+        _check_settings(settings, rules, (*THRESHOLD_SETTINGS, "classes", "skip_missing"))
         given = {name: settings.get(name) for name in THRESHOLD_SETTINGS}
-    elif saved.method == "start":
-        raise _CannotRefitError("the file does not say where the tests began")
-    else:
-        given = {"method": saved.method, "max_group_size": saved.max_group_size}
-    bounds = (given.get("max_group_size"), saved.max_group_size)
-    grouped = any(bound is not None for bound in bounds)
-    weighted = given.get("weight_bound") is not None
-    if (why := _lacking({"group": grouped, "weight": weighted}, data.columns.named)) is not None:
-        raise _CannotRefitError(why)
     # a command always writes the pilot: without it the file was edited, and threshold refuses it
     known: dict[str, Any] = {
         name: value for name, value in given.items() if value is not None or name == "pilot"
@@ -390,21 +300,56 @@ def _threshold_again(model: Any, data: Any) -> Any:
     )
 
 
-def _why_unclear(model: Any, data: Any, again: Any) -> str | None:
-    """Why a fit that differs does not show that the file is wrong; None if it does."""
+def _compared(model: Any, again: Any) -> list[Difference]:
+    """Where the file and a file of the new fit differ."""
+    from calibrant.answers.model_file import Model
+
+    found = differences(_content(model), _content(Model(again)))
+    # what the caller said, and the state has: the classes, and the names of attributes
+    given = ("calibrator.parameters.pos_label", "calibrator.parameters.attributes")
+    return [one for one in found if not one.path.startswith(given)]
+
+
+def _content(model: Any) -> dict[str, Any]:
+    """What a file says about its rows: what was fitted, and the texts about it as they were
+    written.
+    """
+    from calibrant.answers.model_file import content_of
+
+    content = content_of(model)
+    parts = {name: content[name] for name in ("guarantee", "calibrator")}
+    for name in ("sentence", "details"):
+        if name in model.written:
+            parts["guarantee"][name] = model.written[name]
+    if "inner_sentence" in model.written:
+        parts["calibrator"]["sentence"] = model.written["inner_sentence"]
+    return parts
+
+
+def _why_unclear(
+    model: Any, data: Any, again: Any, others: Sequence[Difference], other_order: bool
+) -> str:
+    """Why a fit that differs does not show that the file is wrong; empty if it does."""
     saved = model.calibrator
+    columns = data.columns
+    if other_order:
+        return _OTHER_ORDER
+    if _has_other_wording(model, others):
+        return "the file has the wording of another release; rely on what is printed here"
     if hasattr(saved, "is_refuted_"):
-        drawn = data.columns.group is not None or data.columns.weight is not None
-        return "the file has no seed, and another seed gives other limits" if drawn else None
-    if settings_of(model) or "settings" in model.provenance:
-        return None
+        drawn = columns.group is not None or columns.weight is not None
+        return "the file has no seed, and another seed gives other limits" if drawn else ""
+    if "settings" in model.provenance:
+        return ""
     if hasattr(saved, "cuts"):
         return "the file does not say which settings found its thresholds"
     if not hasattr(saved, "partition_"):
-        return None
+        return ""
     if saved.partition_.fingerprint == again.partition_.fingerprint:
-        return None
-    return "the file does not say which rows cut its regions" if _draws(saved) else _BY_HAND
+        return ""
+    if getattr(saved.guarantee_, "draws_rows", False):
+        return "the file does not say which rows cut its regions"
+    return _BY_HAND
 
 
 def _has_other_wording(model: Any, others: Sequence[Difference]) -> bool:
@@ -415,138 +360,3 @@ def _has_other_wording(model: Any, others: Sequence[Difference]) -> bool:
     is_of_this = model.written.get("created_by") == f"calibrant {__version__}"
     is_whole = "details" in model.written or hasattr(model.calibrator, "cuts")
     return all(one.path in texts for one in others) and not (is_of_this and is_whole)
-
-
-def _strange_settings(model: Any) -> str:
-    """Settings that no command has, in words; empty if there are none."""
-    known = {entry.name for entry in fields(Settings)}
-    if hasattr(model.calibrator, "cuts"):
-        known = {*THRESHOLD_SETTINGS, "classes", "skip_missing"}
-    strange = sorted(set(settings_of(model)) - known)
-    return f"no command has the settings {', '.join(map(shown, strange))}" if strange else ""
-
-
-def _draws(calibrator: Any) -> bool:
-    return bool(getattr(calibrator.guarantee_, "draws_rows", False))
-
-
-def _counted_in_saved_regions(model: Any, data: Any) -> list[Difference]:
-    """Where the counts of the rows differ, in regions that were given by hand."""
-    saved = model.calibrator
-    if not hasattr(saved, "partition_") or _draws(saved):
-        return []
-    classes = saved.classes_.tolist()
-    read = data.with_classes(classes=classes, pos_label=classes[saved.positive_index_])
-    tally, _ = read.tally(saved.partition_)
-    in_file, in_rows = (
-        {name: getattr(one, name).tolist() for name in ("counts", "positives")}
-        for one in (saved.tally_, tally)
-    )
-    return list(differences(in_file, in_rows, "calibrator.state.tally"))
-
-
-def _idle(model: Any, data: Any, again: Any) -> list[str]:
-    """Settings that made no difference on these rows, so that the rows cannot confirm them."""
-    settings = settings_of(model)
-    names = [] if data.facts(drawn=False).skipped else ["skip_missing"]
-    if hasattr(again, "cuts"):
-        names += ["pilot"] if again.n_drawn == 0 and data.columns.weight is None else []
-    elif not _draws(again):
-        names.append("seed")
-    return [name for name in names if name in settings]
-
-
-# Files with several columns of scores
-
-
-def _several_classes(model: Any, source: "Files", options: Mapping[str, Any]) -> Verification:
-    from sklearn.base import clone
-
-    from calibrant.calibrators.regions.weakness import reported_by_caller
-
-    saved = model.calibrator
-    scores, labels, arguments = _read(model, source, options)
-    found = _other_number(model, len(labels))
-    parts = getattr(saved, "calibrators_", None) or (saved.calibrator_,)
-    grouped = any(one.guarantee_.statement.groups is not None for one in parts)
-    weighted = any(one.tally_.weights is not None for one in parts)
-    given = {role for role, name in _ARGUMENTS.items() if name in arguments}
-    if (why := _lacking({"group": grouped, "weight": weighted}, given)) is not None:
-        return _verification(model, differences=found, unclear=why)
-    stated = saved.assumptions_.to_dict()
-    try:
-        with reported_by_caller():
-            again = clone(saved).fit(scores, labels, classes=saved.classes_, **arguments, **stated)
-    except CalibrantError as error:
-        return _verification(model, differences=found, problem=_no_fit(error))
-    return _verification(model, again, differences=[*found, *_compared(model, again)])
-
-
-def _held_out(model: Any, source: "Files", options: Mapping[str, Any]) -> Verification:
-    """Count the rows again. Their limits depend on an order that no file has."""
-    import numpy as np
-
-    saved = model.calibrator
-    scores, labels, _ = _read(model, source, options)
-    several = _has_several_classes(saved)
-    parts = saved.calibrators_ if several else (saved,)
-    positive = saved.classes_.tolist() if several else [saved.guarantee_.positive_label]
-    columns = np.asarray(scores, dtype=np.float64).reshape(len(labels), len(parts))
-    is_label = np.array([[label == one for one in positive] for label in labels])
-    found = _other_number(model, len(labels))
-    for place, one in enumerate(parts):
-        region = one.partition_.regions_of(columns[:, place])
-        kept = {"counts": region, "positives": region[is_label[:, place]]}
-        in_rows = {
-            name: np.bincount(of_rows, minlength=one.partition_.n_regions).tolist()
-            for name, of_rows in kept.items()
-        }
-        in_file = {name: getattr(one.tally_, name).tolist() for name in in_rows}
-        found += differences(in_file, in_rows, f"calibrator.calibrators[{place}].tally")
-    own = getattr(saved, "own_probabilities_", None)
-    if own is not None:
-        pair = (own.tolist(), np.sort(columns[is_label]).tolist())
-        found += differences(*pair, "calibrator.own_probabilities")
-    return _verification(model, differences=found, unclear=_HELD_OUT)
-
-
-def _read(model: Any, source: "Files", options: Mapping[str, Any]) -> tuple[Any, Any, Any]:
-    """Scores, with one column for each class if there are several, labels, groups and weights."""
-    import numpy as np
-
-    names = _score_columns(model, options)
-    wanted = {f"score {place}" if place else "score": name for place, name in enumerate(names)}
-    roles = list(wanted)
-    wanted |= {part: options[part] or model.columns.get(part) for part in ("label", *_ARGUMENTS)}
-    wanted["label"] = wanted["label"] or "label"
-    found = read_columns(source, wanted)
-    if options["skip_missing"]:
-        kept = [row for row, label in enumerate(found["label"]) if label is not None]
-        found = {part: [values[row] for row in kept] for part, values in found.items()}
-    labels = found["label"]
-    if all(isinstance(one, str) for one in model.calibrator.classes_.tolist()):
-        # a file of text may have read a label as a number
-        labels = [f"{label:g}" if isinstance(label, float) else label for label in labels]
-    arguments = {name: found[part] for part, name in _ARGUMENTS.items() if part in found}
-    try:
-        columns = [np.array(found[role], dtype=np.float64) for role in roles]
-    except (TypeError, ValueError):
-        raise RefusedError("--score", "name columns of numbers", got=", ".join(names)) from None
-    return np.column_stack(columns), labels, arguments
-
-
-def _score_columns(model: Any, options: Mapping[str, Any]) -> list[str]:
-    """The columns of scores: as given, as in the file, or named like the classes."""
-    classes = model.calibrator.classes_.tolist()
-    given = options["score"] or model.columns.get("score")
-    if not _has_several_classes(model.calibrator):
-        return [given or "score"]
-    names = [name.strip() for name in given.split(",")] if given else list(map(str, classes))
-    if len(names) != len(classes):
-        rule = f"name {counted(len(classes), 'column')}, with commas, in the order of {classes}"
-        raise RefusedError("--score", rule, got=", ".join(map(repr, names)))
-    return names
-
-
-def _other_number(model: Any, n_rows: int) -> list[Difference]:
-    return list(differences(model.provenance.get("rows", n_rows), n_rows, "provenance.rows"))

@@ -27,6 +27,7 @@ def answer(
     notes: Sequence[str] = (),
     warnings: Sequence[str] = (),
     also: Sequence[Result] = (),
+    words: PlainText = in_options,
     entry: str = "report",
     **shown: Any,
 ) -> int:
@@ -45,6 +46,8 @@ def answer(
         About the rows. Warnings go to standard error.
     also : sequence of Result
         What else was asked for: printed after the result.
+    words : callable
+        How settings are written.
     entry : str
         The entry of the JSON object that names the output file.
     **shown
@@ -53,9 +56,10 @@ def answer(
     written = written_files(options)
     for path in filter(is_page, written):
         title = f"{click.get_current_context().info_name}: {(facts or {}).get('files', path)}"
-        how: dict[str, Any] = {"warnings": warnings, "title": title, **shown}
+        new = tuple(note for note in notes if note not in result.notes)
+        how: dict[str, Any] = {"warnings": warnings, "notes": new, "title": title, **shown}
         write_report(path, result, facts or {}, overwrite=options["overwrite"], **how)
-    show(result, options, {**(more or {}), entry: options["output"]}, notes=notes)
+    show(result, options, {**(more or {}), entry: options["output"]}, notes=notes, words=words)
     if not options["as_json"]:
         for one in also:
             say()

@@ -8,10 +8,11 @@ from calibrant.cli._errors import message_of
 from calibrant.cli._input import files
 from calibrant.cli._model import DamagedError, read_model
 from calibrant.cli._show import EXIT_CODES, show
+from calibrant.cli._words import in_options
 from calibrant.text.numbers import counted
 from calibrant.text.result import Result, Verdict
 from calibrant.text.result_table import ResultTable
-from calibrant.text.sentences import shown
+from calibrant.text.sentences import render, shown
 
 _ASSUMED = (
     "method, bins and seed were not chosen by looking at these labels, which no data can show"
@@ -22,19 +23,20 @@ _ASSUMED = (
 class Verification(Result):
     """Whether a guarantee stands: everything that its file says was found again in the rows."""
 
-    _also: ClassVar[tuple[str, ...]] = ("stands", "differs")
+    _also: ClassVar[tuple[str, ...]] = ("stands", "differs", "guarantee")
 
+    model: str | None = None
+    """The fingerprint of the model file."""
     problem: str = ""
     """Why the guarantee does not stand, if the file itself shows it."""
     unclear: str = ""
     """Why it could not be recomputed, if so."""
     differences: tuple[Any, ...] = ()
-    guarantee: str | None = None
-    """What is guaranteed, in the words of the new fit, if it stands."""
-    notes: tuple[str, ...] = ()
+    again: object = None
+    """The new fit, if there is one."""
+    on_rows: tuple[str, ...] = ()
+    """Notes on the rows."""
     other_order: bool = False
-    model: str | None = None
-    """The fingerprint of the model file."""
 
     @property
     def verdict(self) -> Verdict:
@@ -47,6 +49,21 @@ class Verification(Result):
     def stands(self) -> bool | None:
         """Whether the guarantee stands; None if not all of it could be recomputed."""
         return {"ok": True, "problem": False, "unclear": None}[self.verdict]
+
+    @property
+    def _found(self) -> Any:
+        """The guarantee of the new fit; a threshold states its own."""
+        return getattr(self.again, "guarantee_", self.again)
+
+    @property
+    def guarantee(self) -> str | None:
+        """What is guaranteed, in the words of the new fit, if it stands."""
+        return render(self._found.sentence, in_options) if self.stands else None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Those of the new fit, and those on the rows."""
+        return (*(() if self.again is None else self._found.notes), *self.on_rows)
 
     @property
     def differs(self) -> str | None:
@@ -100,7 +117,6 @@ def command(**options: Any) -> int:
     MODEL is a file from calibrant fit or calibrant threshold, or any file of save_model. DATA are
     the rows it was made from, in any format. Give them in the same order, unless it was made with
     --id or --group. Column names come from the model file, and the same rows are skipped as before.
-    For several classes, --score names one column for each, with commas.
 
     Exit code 0: everything was recomputed, and the guarantee stands; 1: it does not stand, or
     nothing is guaranteed; 3: a part could not be recomputed from these rows, such as bins that were
@@ -112,7 +128,6 @@ def command(**options: Any) -> int:
     calibrant verify model.json scores.csv
     calibrant verify threshold.json scores.csv
     calibrant verify model.json scores.parquet --json && echo stands
-    calibrant verify classes.json scores.csv --score p_cat,p_dog,p_owl --label animal
     """
     found = _verification(options)
     show(found, options)
@@ -126,11 +141,12 @@ def _verification(options: dict[str, Any]) -> Verification:
         model = read_model(options["model"], None)
     except DamagedError as error:
         begin = "The guarantee does not stand: the model file is not as it was written"
-        return Verification(f"{begin}: {message_of(error)}.")
+        return Verification(problem=f"{begin}: {message_of(error)}.")
     guarantee: Any = getattr(model.calibrator, "guarantee_", None)
     # bands and thresholds always say what is guaranteed
-    if not getattr(guarantee, "is_proved", True) and guarantee.epsilon is None:
-        return Verification(f"There is no guarantee to verify. {guarantee.sentence}")
+    if not getattr(guarantee, "is_proved", True):
+        nothing = f"There is no guarantee to verify. {guarantee.sentence}"
+        return Verification(model.fingerprint, nothing)
     with files(options) as source:
         return refit(model, source, options)
 
