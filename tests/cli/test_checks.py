@@ -141,12 +141,7 @@ METHODS = (
     "isotonic",
     "venn-abers",
 )
-EXPORTED = {*METHODS} - {"scaling-binning"}
-VERIFIED = {"curve", "binning", "uniform", "scaling-binning"}
-
-
-def steps_of(out: str) -> list[list[str]]:
-    return [shlex.split(line) for line in out.partition("Next:\n")[2].splitlines()]
+GUARANTEED = {"curve", "binning", "uniform", "scaling-binning"}
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -156,36 +151,18 @@ def test_every_next_step_works(method: str, folder: Path, calibrant: Any) -> Non
     answer = calibrant(
         "fit", "my scores.csv", *COLUMNS, "--method", method, "-o", "a model.json", "--details"
     )
-    steps = steps_of(answer.out)
-    expected = (
-        {"apply"}
-        | ({"export"} if method in EXPORTED else set())
-        | ({"verify"} if method in VERIFIED else set())
-    )
-    assert {step[1] for step in steps} == expected
+    if method not in GUARANTEED:
+        last = answer.out.splitlines()[-1]
+        (folder / "model.json").unlink(missing_ok=True)
+        done = calibrant(*shlex.split(last.partition("calibrant ")[2]))
+        assert done.code == 0, (last, done.err)
+        return
+    steps = [shlex.split(line) for line in answer.out.partition("Next:\n")[2].splitlines()]
+    assert [step[1] for step in steps] == ["apply", "decide", "watch"]
     (folder / "new.csv").write_text("p\n0.5\n")
-    for step in steps:
+    for step in steps[: 1 if method == "scaling-binning" else 2]:
         done = calibrant(*step[1:])
         assert done.code == 0, (step, done.err)
-
-
-def test_next_steps_of_what_can_not_be_verified(folder: Path, calibrant: Any) -> None:
-    piped = calibrant(
-        "fit",
-        "-",
-        *COLUMNS,
-        "--bins",
-        "4",
-        "-o",
-        "a.json",
-        "--details",
-        stdin=(folder / "scores.csv").read_bytes(),
-    )
-    assert [step[1] for step in steps_of(piped.out)] == ["apply", "export"]
-    unproved = calibrant(
-        "fit", "scores.csv", *COLUMNS, "--bins", "4", "--weight", "w", "-o", "b.json", "--details"
-    )
-    assert [step[1] for step in steps_of(unproved.out)] == ["apply", "export"]
 
 
 class TestVerifyOfDamage:

@@ -252,6 +252,28 @@ def test_folded_tables_are_printed_unless_they_are_very_long(browser, tmp_path) 
     page.close()
 
 
+def test_a_table_is_sorted_by_the_column_that_a_reader_clicks(browser, tmp_path) -> None:
+    """Subgroups too, which are all listed; numbers by size, and again in the other direction."""
+    side = RNG.choice(["left", "right"], size=SCORES.size)
+    y = RNG.uniform(size=SCORES.size) < np.clip(
+        SCORES + np.where(side == "left", 0.15, -0.15), 0, 1
+    )
+    attributes = {"side": side, "shop": SEGMENTS}
+    found = audit(y, SCORES, attributes=attributes)
+    page = browser.new_page()
+    page.goto(Report(found).write(tmp_path / "subgroups.html").as_uri())
+    table = page.locator('[aria-labelledby="subgroups-caption"] table')
+    assert table.locator("tbody tr").count() == found.by_attributes.n_subgroups
+    head = table.get_by_role("button", name="Rows", exact=True)
+    for order, sign in (("descending", -1), ("ascending", 1)):
+        head.evaluate("button => button.click()")  # it may be in a folded part of the page
+        texts = table.locator("tbody tr td:nth-child(2)").all_text_contents()
+        sizes = [sign * int(text.strip("\u2007 ").replace(",", "")) for text in texts]
+        assert sizes == sorted(sizes)
+        assert table.locator(f'th[aria-sort="{order}"]').count() == 1
+    page.close()
+
+
 def test_scripts_in_names_do_not_run(opened) -> None:
     page = opened()
     assert page.locator("main i").count() == 0

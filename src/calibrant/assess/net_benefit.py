@@ -117,11 +117,23 @@ class NetBenefit(Result):
         return (f"the net benefit is that {self.population}",) if self.population else ()
 
     def pictures(self) -> tuple[Picture, ...]:
-        """The net benefit of each model, and of acting on all rows."""
+        """The net benefit of each model with its band, and of acting on all rows."""
         at = self.thresholds.tolist()
         curves = [
-            Drawn(name, at, self.value[row].tolist(), kind="line")
+            drawn
             for row, name in enumerate(self.models)
+            for drawn in (
+                Drawn(name, at, self.value[row].tolist(), kind="line", style=row),
+                Drawn(
+                    name,
+                    at,
+                    self.value[row].tolist(),
+                    self.lower[row].tolist(),
+                    self.upper[row].tolist(),
+                    kind="band",
+                    style=row,
+                ),
+            )
         ]
         every = Drawn("act on all rows", at, self.act_on_all.tolist(), kind="line", quiet=True)
         text = "The net benefit of acting on the rows at or above each threshold."

@@ -110,11 +110,10 @@ def refit(model: Any, source: "Files", options: Mapping[str, Any]) -> Verificati
     if not unclear:
         try:
             again = _threshold(model, data) if hasattr(saved, "cuts") else _calibrator(model, data)
-        except UnexpectedLabelsError as error:
-            known = saved.classes_.tolist() if hasattr(saved, "classes_") else saved.positive_label
-            rule = f"be those that the model was fitted on, {known}"
-            raise RefusedError("the labels", rule, got=error.got) from None
         except CalibrantError as error:
+            if isinstance(error, UnexpectedLabelsError) and hasattr(saved, "assumptions_"):
+                rule = f"be those that the model was fitted on, {saved.classes_.tolist()}"
+                raise RefusedError("the labels", rule, got=error.got) from None
             why = f"the rows cannot be fitted as the file says: {message_of(error)}"
             if "settings" in model.provenance:
                 problem = f"The guarantee does not stand: {why}."

@@ -8,6 +8,7 @@ import click
 from calibrant.cli._output import is_quiet, paragraph, print_json, say, warn, width
 from calibrant.cli._report import is_page, places_of, write_report, written_files
 from calibrant.cli._words import in_options
+from calibrant.text.quantity import NextStep
 from calibrant.text.result import Result, parts_of, wrapped
 from calibrant.text.sentences import PlainText, Setting, render, rendered
 
@@ -28,7 +29,7 @@ def answer(
     warnings: Sequence[str] = (),
     also: Sequence[Result] = (),
     words: PlainText = in_options,
-    entry: str = "report",
+    entry: str | None = "report",
     **shown: Any,
 ) -> int:
     """Write the reports of a result that were asked for, and show the result; return the exit code.
@@ -48,8 +49,8 @@ def answer(
         What else was asked for: printed after the result.
     words : callable
         How settings are written.
-    entry : str
-        The entry of the JSON object that names the output file.
+    entry : str or None
+        The entry of the JSON object that names the output file; None for none.
     **shown
         As for `write_report`.
     """
@@ -59,7 +60,8 @@ def answer(
         new = tuple(note for note in notes if note not in result.notes)
         how: dict[str, Any] = {"warnings": warnings, "notes": new, "title": title, **shown}
         write_report(path, result, facts or {}, overwrite=options["overwrite"], **how)
-    show(result, options, {**(more or {}), entry: options["output"]}, notes=notes, words=words)
+    entries = {} if entry is None else {entry: options["output"]}
+    show(result, options, {**(more or {}), **entries}, notes=notes, words=words)
     if not options["as_json"]:
         for one in also:
             say()
@@ -94,21 +96,31 @@ def show(
 
 
 def close(result: Result, options: Mapping[str, Any], *files: str | None) -> None:
-    """Print the files that were written, and what to do next."""
+    """Print the files that were written, and what to do next; with --details, everything that may
+    be done.
+    """
     written = [f"Saved {path}." for path in files if path is not None]
-    step = next(iter(result.next_steps), None)
-    if step is not None and not is_quiet():
-        places = places_of(options)
-        how = step.in_python
-        if "{model}" in step.command and "model" not in places:
-            how = "add -o model.json to save it"
-        elif step.command:
-            how = f"calibrant {step.command.format(**places)}"
-        written.append(f"Next: {render(how, in_options)}")
-    if len(" ".join(written)) <= width():
-        written = [" ".join(written)] if written else []
+    steps = list(dict.fromkeys(_command(step, options) for step in result.next_steps))
+    if is_quiet():
+        steps = []
+    if len(steps) > 1 and options["details"]:
+        written += ["Next:", *(f"  {step}" for step in steps)]
+    elif steps:
+        written.append(f"Next: {steps[0]}")
+        if len(" ".join(written)) <= width():
+            written = [" ".join(written)]
     for line in ["", *written] if written else []:
-        say(line if line.startswith("Next: calibrant ") else wrapped(line, width()))
+        say(line if "calibrant " in line else wrapped(line, width()))
+
+
+def _command(step: NextStep, options: Mapping[str, Any]) -> str:
+    """A next step as a command, if there is one."""
+    places = places_of(options)
+    if not step.command:
+        return render(step.in_python, in_options)
+    if "{model}" in step.command and "model" not in places:
+        return "add -o model.json to save it"
+    return f"calibrant {step.command.format(**places)}"
 
 
 class _Places(dict[str, str]):

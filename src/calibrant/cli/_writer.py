@@ -1,7 +1,7 @@
 """Write record batches to Parquet, Arrow, minimally quoted CSV, and JSON lines.
 
-Arrow's CSV writer puts quotes around all text, and Arrow has no JSON writer. So cells are formatted
-column by column and joined row by row; the concatenated bytes of the joined texts are the file.
+Arrow's CSV writer puts quotes around all text. So cells are formatted column by column and joined
+row by row; the concatenated bytes of the joined texts are the file.
 """
 
 import json
@@ -86,28 +86,34 @@ def csv_bytes(batch: Any, mark: str, *, escape: bool = False, decimal: str = "."
     columns = zip(batch.schema.names, batch.columns, strict=True)
     how: dict[str, Any] = {"escape": escape, "decimal": decimal}
     cells = [_csv_cells(column, name, mark, **how) for name, column in columns]
-    return _joined(cells, mark, "", "\n") if batch.num_rows else b""
+    return _joined(cells, mark) if batch.num_rows else b""
 
 
-def json_bytes(batch: Any) -> Any:
+def json_bytes(batch: Any) -> bytes:
     """The batch as JSON objects, one per line; numbers that JSON lacks become null."""
-    if not batch.num_rows:
-        return b""
-    cells = []
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        key = pa.scalar(json.dumps(name, ensure_ascii=False) + ": ", pa.large_string())
-        cells.append(pc.binary_join_element_wise(key, _json_cells(column), _text("")))
-    return _joined(cells, ", ", "{", "}\n")
+    lines = (json.dumps(row, ensure_ascii=False, allow_nan=False) for row in _plain_rows(batch))
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _plain_rows(batch: Any) -> Any:
+    """The rows as plain JSON values; bytes become text."""
+    for row in batch.to_pylist():
+        yield plain(
+            {
+                name: value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+                for name, value in row.items()
+            }
+        )
 
 
 def _text(value: str) -> Any:
     return pa.scalar(value, pa.large_string())
 
 
-def _joined(cells: list[Any], mark: str, start: str, end: str) -> Any:
+def _joined(cells: list[Any], mark: str) -> Any:
     """Rows of cells as one sequence of bytes."""
     lines = pc.binary_join_element_wise(*cells, _text(mark))
-    whole = pc.binary_join_element_wise(_text(start), lines, _text(end), _text(""))
+    whole = pc.binary_join_element_wise(lines, _text("\n"), _text(""))
     ends = memoryview(whole.buffers()[1]).cast("q")
     first = ends[whole.offset]
     last = ends[whole.offset + len(whole)]
@@ -154,29 +160,3 @@ def _escaped(texts: Any) -> Any:
 def _is_text(kind: Any) -> bool:
     wide = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
     return pa.types.is_string(kind) or pa.types.is_binary(kind) or wide or "view" in str(kind)
-
-
-def _json_cells(column: Any) -> Any:
-    kind = column.type
-    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
-        return column.cast(pa.large_string()).fill_null("null")
-    if pa.types.is_floating(kind):
-        wide = column.cast(pa.float64())
-        known = pc.if_else(pc.is_finite(wide), wide, pa.scalar(None, pa.float64()))
-        # keep the decimal point of a whole number, so that readers do not infer an integer column
-        texts = pc.replace_substring_regex(known.cast(pa.large_string()), r"^(-?[0-9]+)$", r"\1.0")
-        return texts.fill_null("null")
-    if _is_text(kind) or pa.types.is_dictionary(kind):
-        encoded = column if pa.types.is_dictionary(kind) else column.dictionary_encode()
-        kinds = pa.array(
-            [_encoded(value) for value in encoded.dictionary.to_pylist()],
-            pa.large_string(),
-        )
-        return kinds.take(encoded.indices).fill_null("null")
-    return pa.array([_encoded(value) for value in column.to_pylist()], pa.large_string())
-
-
-def _encoded(value: Any) -> str:
-    if isinstance(value, bytes):
-        value = value.decode("utf-8", "replace")
-    return json.dumps(plain(value), ensure_ascii=False, allow_nan=False)

@@ -10,7 +10,7 @@ from calibrant.cli._latest import latest
 from calibrant.cli._methods import Settings
 from calibrant.cli._model import provenance_of
 from calibrant.cli._output import is_quiet
-from calibrant.cli._report import facts_of, is_page, shown_names
+from calibrant.cli._report import is_page, shown_names
 from calibrant.cli._show import EXIT_CODES, answer, result_json, words_for
 from calibrant.cli._signs import on_first_rows, on_time, signs_of, texts_of
 from calibrant.cli._target import check_target
@@ -73,9 +73,12 @@ def command(**options: Any) -> int:
     notes = [*recent, *on_rows.notes]
     advice = [*_on_options(settings, calibrator, reach), *first, *dated]
     shown = notes if is_quiet() else [*notes, *advice]
+    if guarantee.verdict == "unclear" and not is_quiet():
+        shown = [*shown, *(step.what for step in guarantee.next_steps[:1])]
     if options["details"]:
         shown = [*shown, *_uncounted(guarantee, provenance["rows"])]
     words = words_for(calibrator)
+    files = shown_names(provenance["files"])
     facts = {name: provenance[name] for name in _FACTS if name in provenance}
     more = {
         "model": model,
@@ -95,14 +98,14 @@ def command(**options: Any) -> int:
     answer(
         gate or guarantee,
         options,
-        facts_of(source, **columns, **facts, method=settings.method),
+        {"files": files, **columns, **facts, "method": settings.method},
         more,
         notes=shown,
         warnings=texts_of(signs),
         words=words,
-        entry="output",
+        entry=None,
         calibrator=calibrator,
-        title=f"Calibration of {shown_names(source.names)}",
+        title=f"Calibration of {files}",
     )
     return 0 if gate is None else EXIT_CODES[gate.verdict]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 from calibrant._typing import ArrayLike
 from calibrant.assess.net_benefit import NetBenefit, net_benefit
 from calibrant.draw.diagram import Display, without_frame
-from calibrant.draw.style import QUIET, style_of
+from calibrant.draw.style import QUIET
 from calibrant.text.numbers import percent
 
 if TYPE_CHECKING:
@@ -80,15 +80,13 @@ class NetBenefitDisplay(Display):
         )
         return cls(curves).plot(ax)
 
-    def plot(self, ax: Axes | None = None, *, bands: bool = True, legend: bool = True) -> Self:
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw the numbers.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
             Axes to draw on; None makes a new figure.
-        bands, legend : bool, default=True
-            Whether to draw the bands, and the legend.
 
         Returns
         -------
@@ -97,45 +95,13 @@ class NetBenefitDisplay(Display):
         """
         found = self.curves
         ax = self._begin(ax, 6.4, 4.6)
-        at = found.thresholds
-        ax.axhline(0.0, color=QUIET, linewidth=1, label="act on none")
-        ax.plot(
-            at,
-            found.act_on_all,
-            color=QUIET,
-            linewidth=1,
-            linestyle=(0, (4, 3)),
-            label="act on all",
-        )
-        for number, name in enumerate(found.models):
-            style = style_of(number)
-            ax.plot(
-                at,
-                found.value[number],
-                linewidth=1.8,
-                label=name,
-                color=style.color,
-                linestyle=style.dash,
-            )
-            if bands:
-                ax.fill_between(
-                    at,
-                    found.lower[number],
-                    found.upper[number],
-                    color=style.color,
-                    alpha=0.16,
-                    lw=0,
-                )
+        found.pictures()[0].plot(ax)
+        # acting on all rows costs far more at high thresholds than any model gains
         top = max(float(found.upper.max()), float(found.act_on_all.max()), 0.0) or 0.1
         ax.set_ylim(-0.25 * top, 1.05 * top)
-        ax.set_xlim(min(0.0, float(at[0])), float(at[-1]))
-        ax.set_xlabel("threshold probability")
-        ax.set_ylabel("net benefit")
-        if bands:
-            level = percent(found.confidence_level)
-            title = f"bands: {level}, all thresholds and models simultaneously"
-            ax.set_title(title, fontsize="small", color=QUIET, loc="left")
+        ax.set_xlim(min(0.0, float(found.thresholds[0])), float(found.thresholds[-1]))
+        level = percent(found.confidence_level)
+        title = f"bands: {level}, all thresholds and models simultaneously"
+        ax.set_title(title, fontsize="small", color=QUIET, loc="left")
         without_frame(ax)
-        if legend:
-            ax.legend(loc="best", frameon=False, fontsize="small")
         return self

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from io import StringIO
 from typing import Any, Literal, TypeAlias
 
-_COLOURS = ("#0f62a6", "#b3541e", "#2e7d32", "#7b3fa0", "#a61c3c", "#00695c")
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito
 _GREY = "#666666"
 _MARKERS = "o^sDvP"
 _WITHIN_PAGE = (6.4, 4.4)
@@ -108,7 +108,11 @@ class Picture:
             pyplot = import_module("matplotlib.pyplot")
             ax = pyplot.subplots(figsize=_WITHIN_PAGE, layout="constrained")[1]
         for number, one in enumerate(self.drawn):
-            self._plot_one(ax, one, number)
+            # a line and its band are one entry of the legend
+            name = (
+                "_" if one.name in {earlier.name for earlier in self.drawn[:number]} else one.name
+            )
+            self._plot_one(ax, replace(one, name=name), number)
         for rule in self.rules:
             line = ax.axvline if rule.is_upright else ax.axhline
             line(rule.at, color=_GREY, linestyle="--", linewidth=1, label=rule.name)
@@ -123,9 +127,10 @@ class Picture:
                 symbol = "%" if unit == "share" else ""
                 ticker = import_module("matplotlib.ticker")
                 axis.set_major_formatter(ticker.PercentFormatter(1.0, symbol=symbol))
+        ax.spines[["top", "right"]].set_visible(False)
         ax.set(title=self.title, xlabel=self.x_label, ylabel=self.y_label)
         if len(self.drawn) + len(self.rules) > 1:
-            ax.legend()
+            ax.legend(frameon=False, fontsize="small")
         return ax
 
     def svg(self) -> str:
@@ -147,7 +152,7 @@ class Picture:
         colour = _GREY if one.quiet else _COLOURS[number % len(_COLOURS)]
         how: dict[str, Any] = {"color": colour, "label": one.name}
         if one.kind == "band":
-            ax.fill_between(one.x, one.low, one.high, alpha=0.2, **how)
+            ax.fill_between(one.x, one.low, one.high, alpha=0.2, linewidth=0, **how)
         elif one.kind == "points":
             limits = None
             if one.low is not None and one.high is not None:

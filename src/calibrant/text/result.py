@@ -16,7 +16,7 @@ from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from calibrant.text.numbers import plain
-from calibrant.text.picture import Picture
+from calibrant.text.picture import Drawn, Picture
 from calibrant.text.quantity import NextStep, Quantity
 from calibrant.text.result_table import ResultTable, aligned
 from calibrant.text.sentences import (
@@ -216,15 +216,29 @@ class Result:
         return frame_of({name: [value] for name, value in single.items()})
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the first picture with matplotlib, and return its axes; None if there is none.
+        """Draw the first picture with matplotlib, or else the key numbers that have limits, and
+        return the axes; None if there is nothing to draw.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
             Where to draw. Default: a new figure.
         """
-        pictures = self.pictures()
+        pictures = (*self.pictures(), *self._picture_of_numbers())
         return pictures[0].plot(ax) if pictures else None
+
+    def _picture_of_numbers(self) -> list[Picture]:
+        """The key numbers that have limits, as far as they have the unit of the first."""
+        known = [one for one in self.numbers if None not in (one.value, one.low, one.high)]
+        known = [one for one in known if one.unit == known[0].unit]
+        if not known:
+            return []
+        places = [-float(place) for place in range(len(known))]
+        values, low, high = zip(*((one.value, one.low, one.high) for one in known), strict=True)
+        drawn = Drawn("estimate", values, places, low, high)  # type: ignore[arg-type]
+        names = tuple(one.name for one in known)
+        unit: Any = known[0].unit if known[0].unit in ("share", "points") else ""
+        return [Picture("Key numbers", "", "", "", (drawn,), rows=names, x_unit=unit)]
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {shorten(self.sentence, _SHORT, placeholder=' ...')}>"

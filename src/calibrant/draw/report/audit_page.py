@@ -8,6 +8,7 @@ import numpy as np
 
 from calibrant._typing import FloatArray
 from calibrant.assess.audit.result import Audit
+from calibrant.assess.subgroups.result import SubgroupAudit
 from calibrant.assess.validation.result import Validation
 from calibrant.draw.report.audit_figures import (
     after_figure,
@@ -22,12 +23,11 @@ from calibrant.draw.report.figures import (
     audit_limits,
     audit_texts,
     finest,
-    guarantee_texts,
     rows_at,
 )
 from calibrant.draw.report.page import Inputs, MostShown, Section
+from calibrant.draw.report.picture_figure import picture_figures
 from calibrant.draw.report.scales import SMALL, Axis, limits_of
-from calibrant.draw.report.subgroup_rows import subgroups_section
 from calibrant.draw.report.table_file import TableFile, aligned_entries, shown_tables, table_file
 from calibrant.guarantee.guarantee import is_guarantee
 from calibrant.text.numbers import counted, percent
@@ -55,7 +55,7 @@ def audit_sections(inputs: Inputs, sizes: MostShown) -> Iterator[Section]:
     content = common | tables | {"files": files}
     yield Section("regions-title", "The regions in numbers", "regions", content)
     if audit.by_attributes is not None:
-        yield subgroups_section(audit.by_attributes, sizes)
+        yield from _subgroup_sections(audit.by_attributes, sizes)
     if audit.by_segment:
         segments = _segments(inputs, sizes, guaranteed_limits(inputs))
         noun = inputs.period or "segment"
@@ -67,6 +67,14 @@ def audit_sections(inputs: Inputs, sizes: MostShown) -> Iterator[Section]:
     yield Section("knowledge-title", "What can be said", "known", common)
     yield Section("computed-title", "How it was computed", "computed", common)
     yield Section("glossary-title", "Glossary", "words")
+
+
+def _subgroup_sections(found: SubgroupAudit, sizes: MostShown) -> Iterator[Section]:
+    """The subgroups that are off, and all of them as tables that readers can sort."""
+    content = {"figures": picture_figures(found.pictures(), "subgroups"), "remark": ""}
+    yield Section("subgroups-title", "Subgroups", "figures", content)
+    said = {"lead": found.sentence, "tables": shown_tables(found, sizes)}
+    yield Section("subgroup-numbers-title", "The subgroups in numbers", "tables", said)
 
 
 def _validation_section(found: Validation, audit: Audit, sizes: MostShown) -> Section:
@@ -109,8 +117,7 @@ def _region_tables(inputs: Inputs, sizes: MostShown) -> dict[str, Any]:
         "before_total": regions.size,
         "before_left_out": listed.size - shown.size,
         "before_rare": "",
-        "after_rows": [],
-        "after_total": 0,
+        "after": None,
     }
     if rare.size >= 2:
         parts["before_rare"] = (
@@ -118,23 +125,14 @@ def _region_tables(inputs: Inputs, sizes: MostShown) -> dict[str, Any]:
             f" {counted(int(table.counts[rare].sum()), 'row')} together: no sign of error for any of"
             " them"
         )
-    guarantee = inputs.guarantee
-    if is_guarantee(guarantee):
-        every = np.arange(guarantee.counts.size)
-        shown = largest(guarantee.radius, every, sizes.table_rows)
-        parts["after_rows"] = aligned_entries(guarantee_texts(guarantee, shown))
-        parts["after_total"] = every.size
+    if is_guarantee(inputs.guarantee):
+        parts["after"] = shown_tables(inputs.guarantee, sizes)[0]
     return parts
 
 
 def _files(inputs: Inputs, most: int) -> dict[str, TableFile]:
     """The tables as CSV, by topic."""
-    found = {table.name: table_file(table, most) for table in inputs.audit.tables()}
-    guarantee = inputs.guarantee
-    if is_guarantee(guarantee):
-        regions = guarantee.tables()[0]
-        found["guarantee"] = table_file(replace(regions, name="guarantee"), most)
-    return found
+    return {table.name: table_file(table, most) for table in inputs.audit.tables()}
 
 
 def _segments(inputs: Inputs, sizes: MostShown, guaranteed: FloatArray | None) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from calibrant.assess.audit.result import Audit
-from calibrant.assess.subgroups.result import SubgroupAudit
 from calibrant.draw.report.audit_figures import curve_figure, guaranteed_figure
 from calibrant.draw.report.audit_page import audit_sections
 from calibrant.draw.report.page import (
@@ -22,7 +21,6 @@ from calibrant.draw.report.page import (
     Step,
 )
 from calibrant.draw.report.picture_figure import picture_figures
-from calibrant.draw.report.subgroup_rows import subgroups_section
 from calibrant.draw.report.table_file import shown_tables
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.text.numbers import counted, percent
@@ -123,14 +121,6 @@ def _of_guarantee(
     if curve is not None:
         content = {"figures": [curve], "remark": ""}
         yield Section("curve-title", "From score to probability", "figures", content)
-    yield from _tables(found, sizes)
-
-
-@sections_of.register
-def _of_subgroups(
-    found: SubgroupAudit, inputs: Inputs, sizes: MostShown, extras: Extras
-) -> Iterator[Section]:
-    yield subgroups_section(found, sizes)
     yield from _tables(found, sizes)
 
 

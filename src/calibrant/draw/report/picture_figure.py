@@ -33,9 +33,9 @@ class TimeAxis(Axis):
         return tuple(Tick(self(at), str(_EPOCH + timedelta(days=at))) for at in places)
 
 
-def picture_figures(pictures: Iterable[Picture]) -> list[Figure]:
-    """A figure for each picture."""
-    return [_figure(f"picture-{number}", one) for number, one in enumerate(pictures, start=1)]
+def picture_figures(pictures: Iterable[Picture], name: str = "picture") -> list[Figure]:
+    """A figure for each picture; their names are unique on a page."""
+    return [_figure(f"{name}-{number}", one) for number, one in enumerate(pictures, start=1)]
 
 
 def _figure(identifier: str, picture: Picture) -> Figure:

@@ -113,6 +113,33 @@
       show(chart, marks[current], true);
     });
   }
+  const sortKey = (row, place) => {
+    const text = row.cells[place].textContent.replace(/[,\u2007\u2008]/g, "").trim();
+    const number = /[-\u2212]?\d+(\.\d+)?/.exec(text);
+    return [text === "", number && place ? Number(number[0]) : text];
+  };
+  for (const table of document.querySelectorAll("table.sortable")) {
+    const body = table.tBodies[0];
+    for (const head of table.tHead.rows[0].cells) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "sort";
+      button.append(...head.childNodes);
+      head.append(button);
+      button.addEventListener("click", () => {
+        const order = head.ariaSort === "descending" ? "ascending" : "descending";
+        const sign = order === "ascending" ? 1 : -1;
+        const rows = [...body.rows].map((row) => [...sortKey(row, head.cellIndex), row]);
+        // empty cells stay last
+        rows.sort(([isEmpty, one], [otherIsEmpty, other]) => isEmpty - otherIsEmpty
+          || sign * (typeof one === "number" && typeof other === "number"
+            ? one - other : String(one).localeCompare(String(other))));
+        body.append(...rows.map(([, , row]) => row));
+        for (const each of table.tHead.rows[0].cells) { each.removeAttribute("aria-sort"); }
+        head.ariaSort = order;
+      });
+    }
+  }
   for (const part of document.querySelectorAll(".copy")) {
     const button = document.createElement("button");
     button.type = "button";
