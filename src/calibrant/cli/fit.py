@@ -49,65 +49,74 @@ def command(**options: Any) -> int:
     settings = _settings_of(options)
     settings.check(options["segment"], options["group"])
     model, report = _output_files(options)
-    recent: list[str] = []
-    with labelled(options) as (source, data, labels):
-        dated = on_time(data, options)
-        if settings.holdout is not None:
-            data, which = latest(data, settings.time, settings.calibration_size)
-            recent = [which]
-        if options["keep_segment"]:
-            kept = typed_segments(data, options["keep_segment"])
-            settings = replace(settings, keep_segments=kept)
-        calibrator = settings.fit(data, labels)
-        provenance, reach = provenance_of(source, data, asdict(settings))
-        on_rows = data.facts(drawn=False)
-        signs = signs_of(data, labels, options)
-        first = on_first_rows(data, labels)
-    columns = data.columns.named
+    calibrator, provenance, on_rows = _fitted(settings, options)
+    columns = on_rows["columns"]
     if model is not None:
         how: dict[str, Any] = {"columns": columns, "provenance": provenance}
         save_model(calibrator, model, **how, overwrite=options["overwrite"])
     guarantee = calibrator.guarantee_
     wanted = options["require_epsilon"]
     gate = None if wanted is None else EpsilonGate(calibrator, wanted)
-    notes = [*recent, *on_rows.notes]
-    advice = [*_on_options(settings, calibrator, reach), *first, *dated]
-    shown = notes if is_quiet() else [*notes, *advice]
-    if guarantee.verdict == "unclear" and not is_quiet():
-        shown = [*shown, *(step.what for step in guarantee.next_steps[:1])]
-    if options["details"]:
-        shown = [*shown, *_uncounted(guarantee, provenance["rows"])]
     words = words_for(calibrator)
+    about = {"method": settings.method, **{name: provenance.get(name) for name in _FACTS}}
     files = shown_names(provenance["files"])
-    facts = {name: provenance[name] for name in _FACTS if name in provenance}
     more = {
         "model": model,
         "report": report,
-        "method": settings.method,
-        "rows": provenance["rows"],
-        "skipped_rows": on_rows.skipped,
-        "groups": provenance.get("groups"),
-        "fingerprint": provenance["fingerprint"],
-        "columns": columns,
+        **about,
+        **on_rows,
         "guarantee": result_json(guarantee, words),
-        "notes": [*notes, *advice],
-        "signs_of_groups": signs,
         "required_epsilon": wanted,
         "reached": None if gate is None else gate.verdict == "ok",
     }
+    shown = [*on_rows["notes"], *_uncounted(guarantee, provenance["rows"], options)]
+    if guarantee.verdict == "unclear" and not is_quiet():
+        shown += [step.what for step in guarantee.next_steps[:1]]
     answer(
         gate or guarantee,
         options,
-        {"files": files, **columns, **facts, "method": settings.method},
+        {"files": files, **columns, **{name: fact for name, fact in about.items() if fact}},
         more,
         notes=shown,
-        warnings=texts_of(signs),
+        warnings=texts_of(on_rows["signs_of_groups"]),
         words=words,
         entry=None,
         calibrator=calibrator,
         title=f"Calibration of {files}",
     )
     return 0 if gate is None else EXIT_CODES[gate.verdict]
+
+
+def _fitted(
+    settings: Settings, options: dict[str, Any]
+) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    """The calibrator, where it came from, and entries of the JSON object about its rows.
+
+    With --quiet, the notes leave out those on options, scores and times that may be mistakes.
+    """
+    notes: list[str] = []
+    with labelled(options) as (source, data, labels):
+        dated = on_time(data, options)
+        if settings.holdout is not None:
+            data, which = latest(data, settings.time, settings.calibration_size)
+            notes.append(which)
+        if options["keep_segment"]:
+            kept = typed_segments(data, options["keep_segment"])
+            settings = replace(settings, keep_segments=kept)
+        calibrator = settings.fit(data, labels)
+        provenance, reach = provenance_of(source, data, asdict(settings))
+        facts = data.facts(drawn=False)
+        notes += facts.notes
+        if not is_quiet():
+            on_options = _on_options(settings, calibrator, reach)
+            notes += [*on_options, *on_first_rows(data, labels), *dated]
+        on_rows = {
+            "columns": data.columns.named,
+            "skipped_rows": facts.skipped,
+            "notes": notes,
+            "signs_of_groups": signs_of(data, labels, options),
+        }
+    return calibrator, provenance, on_rows
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -216,12 +225,12 @@ def _on_options(settings: Settings, calibrator: Any, reach: Any) -> list[str]:
     return notes
 
 
-def _uncounted(guarantee: Any, n_rows: int) -> list[str]:
+def _uncounted(guarantee: Any, n_rows: int, options: dict[str, Any]) -> list[str]:
     """Why the rows of the table do not add up to all rows, if rows lie on bin edges."""
     from calibrant.guarantee.statement import Edges
 
     statement = getattr(guarantee, "statement", None)
-    if statement is None or statement.edges is not Edges.SAME_ROWS:
+    if not options["details"] or statement is None or statement.edges is not Edges.SAME_ROWS:
         return []
     rest = n_rows - guarantee.n_rows - statement.looked - statement.cutting
     lie = "lies on a bin edge and is" if rest == 1 else "lie on bin edges and are"

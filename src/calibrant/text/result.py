@@ -235,7 +235,7 @@ class Result:
             return []
         places = [-float(place) for place in range(len(known))]
         values, low, high = zip(*((one.value, one.low, one.high) for one in known), strict=True)
-        drawn = Drawn("estimate", values, places, low, high)  # type: ignore[arg-type]
+        drawn = Drawn("estimate", values, places, low, high)
         names = tuple(one.name for one in known)
         unit: Any = known[0].unit if known[0].unit in ("share", "points") else ""
         return [Picture("Key numbers", "", "", "", (drawn,), rows=names, x_unit=unit)]
