@@ -54,15 +54,6 @@ def _draw() -> Result:
     return found
 
 
-def _order() -> Result:
-    y, scores = _rows()
-    labels = y.astype(float)
-    labels[100:] = np.nan
-    found = calibrant.rate(labels, scores, sequential=True).order
-    assert found is not None
-    return found
-
-
 def _exchangeability() -> Result:
     y, scores = _rows()
     return calibrant.check(np.sort(y), scores)
@@ -170,7 +161,6 @@ EXAMPLES: dict[str, Callable[[], Result]] = {
     "ModelComparison": lambda: calibrant.compare_models(_rows()[0], _two_models()),
     "NetBenefit": lambda: calibrant.net_benefit(_rows()[0], _two_models()),
     "NoGuarantee": lambda: calibrant.PlattCalibrator().fit(*_rows()[::-1]).guarantee_,
-    "OrderCheck": _order,
     "Plan": lambda: calibrant.plan(epsilon=0.1, n_bins=5),
     "Rate": _rate,
     "RatePlan": lambda: calibrant.plan_rate(at_least=0.95, expected_rate=0.99),

@@ -234,7 +234,7 @@ def test_a_segment_that_cuts_groups_unequally_is_refused_for_the_population():
 def test_limits_in_doubt_are_not_said_to_hold():
     y = np.r_[np.zeros(100), np.ones(50), np.full(450, np.nan)]
     gate = rate(y, np.full(600, 0.5), sequential=True).gate(at_most=0.9)
-    assert gate.is_doubtful
+    assert gate.rate.is_doubtful
     assert gate.tables()[0].shown == ()
     assert gate.sentence.startswith("The limits contradict each other")
     assert (gate.answer, gate.verdict, gate.next_steps) == ("undecided", "unclear", ())

@@ -90,7 +90,7 @@ def test_days_and_groups_are_tested_whole():
     assert by_day.order is not None
     assert by_day.order.refuted
     # the first 80 of 150 labels: two days
-    assert by_day.order.share_first == pytest.approx(judge[:80].mean())
+    assert by_day.order.share_drawn == pytest.approx(judge[:80].mean())
     groups = np.arange(600) // 5
     by_group = rate(y, judge, sequential=True, groups=groups)
     assert by_group.order is not None

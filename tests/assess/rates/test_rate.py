@@ -486,7 +486,7 @@ def test_groups_in_one_segment_are_compared_by_their_share() -> None:
     found = rate(y, np.tile(np.arange(5) / 5, 400), groups=groups, segments=segments)
     assert found.draw is not None
     assert found.draw.is_segment
-    assert (found.draw.share_labelled, found.draw.share_all) in ((0.5, 0.75), (0.5, 0.25))
+    assert (found.draw.share_drawn, found.draw.share_all) in ((0.5, 0.75), (0.5, 0.25))
 
 
 @pytest.mark.parametrize("target", ["items", "population"])

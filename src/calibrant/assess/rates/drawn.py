@@ -26,13 +26,35 @@ _EXACT_LABELS = (
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class _ScoreCheck(Result):
-    """A test of the scores of labelled items."""
+class DrawCheck(Result):
+    """Whether the scores of labelled items look like a random draw from those of all items; or those
+    of the first half like one from all labelled items, as they do if labels are given in the order
+    in which their items were drawn.
+
+    Attributes
+    ----------
+    p_value : float
+        An upper bound on the probability that a random draw differs as much as this one.
+    part : str
+        The set of scores where it differs most, such as "score of at least 0.7", or the segment.
+    share_drawn, share_all : float
+        The share of that set among labelled items, and among all items; for the order, among the
+        first half, and among all labelled items. If several labels have one time, the first half
+        ends where a time ends.
+    of_order : bool
+        Whether the order is tested.
+    is_segment : bool
+        Whether that set is a segment, as when labels were drawn in each segment separately.
+    """
 
     _also: ClassVar[tuple[str, ...]] = ("refuted",)
 
     p_value: float
     part: str
+    share_drawn: float
+    share_all: float
+    of_order: bool = False
+    is_segment: bool = False
 
     @property
     def refuted(self) -> bool:
@@ -44,72 +66,21 @@ class _ScoreCheck(Result):
         """Whether it is refuted."""
         return "problem" if self.refuted else "ok"
 
-
-@dataclass(frozen=True, slots=True, repr=False)
-class DrawCheck(_ScoreCheck):
-    """Whether the scores of labelled items look like a random draw from the scores of all items.
-
-    Attributes
-    ----------
-    p_value : float
-        An upper bound on the probability that a random draw differs from all items as much as this
-        one.
-    part : str
-        The set of scores where they differ most, such as "score of at least 0.7", or the segment.
-    share_labelled, share_all : float
-        The share of that set among labelled items, and among all.
-    is_segment : bool
-        Whether that set is a segment, as when labels were drawn in each segment separately.
-    """
-
-    share_labelled: float
-    share_all: float
-    is_segment: bool = False
-
     @property
     def sentence(self) -> str:
         """What was found."""
+        how = p_value(self.p_value)
         if not self.refuted:
-            return f"The labelled items look like a random draw ({p_value(self.p_value)})."
+            like = "as if they were drawn in this order" if self.of_order else "like a random draw"
+            return f"The labelled items look {like} ({how})."
+        wrong, some, all_ = "a random draw", "them", "all items"
+        if self.of_order:
+            wrong, some, all_ = "in the order in which they were drawn", "the first", "all"
         have, do = ("are in", "are") if self.is_segment else ("have a", "do")
+        drawn, whole = (percent(round(share, 3)) for share in (self.share_drawn, self.share_all))
         return (
-            f"The labelled items are not a random draw ({p_value(self.p_value)}):"
-            f" {percent(round(self.share_labelled, 3))} of them {have} {self.part}, but"
-            f" {percent(round(self.share_all, 3))} of all items {do}. The limits may not hold."
-        )
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class OrderCheck(_ScoreCheck):
-    """Whether the scores of labelled items look exchangeable in the order in which they are given.
-
-    Attributes
-    ----------
-    p_value : float
-        An upper bound on the probability that items in a random order differ as much as these.
-    part : str
-        The set of scores where the first half differs most from all labelled items.
-    share_first, share_labelled : float
-        The share of that set in the first half, and among all labelled items. If several labels
-        have one time, the first half ends where a time ends.
-    """
-
-    share_first: float
-    share_labelled: float
-
-    @property
-    def sentence(self) -> str:
-        """What was found."""
-        if not self.refuted:
-            return (
-                "The labelled items look as if they were drawn in this order"
-                f" ({p_value(self.p_value)})."
-            )
-        return (
-            "The labelled items are not in the order in which they were drawn"
-            f" ({p_value(self.p_value)}): {percent(round(self.share_first, 3))} of the first have a"
-            f" {self.part}, but {percent(round(self.share_labelled, 3))} of all do. The limits may"
-            " not hold."
+            f"The labelled items are not {wrong} ({how}): {drawn} of {some} {have} {self.part}, but"
+            f" {whole} of {all_} {do}. The limits may not hold."
         )
 
 
@@ -134,7 +105,7 @@ def check_draw(
     return DrawCheck(*found, is_segment=found[1] in [part for part, _ in segments])
 
 
-def check_order(items: Items) -> OrderCheck | None:
+def check_order(items: Items) -> DrawCheck | None:
     """Test whether the first half of the labelled units is a random sample of all labelled units.
 
     If labels are given in the order in which their items were drawn, it is, whatever the scores.
@@ -156,7 +127,7 @@ def check_order(items: Items) -> OrderCheck | None:
     first = times <= np.sort(times)[size - 1]
     parts = _parts(items, lambda values: mean(values)[inside])
     found = _largest_difference(parts, first.astype(np.int64))
-    return None if found is None else OrderCheck(*found)
+    return None if found is None else DrawCheck(*found, of_order=True)
 
 
 def _largest_difference(

@@ -28,6 +28,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from calibrant.assess.rates.goal import Goal
+from calibrant.assess.rates.more_labels import ENDLESS
 from calibrant.text.numbers import counted, percent
 from calibrant.text.picture import Picture, ReferenceLine
 from calibrant.text.quantity import NextStep, Quantity
@@ -83,33 +84,24 @@ class Gate(Result):
     ----------
     at_least, at_most : float or None
         The rate that is asked for; one of them is None.
-    answer : {"shown", "refuted", "undecided"}
-        "shown" if all items and every segment are shown, "refuted" if any of them is refuted.
     whole : PartVerdict
         The verdict on all items.
     segments : tuple of PartVerdict
         The verdict on each segment.
-    confidence_level : float
     simultaneous : bool
         Whether the limits hold for all parts simultaneously. If everything is shown, each holds on
         its own, which is enough.
-    is_doubtful : bool
-        Whether nothing is decided because the limits are in doubt: the draw or the order of the
-        items is refuted, or sequential limits cross.
     rate : Rate
         The rate.
     """
 
-    _also: ClassVar[tuple[str, ...]] = ("whole_verdict",)
+    _also: ClassVar[tuple[str, ...]] = ("answer", "whole_verdict")
 
     at_least: float | None
     at_most: float | None
-    answer: str
     whole: PartVerdict
     segments: tuple[PartVerdict, ...]
-    confidence_level: float
     simultaneous: bool
-    is_doubtful: bool
     rate: "Rate" = field(repr=False)
 
     @property
@@ -118,13 +110,28 @@ class Gate(Result):
         return Goal.of(self.at_least, self.at_most)
 
     @property
+    def parts(self) -> tuple[PartVerdict, ...]:
+        """The verdicts on all items and on each segment."""
+        return (self.whole, *self.segments)
+
+    @property
+    def answer(self) -> str:
+        """"shown" if all items and every segment are shown, "refuted" if any of them is refuted,
+        otherwise "undecided".
+        """
+        verdicts = {part.verdict for part in self.parts}
+        if "refuted" in verdicts:
+            return "refuted"
+        return "shown" if verdicts == {"shown"} else "undecided"
+
+    @property
     def whole_verdict(self) -> str:
         """The verdict on all items."""
         return self.whole.verdict
 
     def of(self, verdict: str) -> tuple[PartVerdict, ...]:
         """The parts with this verdict, all items first."""
-        return tuple(part for part in (self.whole, *self.segments) if part.verdict == verdict)
+        return tuple(part for part in self.parts if part.verdict == verdict)
 
     @property
     def verdict(self) -> Verdict:
@@ -137,11 +144,11 @@ class Gate(Result):
     @property
     def sentence(self) -> str:
         """Whether the target is met, and the limits that say so."""
-        if self.is_doubtful:
+        if self.rate.is_doubtful:
             return self.rate.sentence
         target = f"the target of {self.goal.words} {self.said}"
         if self.segments:
-            sure = f"{percent(self.confidence_level)} confidence, {self.rate.drawn}"
+            sure = f"{percent(self.rate.confidence_level)} confidence, {self.rate.drawn}"
             return f"{sentence(target).removesuffix('.')} ({sure})."
         limit = self.rate.against(self.goal, self.whole_verdict)
         return f"{limit.removesuffix('.')}, so {target}."
@@ -152,7 +159,7 @@ class Gate(Result):
         if not self.segments:
             return _WORDS[self.answer]
         if self.answer == "shown":
-            return f"is met {_where((self.whole, *self.segments))}"
+            return f"is met {_where(self.parts)}"
         clauses = [
             f"{words} {_where(parts)}"
             for verdict, words in _WORDS.items()
@@ -176,7 +183,7 @@ class Gate(Result):
     @property
     def next_steps(self) -> tuple[NextStep, ...]:
         """Label more items, if that would decide it."""
-        if self.is_doubtful:
+        if self.rate.is_doubtful:
             return ()
         if self.more_labels is not None:
             labels = counted(self.more_labels, "more item")
@@ -190,7 +197,7 @@ class Gate(Result):
         if self.answer != "undecided" or all_known:
             return None
         needed = self.rate.labels_needed(self.at_least, at_most=self.at_most)
-        return max(1, needed - self.rate.n_labels)
+        return None if needed >= ENDLESS else max(1, needed - self.rate.n_labels)
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -207,10 +214,10 @@ class Gate(Result):
     @property
     def notes(self) -> tuple[str, ...]:
         """The notes on the rate, and what one-sided limits say."""
-        if self.segments or self.is_doubtful:
+        if self.segments or self.rate.is_doubtful:
             return self.rate.notes
-        level = percent(self.confidence_level)
-        wrong = percent(round(1.0 - self.confidence_level, 12))
+        level = percent(self.rate.confidence_level)
+        wrong = percent(round(1.0 - self.rate.confidence_level, 12))
         return (
             f"The verdict is wrong with probability at most {wrong}; limits are one-sided, so"
             f' "at least" and "at most" each hold with {level} confidence, but not both together.',
@@ -222,14 +229,13 @@ class Gate(Result):
         words = f"target: {self.goal.words}"
         rule = ReferenceLine(words, self.goal.rate, is_upright=True)
         hold = "hold together" if self.simultaneous else "are one-sided, each"
-        parts = (self.whole, *self.segments)
-        limits = [(part.lower, part.upper) for part in parts]
+        limits = [(part.lower, part.upper) for part in self.parts]
         of_labels = self.rate.of_labels(one_sided=not self.simultaneous)
         return (replace(self.rate.picture(limits, of_labels, hold), rules=(rule,)),)
 
     def tables(self) -> tuple[ResultTable, ...]:
         """The verdict on all items and, below it, on each segment; and the rates."""
-        parts = (self.whole, *self.segments)
+        parts = self.parts
         columns = {
             "segment": [ALL_ITEMS, *(part.segment for part in self.segments)],
             "verdict": [part.verdict for part in parts],
@@ -237,8 +243,8 @@ class Gate(Result):
             "upper": [part.upper for part in parts],
         }
         hold = "hold for all of them together" if self.simultaneous else "hold on their own"
-        about = f"The limits {hold}, with {percent(self.confidence_level)} confidence."
-        shown = None if self.segments and not self.is_doubtful else ()
+        about = f"The limits {hold}, with {percent(self.rate.confidence_level)} confidence."
+        shown = None if self.segments and not self.rate.is_doubtful else ()
         units = {"lower": "share"}
         verdicts = ResultTable("verdicts", columns, shown, about=about, units=units)
         return (verdicts, *self.rate.tables())

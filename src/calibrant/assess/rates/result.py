@@ -5,7 +5,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
-from calibrant.assess.rates.drawn import DrawCheck, OrderCheck
+from calibrant.assess.rates.drawn import DrawCheck
 from calibrant.assess.rates.gate import ALL_ITEMS, Gate, PartVerdict, tails
 from calibrant.assess.rates.goal import Goal
 from calibrant.assess.rates.more_labels import ENDLESS, labels_that_reach
@@ -86,7 +86,7 @@ class Rate(Result):
         The rate in each segment.
     draw : DrawCheck or None
         Whether labelled items look like a random draw.
-    order : OrderCheck or None
+    order : DrawCheck or None
         Whether labelled items look exchangeable in the given order, with `sequential`.
     lower_alone, upper_alone : float
         One-sided limits, which decide whether the rate is as asked for: each of them holds on its
@@ -122,7 +122,7 @@ class Rate(Result):
     n_labelled_groups: int = 0
     segments: tuple[SegmentRate, ...] = ()
     draw: DrawCheck | None = None
-    order: OrderCheck | None = None
+    order: DrawCheck | None = None
     lower_alone: float = field(kw_only=True)
     upper_alone: float = field(kw_only=True)
     crossed: bool = False
@@ -384,19 +384,7 @@ class Rate(Result):
             )
             for part, limits_of_part in zip(parts, _compared(parts, simultaneous), strict=True)
         )
-        verdicts = {part.verdict for part in judged}
-        undecided = "shown" if verdicts == {"shown"} else "undecided"
-        return Gate(
-            at_least=at_least,
-            at_most=at_most,
-            answer="refuted" if "refuted" in verdicts else undecided,
-            whole=judged[0],
-            segments=judged[1:],
-            confidence_level=self.confidence_level,
-            simultaneous=simultaneous,
-            is_doubtful=self.is_doubtful,
-            rate=self,
-        )
+        return Gate(at_least, at_most, judged[0], judged[1:], simultaneous, self)
 
     def labels_needed(self, at_least: float | None = None, *, at_most: float | None = None) -> int:
         """About how many labels in total would decide whether the rate is at least, or at most,
