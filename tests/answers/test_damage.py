@@ -83,6 +83,7 @@ def many_regions(n_regions: int, interval: str) -> bytes:
     content = json.loads(file_of(SMALL))
     state = content["calibrator"]["state"]
     content["calibrator"]["parameters"]["interval"] = interval
+    del state["inner"]
     state["partition"] |= {
         "edges": list(range(n_regions - 1)),
         "first_rank": None,

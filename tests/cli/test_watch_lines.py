@@ -175,6 +175,65 @@ def test_a_log_that_was_filled_again_or_rotated_between_two_runs_is_read(
     assert n_recorded() == 28
 
 
+@pytest.mark.parametrize(
+    "renamed", ["labels.jsonl.old", "labels-2026-01-31.jsonl", "labels.jsonl-20260131"]
+)
+def test_a_log_that_was_renamed_in_a_usual_way_is_read_to_its_end(
+    folder: Path, calibrant: Any, renamed: str
+) -> None:
+    path = folder / "labels.jsonl"
+    write(path, *predictions(0, 5))
+    assert calibrant(*WATCH, "--once").code == 0
+    write(path, *predictions(5, 7), mode="a")
+    path.rename(folder / renamed)
+    write(path, *predictions(7, 8))
+    answer = calibrant(*WATCH, "--once", "--json")
+    assert json.loads(answer.out)["n_recorded"] == 8
+    assert "were read" not in answer.err
+
+
+def test_a_link_that_was_moved_to_the_next_log_loses_no_line(folder: Path, calibrant: Any) -> None:
+    write(folder / "monday", *predictions(0, 5))
+    (folder / "labels.jsonl").symlink_to("monday")
+    assert calibrant(*WATCH, "--once").code == 0
+    write(folder / "monday", *predictions(5, 7), mode="a")
+    write(folder / "tuesday", *predictions(7, 8))
+    (folder / "labels.jsonl").unlink()
+    (folder / "labels.jsonl").symlink_to("tuesday")
+    answer = calibrant(*WATCH, "--once", "--json")
+    assert json.loads(answer.out)["n_recorded"] == 8
+    assert "were read" not in answer.err
+
+
+def test_a_log_that_is_nowhere_to_be_found_is_reported(folder: Path, calibrant: Any) -> None:
+    path = folder / "labels.jsonl"
+    write(path, *predictions(0, 5))
+    assert calibrant(*WATCH, "--once").code == 0
+    path.rename(folder / "labels.jsonl.1.gz")
+    write(path, *predictions(7, 8))
+    answer = calibrant(*WATCH, "--once", "--json")
+    assert json.loads(answer.out)["n_recorded"] == 6
+    assert "the file of which 5 lines were read is neither at 'labels.jsonl'" in answer.err
+    assert "were read" not in calibrant(*WATCH, "--once", "--json").err
+
+
+def test_a_day_that_cannot_be_counted_is_exit_code_2_until_it_is_gone(
+    folder: Path, calibrant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from calibrant.monitor import mature_days
+
+    def fails(*_: Any) -> Any:
+        raise ValueError("a defect")
+
+    write(folder / "labels.jsonl", *predictions(0, 5), *predictions(5, 6, DAY + 9))
+    with monkeypatch.context() as broken:
+        broken.setattr(mature_days, "counts_of", fails)
+        answer = calibrant(*WATCH, "--once", "--details")
+    assert answer.code == 2
+    assert "1 day could not be closed" in " ".join(answer.out.split())
+    assert calibrant(*WATCH, "--once").code == 2
+
+
 @pytest.mark.parametrize("place", ["beside the store", "after a model of the same name"])
 def test_what_is_wrong_for_all_lines_is_an_error(folder: Path, calibrant: Any, place: str) -> None:
     write(folder / "labels.jsonl", *predictions(0, 2))

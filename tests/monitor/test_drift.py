@@ -68,15 +68,15 @@ def test_the_pool_is_what_calibration_counted_between_edges() -> None:
         scores, rng.uniform(size=3000) < scores
     )
     watched = Watched.by(calibrator)
-    regions = watched.between(watched.prepared(scores))
-    counts = np.bincount(regions[regions >= 0], minlength=watched.n_regions)
-    assert (watched.rows <= counts).all()
+    cells = watched.cells_of(watched.prepared(scores))
+    counts = np.bincount(cells[cells >= 0], minlength=watched.cells.n_cells)
+    rows = watched.cells.rows
+    assert (rows <= counts).all()
     if calibrator.tally_.absorbed is not None:
         assert (
-            watched.rows.sum()
-            == calibrator.tally_.counts.sum() - calibrator.tally_.absorbed.counts.sum()
+            rows.sum() == calibrator.tally_.counts.sum() - calibrator.tally_.absorbed.counts.sum()
         )
-        assert (regions == -1).sum() > 10
+        assert (cells == -1).sum() > 10
 
 
 def test_rows_at_a_tied_edge_are_left_out_of_pool_and_stream() -> None:
@@ -95,8 +95,8 @@ def test_rows_at_a_tied_edge_are_left_out_of_pool_and_stream() -> None:
     tally = Tally.of_codes(bins, scores, np.ones(100, dtype=np.uint8))
     calibrator = BinningCalibrator.from_tally(bins, tally)
     watched = Watched.by(calibrator)
-    assert watched.rows.tolist() == [40, 55]
-    assert watched.between(watched.prepared([0.2, 0.5, 0.7])).tolist() == [0, -1, 1]
+    assert watched.cells.rows.tolist() == [40, 55]
+    assert watched.cells_of(watched.prepared([0.2, 0.5, 0.7])).tolist() == [0, -1, 1]
 
 
 @pytest.mark.slow
@@ -452,7 +452,7 @@ def test_labels_after_maturity_count_as_unknown_and_young_rows_are_refused() -> 
     monitor.update(
         [0.1, 0.1, 0.1], [1, 1, None], at=[0.0, 0.0, 0.0], labelled_at=[10.0, 10.1, None], now=10
     )
-    added = np.array(monitor._test.pool_hits) - Watched.by(calibrator).hits
+    added = np.array(monitor._test.pool_hits) - Watched.by(calibrator).cells.hits
     assert added.sum() == 1
     assert monitor.n_rows == 3
     with pytest.raises(InvalidValueError) as caught:

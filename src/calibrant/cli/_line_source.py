@@ -25,7 +25,7 @@ _KEY = 30  # in characters
 _PAUSE = 0.5  # seconds between checks of a file, and at most between reading and handing in
 _SETTLED = 1.0  # seconds after which nobody writes to a renamed log any more
 _DRAIN = 2**22  # bytes that are still read from a pipe after a signal
-_ROTATED = re.compile(r"[.-][0-9][0-9._:T-]*")  # what is appended to the name of an old log
+_DATED = r"[.-][0-9][0-9._:T-]*"  # what is put into the name of an old log
 
 Stops = Callable[[], bool]
 """Whether a signal has asked to stop."""
@@ -55,6 +55,9 @@ class LineSource(ABC):
 
     key: str | None = None
     """The name under which a store records how far the source was read; None for a pipe."""
+    n_lost_after = 0
+    """The number of lines read from a file that was then renamed or compressed, so that its last
+    lines may be missing; 0 if none was."""
 
     def resume(self, place: Mapping[str, Any]) -> int:
         """Go to where an earlier run stopped, if that is known; return the number of bytes before
@@ -198,7 +201,8 @@ class FileLines(LineSource):
 
     def __init__(self, path: str) -> None:
         self._path = Path(path)
-        self.key = hashlib.sha256(str(self._path.resolve()).encode()).hexdigest()[:_KEY]
+        # a link keeps its name when it is moved to the next file
+        self.key = hashlib.sha256(str(self._path.absolute()).encode()).hexdigest()[:_KEY]
         self._done: set[tuple[int, int, int]] = set()  # the files that were read to their end
         # closed by `close`, or when the next file is used; it may be followed for days
         self._stream: BinaryIO = self._path.open("rb", buffering=0)
@@ -217,7 +221,13 @@ class FileLines(LineSource):
     def _place(self) -> dict[str, Any]:
         """What a store records, so that the next run continues here."""
         first, last = _hashes((self._first, self._last))
-        return {"offset": self._offset, "line": self._number, "first": first, "last": last}
+        return {
+            "offset": self._offset,
+            "line": self._number,
+            "first": first,
+            "last": last,
+            "file": str(self._path.resolve()),
+        }
 
     def resume(self, place: Mapping[str, Any]) -> int:
         """Go to where an earlier run stopped, in this file or in one that it was renamed to."""
@@ -225,9 +235,10 @@ class FileLines(LineSource):
             return 0
         offset = int(place["offset"])
         known = [place["first"], place["last"]]
-        paths = [self._path, *self._rotated()]
+        paths = [self._path, *self._rotated(), Path(place["file"])]
         found = _first_of(paths, lambda stream: _hashes(_ends(stream, offset)) == known)
         if found is None:
+            self.n_lost_after = int(place["line"])
             return 0
         self._use(found, offset, int(place["line"]))
         return offset
@@ -241,12 +252,12 @@ class FileLines(LineSource):
     def _rotated(self) -> list[Path]:
         """Files that were once at this path, as their names say, the oldest first."""
         here = self._path
-        ends = len(here.name)
+        name, stem, suffix = map(re.escape, (here.name, here.stem, here.suffix))
+        is_old = re.compile(rf"{name}(\.old|{_DATED})|{stem}{_DATED}{suffix}").fullmatch
         try:
-            alike = [path for path in here.parent.iterdir() if path.name.startswith(here.name)]
+            old = [path for path in here.parent.iterdir() if is_old(path.name)]
         except OSError:
             return []
-        old = [path for path in alike if _ROTATED.fullmatch(path.name[ends:])]
         known = [(found.st_mtime_ns, path) for path in old if (found := _stat(path)) is not None]
         return [path for _, path in sorted(known)]
 
@@ -330,6 +341,7 @@ class FileLines(LineSource):
         if copy is not None:
             self._use(copy, self._offset, self._number)
             return True
+        self.n_lost_after = self._number
         found = _first_of([self._path], _has_line)
         if found is not None:
             self._use(found)

@@ -32,7 +32,11 @@ _NO_TIMES = (
     " archive, put the time of each prediction into the field {time!r} (--time names another)"
 )
 _OLD = 3  # days without an event before a warning
-
+_LOST = (
+    "the file of which {lines} were read is neither at {path!r} nor beside it under a name such as"
+    " {path}.1: lines added to it since then are not read; to add them, watch that file once, with"
+    " the same store (not compressed; lines that come twice count once)"
+)
 
 _LINES = click.Argument(["lines"], metavar="LINES", type=InputPath(allow_dash=True))
 
@@ -51,7 +55,7 @@ def command(
     after a second, and when the command is stopped.
 
     Exit codes of --once: 0 without an alarm, 1 with one, 2 if something is wrong: also if a line
-    could not be read, once.
+    could not be read, once, and as long as a day cannot be counted.
 
     Examples
     --------
@@ -81,6 +85,8 @@ def command(
             f"{counted(place.n_lines, 'line')} could not be read and were put into {place.path}; the"
             f" first: {place.first}"
         )
+    if source.n_lost_after:
+        warn(_LOST.format(lines=counted(source.n_lost_after, "line"), path=lines))
     if once:
         _warn_if_old(found)
     if not found.n_mature and intake.has_times is False:
@@ -94,7 +100,7 @@ def command(
         return 128 + signals.number
     if once and found.alarm:
         return 1
-    return 2 if once and place.n_lines else 0
+    return 2 if once and (place.n_lines or found.quarantine) else 0
 
 
 def _seed(model: "Model") -> int:

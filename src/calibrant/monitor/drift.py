@@ -51,10 +51,14 @@ class DriftMonitor(ShiftMonitor):
 
     Guarantee: while the rates stay the same, the probability that an alarm is *ever* raised is at
     most 1 - confidence_level. This is exact even though the rates are estimates, however few
-    calibration rows there were. Not claimed: that every change is found. Scores may move between
-    regions without an alarm, as long as the rate in each region stays the same.
+    calibration rows there were. Not claimed: that every change is found. Scores may move without an
+    alarm, as long as the rates stay the same.
 
-    Assumptions, for ``unit="row"``: given the region of each row, the labels in a region are
+    Rows are compared in cells. A fit to plain rows divides its regions into about 40 cells in all,
+    and counts them, so a change inside a region, such as a reversed order, is found, too. Other
+    calibrators and partitions have one cell for each region.
+
+    Assumptions, for ``unit="row"``: given the cell of each row, the labels in a cell are
     independent and have one rate, in calibration and since; and which rows form a batch does not
     depend on labels. Rows from the same day often have something in common, which breaks this
     assumption: use ``unit="day"``.
@@ -110,11 +114,12 @@ class DriftMonitor(ShiftMonitor):
 
     Notes
     -----
-    **Rows.** For a batch and a region let the pool have N rows, k of them positive, and the batch n
+    **Rows.** For a batch and a cell let the pool have N rows, k of them positive, and the batch n
     rows, s of them positive. Given k + s, s is hypergeometric; its randomised rank gives one N(0,
     1) number z. Then the batch joins the pool. All z are independent
-    (`calibrant.monitor.pooled_rates`). Bets exp(c z - c^2 / 2) are averaged over three kinds of
-    change (the same in all regions, a slope over the regions, and in single regions), over sizes of
+    (`calibrant.monitor.pooled_rates`). Bets exp(c z - c^2 / 2) are averaged over kinds of change
+    (the same everywhere, a slope over the regions, in single regions, a slope inside all regions or
+    one of them, and in single cells), over sizes of
     the change in log-odds from 0.05 to 0.8, and over starts, with half of the weight at the
     beginning and two starts for each doubling after it. Stakes depend on edges and sizes alone: a
     stake that depended on the calibration labels would not be fair.
@@ -180,7 +185,7 @@ class DriftMonitor(ShiftMonitor):
         pos_label: Hashable = None,
         random_state: Seed = None,
     ) -> None:
-        watched = Watched.by(calibrator)
+        watched = Watched.by(calibrator, is_divided=unit == "row")
         if classes is not None or pos_label is not None:
             if not is_partition(calibrator):
                 rule = "be None with a calibrator, which knows its classes"
@@ -261,7 +266,7 @@ class DriftMonitor(ShiftMonitor):
         codes, _ = known_labels(y, self.watched.classes, self.maturity, at, labelled_at, now)
         prepared = self.watched.prepared(scores, segments)
         check_same_length(prepared, codes)
-        regions = self.watched.between(prepared)
+        cells = self.watched.cells_of(prepared)
         times = None if at is None else read_times(at, len(codes))
         if self.unit == "row":
             if blocks is not None:
@@ -269,8 +274,8 @@ class DriftMonitor(ShiftMonitor):
                     "blocks", "be None for a monitor of rows", "blocks", 'set unit="block"'
                 )
             with self._lock:
-                for part in self._parts(regions, times, self._test.missing):
-                    counts = counts_of(regions[part], codes[part], self.watched.n_regions)
+                for part in self._parts(cells, times, self._test.missing):
+                    counts = counts_of(cells[part], codes[part], self.watched.cells.n_cells)
                     time = None if times is None else shown_time(times[part], part.size)
                     self._take_rows(*counts, time)
             return self
@@ -279,12 +284,12 @@ class DriftMonitor(ShiftMonitor):
             check_unit_order(names, self._last_unit, self.unit)
             for number, name in enumerate(names):
                 here = units == number
-                counts = counts_of(regions[here], codes[here], self.watched.n_regions)
+                counts = counts_of(cells[here], codes[here], self.watched.cells.n_cells)
                 self._take_unit(*counts, name)
         return self
 
     def _parts(
-        self, regions: IndexArray, times: NDArray[Any] | None, missing: int
+        self, cells: IndexArray, times: NDArray[Any] | None, missing: int
     ) -> list[IndexArray]:
         """Split a batch where it completes the reference: its later rows are compared with the
         reference.
@@ -292,23 +297,24 @@ class DriftMonitor(ShiftMonitor):
         Later rows are those with later times. Rows with equal times, or without times, are split at
         random, because their order may depend on their labels.
         """
-        n_rows = regions.size
-        if not 0 < missing < int((regions >= 0).sum()):
+        n_rows = cells.size
+        if not 0 < missing < int((cells >= 0).sum()):
             return [np.arange(n_rows)]
         random = RandomSource.of(self.seed, "rows of the reference").generator()
         order = in_order(n_rows, np.zeros(n_rows) if times is None else times, random)
-        end = int(np.searchsorted(np.cumsum(regions[order] >= 0), missing)) + 1
+        end = int(np.searchsorted(np.cumsum(cells[order] >= 0), missing)) + 1
         return [order[:end], order[end:]]
 
     def update_counts(
         self, rows: ArrayLike, positives: ArrayLike, *, at: str | None = None
     ) -> Self:
-        """Add a batch that was counted elsewhere: rows and positive rows in each region, strictly
-        between edges.
+        """Add a batch that was counted elsewhere: rows and positive rows in each cell of
+        `watched.cells`, strictly between the edges of regions. Without a calibrator, and for units
+        other than rows, cells are regions.
 
         For units other than rows, the batch is one unit, and `at` is its name; names must increase.
         """
-        found = checked_counts(rows, positives, self.watched.n_regions)
+        found = checked_counts(rows, positives, self.watched.cells.n_cells)
         with self._lock:
             if self.unit == "row":
                 self._take_rows(*found, at)

@@ -172,7 +172,6 @@ class Monitor(AbstractContextManager["Monitor"]):
         self._model = as_model(loaded, None, None)
         self.checksum = checksum_of(self.calibrator.to_dict())
         self.name = stored_name(name)
-        self.watched = Watched.by(self.calibrator)
         self.maturity = maturity_days(maturity) or 0.0
         default = max(2.0 * self.maturity, 2.0)
         self.remember = default if remember is None else _POSITIVE.check("remember", remember)
@@ -181,6 +180,7 @@ class Monitor(AbstractContextManager["Monitor"]):
             raise InvalidValueError("remember", rule, got=f"{self.remember:g}")
         self.confidence_level = OPEN_UNIT.check("confidence_level", confidence_level)
         self.unit = Choice(UNITS).check("unit", unit)
+        self.watched = Watched.by(self.calibrator, is_divided=unit == "row")
         self.reference = Optional(Integer(1)).check("reference", reference)
         self._block = _Block()
         seconds = _SECONDS.check("timeout", timeout)

@@ -71,9 +71,10 @@ def _headline(rows: ModelRows, monitor: "Monitor", tests: "Tests") -> Headline:
     found = [test.summary() for test in running.values() if test.alarm]
     first = min(found, key=lambda one: str(one.alarmed), default=None)
     texts = rows.select(DAYS.c.day, DAYS.c.counts)
-    size = monitor.watched.n_regions
-    total = sum((np.array(json.loads(text)) for _, text in texts), np.zeros((3, size), np.int64))
-    counts, hits = np.asarray(total)[:2]
+    cells = monitor.watched.cells
+    nothing = np.zeros((3, cells.n_cells), np.int64)
+    total = sum((np.array(json.loads(text)) for _, text in texts), nothing)
+    counts, hits, _ = cells.by_region(np.asarray(total))
     lower, upper, epsilon = known_rates(counts, hits, monitor)
     return Headline(
         alarm=first is not None,

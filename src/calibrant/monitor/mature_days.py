@@ -184,7 +184,7 @@ def advance(rows: ModelRows, live: Live, monitor: "Monitor") -> None:
 
 @dataclass
 class _ClosedDay:
-    """The counts of a day: rows, positive rows and unknown labels of each region, and totals."""
+    """The counts of a day: rows, positive rows and unknown labels of each cell, and totals."""
 
     day: int
     counts: IntArray
@@ -271,18 +271,18 @@ def _counted(rows: ModelRows, tests: Tests, day: int) -> _ClosedDay:
     """Count the rows of a day once, each with its label at the age of maturity."""
     watched = tests.rates.watched
     classes = watched.classes
-    size = watched.n_regions
+    size = watched.cells.n_cells
     closed = _ClosedDay(day, np.zeros((3, size), dtype=np.int64), 0, 0)
     counts = closed.counts
     name = unit_name(day, "day")
     with _closing("labels", day):
         for scores, known, segments in _parts(rows, day):
             prepared = watched.prepared(scores, segments)
-            regions = watched.between(prepared)
+            cells = watched.cells_of(prepared)
             codes = np.nan_to_num(known).astype(np.uint8)
             unknown = np.isnan(known).astype(np.uint8)
-            counts[:2] += counts_of(regions, codes, size)
-            counts[2] += counts_of(regions, unknown, size)[1]
+            counts[:2] += counts_of(cells, codes, size)
+            counts[2] += counts_of(cells, unknown, size)[1]
             closed.n_rows += scores.size
             closed.n_labelled += int(scores.size - unknown.sum())
             if tests.guarantee is not None:

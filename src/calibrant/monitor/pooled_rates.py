@@ -19,50 +19,54 @@ from calibrant.params.state_kinds import Counts, OneCount, Tabled
 LEVEL = 0.4
 SLOPE = 0.05
 SINGLE = 0.55
-"""Weights of bets on the same change in all regions, on a slope over the regions, and on single
-regions.
+"""Weights of bets on the same change everywhere, on a slope over the regions, and on single regions.
 
 Saved bets depend on them: other weights need another schema of the saved states.
 """
+INSIDE = 0.05
+INSIDE_ONE = 0.02
+CELL = 0.08
+"""Weights of bets on a slope inside all regions, on one inside a single region, and on single cells;
+they come out of the weight on single regions.
+"""
 _ROWS_A_REGION = 10  # average number in a batch
 
-_OF_REGIONS = Counts(size="watched.n_regions")
+_OF_CELLS = Counts(size="watched.cells.n_cells")
 
 
 class PooledRates(Resumed):
-    """A pool of rows per region, and bets that a new batch has different rates.
+    """A pool of rows per cell, and bets that a new batch has different rates.
 
-    The pool starts with the calibration rows. Each batch gives one N(0, 1) number per region and
-    then joins the pool; see `exact_scores`. Without calibration rows, the first `reference` rows of
+    The pool starts with the calibration rows. Each batch gives one N(0, 1) number per cell and then
+    joins the pool; see `exact_scores`. Without calibration rows, the first `reference` rows of
     the stream are the pool.
     """
 
     _entries: ClassVar[EntryTable] = {
         "reference": OneCount(),
         "batch_rows": OneCount(),
-        "pool_rows": _OF_REGIONS,
-        "pool_hits": _OF_REGIONS,
-        "waiting_rows": _OF_REGIONS,
-        "waiting_hits": _OF_REGIONS,
-        "first_hits": Tabled(_OF_REGIONS),
+        "pool_rows": _OF_CELLS,
+        "pool_hits": _OF_CELLS,
+        "waiting_rows": _OF_CELLS,
+        "waiting_hits": _OF_CELLS,
+        "first_hits": Tabled(_OF_CELLS),
         "n_closed": OneCount(),
         "mixture": Resumes("mixture"),
     }
 
     def __init__(self, watched: Watched, seed: int, reference: int, batch_rows: int | None) -> None:
         self.watched = watched
-        size = watched.n_regions
+        size = watched.cells.n_cells
         self.reference = 0 if watched.has_counts else reference
-        self.batch_rows = _ROWS_A_REGION * size if batch_rows is None else batch_rows
-        self.pool_rows = watched.rows.copy()
-        self.pool_hits = watched.hits.copy()
+        usual = _ROWS_A_REGION * watched.n_regions
+        self.batch_rows = usual if batch_rows is None else batch_rows
+        self.pool_rows = watched.cells.rows.copy()
+        self.pool_hits = watched.cells.hits.copy()
         self.waiting_rows = np.zeros(size, dtype=np.int64)
         self.waiting_hits = np.zeros(size, dtype=np.int64)
         self.first_hits = np.zeros((0, size), dtype=np.int64)
         self.n_closed = 0
-        directions = np.concatenate([np.ones((1, size)), watched.slopes()[None, :], np.eye(size)])
-        weights = np.concatenate([[LEVEL, SLOPE], np.full(size, SINGLE / size)])
-        self.mixture = ShiftMixture(directions, weights)
+        self.mixture = ShiftMixture(*_directions(watched))
         self._variances = watched.variances()
         self._source = RandomSource.of(seed, "drift of rates")
 
@@ -135,8 +139,9 @@ class PooledRates(Resumed):
 
         Positive means more hits.
         """
-        moved = self.mixture.moved[start]
-        spent = self.mixture.spent[start]
+        first = self.watched.cells.first
+        moved = np.add.reduceat(self.mixture.moved[start], first)
+        spent = np.add.reduceat(self.mixture.spent[start], first)
         return np.asarray(
             np.divide(moved, np.sqrt(spent), out=np.zeros(moved.size), where=spent > 0.0)
         )
@@ -149,10 +154,11 @@ class PooledRates(Resumed):
         so the start may be chosen afterwards.
         """
         size = self.watched.n_regions
-        before_rows = self.mixture.first[start].astype(np.int64)
-        before_hits = self.first_hits[start]
-        since_rows = self.pool_rows - before_rows
-        since_hits = self.pool_hits - before_hits
+        by_region = self.watched.cells.by_region
+        before_rows = by_region(self.mixture.first[start].astype(np.int64))
+        before_hits = by_region(self.first_hits[start])
+        since_rows = by_region(self.pool_rows) - before_rows
+        since_hits = by_region(self.pool_hits) - before_hits
         compared = compared_rates((before_rows, before_hits), (since_rows, since_hits))
         if compared is None:
             return ()
@@ -178,7 +184,7 @@ class PooledRates(Resumed):
             raise InvalidValueError("pool_hits", "be at most pool_rows")
         if (self.waiting_hits > self.waiting_rows).any():
             raise InvalidValueError("waiting_hits", "be at most waiting_rows")
-        if (self.pool_rows < self.watched.rows).any():
+        if (self.pool_rows < self.watched.cells.rows).any():
             raise InvalidValueError("pool_rows", "contain the rows of calibration")
         first = self.mixture.first
         if len(self.first_hits) != len(first):
@@ -186,6 +192,30 @@ class PooledRates(Resumed):
         if (self.first_hits > first).any() or (first > self.pool_rows).any():
             rule = "be at most the rows of the pool, and at least first_hits"
             raise InvalidValueError("first", rule)
+
+
+def _directions(watched: Watched) -> tuple[FloatArray, FloatArray]:
+    """The changes that are bet on, over cells, and their weights."""
+    region = watched.cells.region
+    size = watched.n_regions
+    of_region = np.eye(size)[:, region]
+    level = np.ones((1, region.size))
+    slope = watched.slopes()[region][None, :]
+    if region.size == size:
+        weights = [LEVEL, SLOPE, *np.full(size, SINGLE / size)]
+        return np.concatenate([level, slope, of_region]), np.array(weights)
+    inside = watched.inner_slopes()
+    single = SINGLE - INSIDE - INSIDE_ONE - CELL
+    weights = [
+        LEVEL,
+        SLOPE,
+        INSIDE,
+        *np.full(size, single / size),
+        *np.full(size, INSIDE_ONE / size),
+        *np.full(region.size, CELL / region.size),
+    ]
+    directions = [level, slope, inside[None, :], of_region, of_region * inside, np.eye(region.size)]
+    return np.concatenate(directions), np.array(weights)
 
 
 # standard deviations, and counts, beyond which a hypergeometric distribution has no mass that a

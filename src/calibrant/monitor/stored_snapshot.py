@@ -72,8 +72,9 @@ def read_snapshot(rows: ModelRows, monitor: "Monitor") -> MonitorSnapshot:
 
 def _path(found: Sequence[tuple[int, str]], monitor: "Monitor") -> list[EpsilonPath]:
     """After each counted day: counts so far, limits that hold at every moment, and epsilon."""
-    of_days = np.array([json.loads(text) for _, text in found], dtype=np.int64)
-    of_days = of_days.reshape(len(found), 3, monitor.watched.n_regions)
+    cells = monitor.watched.cells
+    of_cells = np.array([json.loads(text) for _, text in found], dtype=np.int64)
+    of_days = cells.by_region(of_cells.reshape(len(found), 3, cells.n_cells))
     counts = np.cumsum(of_days[:, 0], axis=0)
     hits = np.cumsum(of_days[:, 1], axis=0)
     lower, upper, epsilon = known_rates(counts, hits, monitor)

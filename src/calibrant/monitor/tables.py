@@ -72,7 +72,7 @@ DAYS = _of_models(
     sa.Column("day", sa.Integer, primary_key=True),
     sa.Column("counts", sa.Text, nullable=False),
 )
-"""The counts of each day: rows, positive rows and unknown labels of each region, as JSON."""
+"""The counts of each day: rows, positive rows and unknown labels of each cell, as JSON."""
 
 QUARANTINE = _of_models(
     "calibrant_quarantine",

@@ -1,4 +1,6 @@
-"""What a monitor takes from a fitted calibrator: its regions, and the rows counted in them."""
+"""What a monitor takes from a fitted calibrator: its regions, their cells, and the rows counted in
+them.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, TypeAlias
@@ -9,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.answers.model_file import Model
+from calibrant.calibrators.regions.inner_cells import InnerCells, between_edges
 from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.cells.partition import Partition, is_partition
@@ -17,10 +20,10 @@ from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee.guarantee import is_guarantee
 from calibrant.limits.region_limits import rows_between
 from calibrant.params.declared_state import LabelEntries, Saved
-from calibrant.params.kind import Entry, EntryTable, Known
+from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import CODED, Classes
 from calibrant.params.saved_state import read_counts
-from calibrant.params.state_kinds import Counts, Maybe, Nested, OneCount
+from calibrant.params.state_kinds import Maybe, Nested, OneCount
 
 Fitted: TypeAlias = ScoreCalibrator | Model
 """A fitted calibrator, or the content of its model file."""
@@ -32,7 +35,7 @@ _LEAST_VARIANCE = 0.005
 
 @dataclass(frozen=True, eq=False)
 class Watched(Saved):
-    """Regions, and the calibration counts strictly between their edges.
+    """Regions, the cells inside them, and the calibration counts strictly between their edges.
 
     Attributes
     ----------
@@ -40,9 +43,8 @@ class Watched(Saved):
         The regions of the score, or of its value under `mapped`.
     classes : Classes
         The two labels.
-    rows, hits : int arrays of shape (n_regions,)
-        Calibration rows and positive rows strictly between edges; zeros if calibration counted
-        none.
+    cells : InnerCells
+        The cells of the regions, and their calibration rows; zeros if calibration counted none.
     mapped : ScoreCalibrator or None
         The calibrator whose output the regions divide; None if they divide the scores themselves.
     n_calibration : int
@@ -52,23 +54,21 @@ class Watched(Saved):
     _entries: ClassVar[EntryTable] = {
         "partition": Nested(Partition),
         "labels": Entry(LabelEntries(), of="classes"),
-        "rows": Counts(size="partition.n_regions"),
-        "hits": Counts(size="partition.n_regions"),
+        "cells": Nested(InnerCells),
         "mapped": Maybe(Nested(ScoreCalibrator)),
         "n_calibration": OneCount(),
     }
 
     partition: Partition
     classes: Classes
-    rows: IntArray
-    hits: IntArray
+    cells: InnerCells
     mapped: ScoreCalibrator | None = None
     n_calibration: int = 0
 
     @classmethod
-    def by(cls, calibrator: Fitted | Partition) -> Self:
+    def by(cls, calibrator: Fitted | Partition, *, is_divided: bool = True) -> Self:
         """What is monitored, from a fitted calibrator, the content of a model file, or bare
-        regions.
+        regions; if `is_divided`, with the cells that a calibrator has counted inside its regions.
         """
         if is_partition(calibrator):
             return cls._without_counts(calibrator, CODED)
@@ -79,21 +79,18 @@ class Watched(Saved):
             return cls._without_counts(_own_bins(given), classes)
         tally = found.tally_
         check_plain(tally)
-        between = rows_between(found.partition_, tally)
+        proof = getattr(found, "proof_", None)  # a stream has none
+        cells = proof.inner if is_divided and proof is not None else None
+        if cells is None:
+            between = rows_between(found.partition_, tally)
+            cells = InnerCells.undivided(between.counts, between.positives)
         mapped = None if found.bins_of_score else found.base_
-        return cls(
-            found.partition_,
-            classes,
-            between.counts,
-            between.positives,
-            mapped,
-            int(tally.counts.sum()),
-        )
+        return cls(found.partition_, classes, cells, mapped, int(tally.counts.sum()))
 
     @classmethod
     def _without_counts(cls, partition: Partition, classes: Classes) -> Self:
         nothing = np.zeros(partition.n_regions, dtype=np.int64)
-        return cls(partition, classes, nothing, nothing)
+        return cls(partition, classes, InnerCells.undivided(nothing, nothing))
 
     def with_classes(self, classes: Classes) -> "Watched":
         """The same regions, with other labels."""
@@ -107,7 +104,7 @@ class Watched(Saved):
     @property
     def has_counts(self) -> bool:
         """Whether calibration counted any row."""
-        return bool(self.rows.sum())
+        return bool(self.cells.rows.sum())
 
     def prepared(self, scores: ArrayLike, segments: ArrayLike | None = None) -> Any:
         """Checked scores, or the calibrator's predictions for them, with their segments."""
@@ -115,47 +112,51 @@ class Watched(Saved):
         column = self.classes.positive_index
         return self.partition.prepare(values, segments, positive_column=column)
 
-    def between(self, prepared: Any) -> IndexArray:
-        """The region of each row.
+    def cells_of(self, prepared: Any) -> IndexArray:
+        """The cell of each row.
 
         -1 at an edge value that calibration selected, which is left out.
         """
-        if not self.partition.has_absorbed:
-            return self.partition.membership(prepared)
-        bins = self.partition.as_bins()
-        region_of = bins.count_regions.copy()
-        region_of[bins.absorbed_cells] = -1
-        return np.asarray(region_of[bins.cells.regions_of(prepared)])
+        if self.partition.has_absorbed:
+            bins = self.partition.as_bins()
+            regions = between_edges(bins)[bins.cells.regions_of(prepared)]
+        else:
+            regions = self.partition.membership(prepared)
+        return self.cells.cells_of(regions, prepared)
 
     def variances(self) -> FloatArray:
-        """A guess at the variance of a label in each region, from the edges alone.
+        """A guess at the variance of a label in each cell, from the edges of regions alone.
 
         Stakes must not depend on labels in the pool. If all edges are probabilities, a region with
         midpoint m gets the variance m (1 - m). Otherwise the guess is a constant; the mixture over
         sizes compensates for that.
         """
-        found = np.full(self.n_regions, _VARIANCE)
         parts = self.partition.bins_by_segment
         if not parts:
-            return found
+            return np.full(self.cells.n_cells, _VARIANCE)
         bounds = np.concatenate([part.bounds for part in parts.values()])
         inner = bounds[np.isfinite(bounds)]
+        found = np.full(self.n_regions, _VARIANCE)
         if inner.size and inner.min() >= 0.0 and inner.max() <= 1.0:
             middle = np.clip(bounds, 0.0, 1.0).mean(axis=1)
             found = np.maximum(middle * (1.0 - middle), _LEAST_VARIANCE)
-        return found
+        return found[self.cells.region]
 
     def slopes(self) -> FloatArray:
         """The position of each region within its segment, from -1 for the lowest scores to 1."""
         parts = self.partition.bins_by_segment
-        sizes = [part.n_regions for part in parts.values()] if parts else [self.n_regions]
-        return np.concatenate(
-            [np.linspace(-1.0, 1.0, size) if size > 1 else np.zeros(1) for size in sizes]
-        )
+        return _positions([part.n_regions for part in parts.values()] or [self.n_regions])
 
-    def _check_state(self, known: Known) -> None:
-        if (self.hits > self.rows).any():
-            raise InvalidValueError("hits", "be at most rows", got=str(int(self.hits.max())))
+    def inner_slopes(self) -> FloatArray:
+        """The position of each cell within its region, from -1 for the lowest scores to 1."""
+        return _positions(np.bincount(self.cells.region).tolist())
+
+
+def _positions(sizes: list[int]) -> FloatArray:
+    """From -1 to 1 over each of several runs; 0 for a run of one."""
+    return np.concatenate(
+        [np.linspace(-1.0, 1.0, size) if size > 1 else np.zeros(1) for size in sizes]
+    )
 
 
 def fitted_calibrator(calibrator: Fitted) -> ScoreCalibrator:
@@ -213,23 +214,21 @@ def _own_bins(calibrator: ScoreCalibrator) -> Partition:
 
 
 def counts_of(
-    regions: IndexArray, codes: CodeArray | NDArray[Any], n_regions: int
+    places: IndexArray, codes: CodeArray | NDArray[Any], size: int
 ) -> tuple[IntArray, IntArray]:
-    """Rows and positive rows of each region, without rows in no region."""
-    inside = regions >= 0
-    rows = np.bincount(regions[inside], minlength=n_regions)
-    hits = np.bincount(regions[inside & (codes == 1)], minlength=n_regions)
+    """Rows and positive rows of each region or cell, without rows in none."""
+    inside = places >= 0
+    rows = np.bincount(places[inside], minlength=size)
+    hits = np.bincount(places[inside & (codes == 1)], minlength=size)
     return rows.astype(np.int64), hits.astype(np.int64)
 
 
 def checked_counts(
-    rows: ArrayLike, positives: ArrayLike, n_regions: int
+    rows: ArrayLike, positives: ArrayLike, n_cells: int
 ) -> tuple[IntArray, IntArray]:
-    """Check rows and positive rows of each region that were counted elsewhere."""
-    checked_rows = read_counts(rows, "rows", size=n_regions)
-    checked_hits = read_counts(positives, "positives", size=n_regions)
+    """Check rows and positive rows of each cell that were counted elsewhere."""
+    checked_rows = read_counts(rows, "rows", size=n_cells)
+    checked_hits = read_counts(positives, "positives", size=n_cells)
     if (checked_hits > checked_rows).any():
-        raise InvalidValueError(
-            "positives", f"lie between 0 and rows, in each of {n_regions} regions"
-        )
+        raise InvalidValueError("positives", f"lie between 0 and rows, in each of {n_cells} cells")
     return checked_rows, checked_hits

@@ -235,7 +235,7 @@ def _as_real(array: NDArray[Any], name: str) -> NDArray[Any]:
         return array.astype(np.float64)
     if kind == "O":
         return _from_objects(array, name)
-    example = f", such as {shown(array.flat[0])}" if array.size else ""
+    example = f", such as {shown(array.ravel()[:1].tolist()[0])}" if array.size else ""
     raise InvalidTypeError(name, "be real numbers", got=f"dtype {array.dtype}{example}")
 
 

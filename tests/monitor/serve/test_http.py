@@ -136,6 +136,14 @@ def test_models_are_made_once_and_the_same_again(world: World) -> None:
     assert client.get("/v1/models/other").status_code == 404
 
 
+def test_an_unknown_setting_of_a_model_is_refused(world: World) -> None:
+    content = {"name": "other", "maturity": 3, "model": model_file(), "alpha": 0.1}
+    answer = world.writer().post("/v1/models", json=content)
+    assert answer.status_code == 422
+    assert answer.json()["got"] == "'alpha'"
+    assert "confidence_level" in answer.json()["advice"]
+
+
 def test_calibrating_stores_nothing_and_agrees_with_the_library(world: World) -> None:
     client = world.client()
     scores = [0.1, 0.4, 0.95]

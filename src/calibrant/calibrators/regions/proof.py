@@ -8,6 +8,7 @@ import numpy as np
 
 from calibrant._typing import FloatArray
 from calibrant.calibrators.regions.binned_rows import Binned
+from calibrant.calibrators.regions.inner_cells import InnerCells
 from calibrant.calibrators.regions.parameters import NO_ASSUMPTIONS, CutParameters, DataAssumptions
 from calibrant.calibrators.regions.weighted_rows import WeightedLimits, about_groups, group_facts
 from calibrant.cells.entries import Entries
@@ -45,6 +46,8 @@ class Proof(Saved):
         Limits on weighted rates, if rows have weights.
     assumptions : DataAssumptions
         What `fit` was given about the data.
+    inner : InnerCells or None
+        Counts of finer cells, which a monitor compares.
     """
 
     _entries: ClassVar[EntryTable] = {
@@ -52,6 +55,7 @@ class Proof(Saved):
         "tally": Nested(Tally),
         "weighted": Entry(Maybe(Nested(WeightedLimits)), absent=None),
         "groups": Entry(Maybe(Nested(GroupDesign)), of="design", absent=None),
+        "inner": Entry(Maybe(Nested(InnerCells)), absent=None),
     }
 
     partition: Partition
@@ -61,6 +65,7 @@ class Proof(Saved):
     design: GroupDesign | None = None
     weighted: WeightedLimits | None = None
     assumptions: DataAssumptions = NO_ASSUMPTIONS
+    inner: InnerCells | None = None
 
     @classmethod
     def of(
@@ -78,6 +83,7 @@ class Proof(Saved):
             level,
             binned.design,
             assumptions=binned.assumptions,
+            inner=InnerCells.of(binned),
         )
         if binned.tally.weights is None:
             return proof
@@ -97,6 +103,8 @@ class Proof(Saved):
 
     def _check_state(self, known: Known) -> None:
         check_tally(self.partition, self.tally)
+        if self.inner is not None:
+            self.inner.check(self.partition, self.tally)
         if (self.tally.weights is None) != (self.weighted is None):
             raise InvalidValueError("weighted", "be given if, and only if, rows have weights")
         if (self.tally.groups is None) != (self.design is None):

@@ -63,6 +63,10 @@ class Service:
         for required in ("model", "maturity"):
             if required not in content:
                 raise InvalidValueError(required, "be in the body")
+        unknown = sorted(set(content) - {"name", "model", *_SETTINGS})
+        if unknown:
+            level = "use confidence_level, which is 1 - alpha" if "alpha" in unknown else None
+            raise InvalidValueError("the body", "have known entries", repr(unknown[0]), level)
         model = load_model(io.StringIO(json.dumps(content["model"])))
         settings = {one: content[one] for one in _SETTINGS if content.get(one) is not None}
         with self._turn:
