@@ -173,7 +173,7 @@ HOSTILE = {
     ),
     "as many values as allowed, damaged": (
         json.dumps(
-            {**json.loads(file_of(SMALL)), "provenance": {"a": [0.1234567890] * 499_900}}
+            {**json.loads(file_of(SMALL)), "provenance": {"a": [0.1234567890] * 499_600}}
         ).encode(),
         "changed or damaged",
     ),

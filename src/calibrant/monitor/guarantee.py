@@ -210,23 +210,15 @@ class GuaranteeMonitor(EvidenceMonitor):
         """The logarithm of each factor: per region, and for all regions in the last row."""
         found = np.zeros(self._shape)
         size = self.watched.n_regions
-        if self._limits.is_curve:
-            inside = np.flatnonzero(regions >= 0)
-            where = regions[inside]
-            over = above[inside] - predicted[inside] - self._limits.upper[where]
-            under = self._limits.lower[where] - below[inside] + predicted[inside]
-            for number in range(_SIZES.size):
-                for direction, error in enumerate((over, under)):
-                    gains = np.log1p(self._stakes[where, direction, number] * error)
-                    found[:size, direction, number] = np.bincount(where, gains, minlength=size)
-        else:
-            rows, hits = counts_of(regions, above, size)
-            misses = rows - counts_of(regions, below, size)[1]
-            growth = np.expm1(_SIZES)
-            high = np.log1p(self._limits.upper[:, None] * growth)
-            low = np.log1p((1.0 - self._limits.lower[:, None]) * growth)
-            found[:size, 0] = hits[:, None] * _SIZES - rows[:, None] * high
-            found[:size, 1] = misses[:, None] * _SIZES - rows[:, None] * low
+        inside = np.flatnonzero(regions >= 0)
+        where = regions[inside]
+        centre = predicted[inside] if self._limits.is_curve else 0.0
+        over = above[inside] - centre - self._limits.upper[where]
+        under = self._limits.lower[where] - below[inside] + centre
+        for number in range(_SIZES.size):
+            for direction, error in enumerate((over, under)):
+                gains = np.log1p(self._stakes[where, direction, number] * error)
+                found[:size, direction, number] = np.bincount(where, gains, minlength=size)
         found[size] = found[:size].sum(axis=0)
         return found
 

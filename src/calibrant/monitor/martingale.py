@@ -11,7 +11,6 @@ from typing import ClassVar
 import numpy as np
 
 from calibrant._typing import FloatArray, IntArray
-from calibrant.errors import InvalidValueError
 from calibrant.params.declared_state import Resumed
 from calibrant.params.kind import EntryTable
 from calibrant.params.state_kinds import Counts, Numbers, NumbersOrNull, OneCount, Tabled
@@ -20,8 +19,6 @@ SIZES = np.array([0.05, 0.1, 0.2, 0.4, 0.8])
 """Sizes of change that are bet on."""
 SIZE_WEIGHTS = np.array([0.1, 0.2, 0.25, 0.25, 0.2])
 """Their weights: larger changes show with fewer labels."""
-
-_MOST_STARTS = 200
 
 
 def later_start(number: int) -> int:
@@ -87,9 +84,9 @@ class ShiftMixture(Resumed):
     """
 
     _entries: ClassVar[EntryTable] = {
-        "first": Tabled(Numbers(size="n_channels", low=0.0), most=_MOST_STARTS),
-        "moved": Tabled(Numbers(size="n_channels"), most=_MOST_STARTS),
-        "spent": Tabled(Numbers(size="n_channels", low=0.0), most=_MOST_STARTS),
+        "first": Tabled(Numbers(size="n_channels", low=0.0)),
+        "moved": Tabled(Numbers(size="n_channels")),
+        "spent": Tabled(Numbers(size="n_channels", low=0.0)),
         "n_batches": OneCount(),
     }
 
@@ -163,15 +160,6 @@ class ShiftMixture(Resumed):
         parts = self.log_parts()
         return int(np.argmax([log_sum(row) for row in parts]))
 
-    def _check_state(self) -> None:
-        due = 0
-        while due == 0 or later_start(due) < self.n_batches:
-            due += 1
-        due = due if self.n_batches else 0
-        if not len(self.first) == len(self.moved) == len(self.spent) == due:
-            got = str(len(self.first))
-            raise InvalidValueError("first, moved and spent", f"have {due} starts", got=got)
-
 
 @dataclass
 class RestartedBets(Resumed):
@@ -228,11 +216,6 @@ class RestartedBets(Resumed):
             0.5 / self.n_batches if self.n_batches else 1.0
         )  # the sum of 1 / (2 t (t + 1)) from n on is 1 / (2 n)
         return log_sum(np.append(self.logs + np.log(self.weights), np.log(waiting)))
-
-    def _check_state(self) -> None:
-        if (self.since > self.n_batches).any():
-            got = str(int(self.since.max()))
-            raise InvalidValueError("since", "be at most n_batches", got=got)
 
 
 def running_mean_limits(total: float, n_rows: int, alpha: float) -> tuple[float, float]:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 _CHUNK = 50_000  # rows in memory at once
 _REFERENCE_SCORES = 2000
-_MOST_DAYS = 4000  # days that are kept individually
 _LONGEST_PROBLEM = 500  # characters
 
 SHARES = {"rates": 0.5, "guarantee": 0.3, "scores": 0.2}
@@ -115,7 +114,6 @@ class Tests:
         """Record how much evidence there was after a day."""
         reached = [None if one is None else one.progress for one in self.by_question().values()]
         self.path.append([day, *reached])
-        del self.path[:-_MOST_DAYS]
 
     @property
     def n_until_scores(self) -> int:
@@ -177,7 +175,6 @@ def advance(rows: ModelRows, live: Live, monitor: "Monitor") -> None:
     live.counted_until = max(first_count, mature)
     held = rows.select(QUARANTINE.c.day, where=[QUARANTINE.c.n_rows > 0])
     forget(rows, live, monitor.remember, held.scalars().all())
-    _join_old_days(rows)
     SealedCounts.write(rows, live, monitor, tests.text())
     write_headline(rows, monitor, tests)
 
@@ -293,17 +290,3 @@ def _counted(rows: ModelRows, tests: Tests, day: int) -> _ClosedDay:
         tests.rates.update_counts(counts[0], counts[1], at=name)
     tests.mark(day)
     return closed
-
-
-def _join_old_days(rows: ModelRows) -> None:
-    """Merge the oldest days if there are too many to keep individually."""
-    days = rows.select(DAYS.c.day).scalars().all()
-    if len(days) <= _MOST_DAYS:
-        return
-    last = int(days[len(days) - _MOST_DAYS])
-    old = DAYS.c.day <= last
-    texts = rows.select(DAYS.c.day, DAYS.c.counts, where=[old])
-    total = sum(np.array(json.loads(text)) for _, text in texts)
-    rows.connection.execute(DAYS.delete().where(rows.of(DAYS), old))
-    new = {"model": rows.model, "day": last, "counts": json.dumps(np.asarray(total).tolist())}
-    rows.connection.execute(DAYS.insert().values(new))

@@ -6,7 +6,6 @@ import numpy as np
 from scipy.special import ndtri
 
 from calibrant._typing import BoolArray, FloatArray, IntArray
-from calibrant.errors import InvalidValueError
 from calibrant.limits.sequences.centred import CentredBetaBinomial
 from calibrant.monitor.change import Change, clear_changes, compared_rates
 from calibrant.monitor.martingale import ShiftMixture, running_mean_limits, start_weight
@@ -178,20 +177,6 @@ class PooledRates(Resumed):
         low, high = running_mean_limits(observed * n_rows, n_rows, share)
         overall = Change(None, "all regions", *compared, low - expected, high - expected)
         return (overall, *found)
-
-    def _check_state(self) -> None:
-        if (self.pool_hits > self.pool_rows).any():
-            raise InvalidValueError("pool_hits", "be at most pool_rows")
-        if (self.waiting_hits > self.waiting_rows).any():
-            raise InvalidValueError("waiting_hits", "be at most waiting_rows")
-        if (self.pool_rows < self.watched.cells.rows).any():
-            raise InvalidValueError("pool_rows", "contain the rows of calibration")
-        first = self.mixture.first
-        if len(self.first_hits) != len(first):
-            raise InvalidValueError("first_hits", f"have {len(first)} starts")
-        if (self.first_hits > first).any() or (first > self.pool_rows).any():
-            rule = "be at most the rows of the pool, and at least first_hits"
-            raise InvalidValueError("first", rule)
 
 
 def _directions(watched: Watched) -> tuple[FloatArray, FloatArray]:

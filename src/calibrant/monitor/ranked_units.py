@@ -8,7 +8,6 @@ import numpy as np
 from scipy.special import betainc, ndtri
 
 from calibrant._typing import FloatArray, IntArray
-from calibrant.errors import InvalidValueError
 from calibrant.monitor.change import Change, compared_rates
 from calibrant.monitor.martingale import ShiftMixture
 from calibrant.monitor.watched import Watched
@@ -116,20 +115,6 @@ class RankedUnits(Resumed):
         since = self.rows[first:].sum(axis=0), self.hits[first:].sum(axis=0)
         compared = compared_rates(before, since)
         return () if compared is None else (Change(None, "all regions", *compared, None, None),)
-
-    def _check_state(self) -> None:
-        if not len(self.rows) == len(self.hits) == self.n_units:
-            raise InvalidValueError("rows and hits", f"have {self.n_units:,} units, as kinds")
-        if (self.hits > self.rows).any() or not self.rows.sum(axis=1).all():
-            raise InvalidValueError("rows", "be at least hits, and some in each unit")
-        if (self.kinds >= self.n_kinds).any():
-            raise InvalidValueError("kinds", f"be less than {self.n_kinds}")
-        due = max(0, self.n_units - self.reference)
-        if self.mixture.n_batches != due:
-            raise InvalidValueError("mixture.n_batches", f"be {due:,}, the units compared")
-        n_before = self.mixture.first.sum(axis=1)
-        if ((n_before < self.reference) | (n_before > self.n_units)).any():
-            raise InvalidValueError("mixture.first", "be units of the reference and since")
 
 
 _DIGITS = 12  # rounding errors must not order days whose scores are equal

@@ -218,13 +218,6 @@ class ScoreDriftMonitor(ShiftMonitor):
                 ),
             )
 
-    def _check_state(self) -> None:
-        super()._check_state()
-        if len(self._first) != self._mixture.n_starts:
-            raise InvalidValueError("first", f"have {self._mixture.n_starts} starts")
-        if (self._first > self._pool).any():
-            raise InvalidValueError("first", "be at most the pool")
-
 
 def _counts(bins: Partition, scores: Any) -> IntArray:
     """Number of scores in each bin."""

@@ -178,7 +178,6 @@ class Tabled(Kind):
 
     of: Numbers | Counts
     n_rows: Size = None
-    most: int | None = None
 
     def written(self, value: Any) -> list[Any]:
         """A list of lists."""
@@ -186,7 +185,7 @@ class Tabled(Kind):
 
     def read(self, value: Any, name: str, known: Known) -> Any:
         """Return a two-dimensional array."""
-        rows = a_list(value, name, size=size_of(self.n_rows, known), most=self.most)
+        rows = a_list(value, name, size=size_of(self.n_rows, known))
         read = [self.of.read(row, name, known) for row in rows]
         if len({row.size for row in read}) > 1:
             raise InvalidValueError(name, "have rows of one length", got="rows of several")
@@ -347,7 +346,6 @@ def a_list(
     *,
     size: int | None = None,
     least: int = 0,
-    most: int | None = None,
 ) -> Any:
     """A list with the required number of entries."""
     if not isinstance(value, list | tuple):
@@ -355,8 +353,6 @@ def a_list(
     check_size(len(value), size, name)
     if len(value) < least:
         raise InvalidValueError(name, f"have at least {least:,} entries", got=f"{len(value):,}")
-    if most is not None and len(value) > most:
-        raise InvalidValueError(name, f"have at most {most:,} entries", got=f"{len(value):,}")
     return value
 
 
