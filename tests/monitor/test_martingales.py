@@ -18,7 +18,7 @@ from calibrant.monitor.martingale import (
     running_mean_limits,
     start_weight,
 )
-from calibrant.monitor.pooled_rates import exact_scores
+from calibrant.monitor.pool import exact_scores
 from worlds.guarantees import assert_rare
 
 

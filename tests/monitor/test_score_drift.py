@@ -94,8 +94,8 @@ def test_state_goes_on_elsewhere_bit_for_bit() -> None:
     assert json.dumps(here.to_dict()) == json.dumps(there.to_dict())
     state = here.to_dict()
     for forged in (
-        {**state, "pool": state["pool"][:-1]},
-        {**state, "first": []},
+        {**state, "test": {**state["test"], "pool_rows": state["test"]["pool_rows"][:-1]}},
+        {**state, "test": {**state["test"], "first_hits": []}},
         {**state, "alarmed": None},
         {**state, "shares": [0.0] * len(state["shares"])},
     ):

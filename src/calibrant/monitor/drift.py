@@ -117,7 +117,7 @@ class DriftMonitor(ShiftMonitor):
     **Rows.** For a batch and a cell let the pool have N rows, k of them positive, and the batch n
     rows, s of them positive. Given k + s, s is hypergeometric; its randomised rank gives one N(0,
     1) number z. Then the batch joins the pool. All z are independent
-    (`calibrant.monitor.pooled_rates`). Bets exp(c z - c^2 / 2) are averaged over kinds of change
+    (`calibrant.monitor.pool`). Bets exp(c z - c^2 / 2) are averaged over kinds of change
     (the same everywhere, a slope over the regions, in single regions, a slope inside all regions or
     one of them, and in single cells), over sizes of
     the change in log-odds from 0.05 to 0.8, and over starts, with half of the weight at the

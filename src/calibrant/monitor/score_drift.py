@@ -14,14 +14,14 @@ from calibrant.limits.sequences.centred import CentredBetaBinomial
 from calibrant.monitor.change import Change, MonitorResult, clear_changes
 from calibrant.monitor.evidence import ShiftMonitor
 from calibrant.monitor.martingale import ShiftMixture, start_weight
-from calibrant.monitor.pooled_rates import LEVEL, SINGLE, SLOPE, exact_scores
+from calibrant.monitor.pool import LEVEL, SINGLE, SLOPE, Pool
 from calibrant.monitor.times import shown_time
 from calibrant.params.arrays import as_scores
 from calibrant.params.declared_state import Resumes
 from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.random import RandomSource, seed_number
 from calibrant.params.rules import Integer
-from calibrant.params.state_kinds import Counts, Nested, Numbers, OneCount, Tabled
+from calibrant.params.state_kinds import Nested, Numbers
 from calibrant.text.numbers import counted
 
 _ROWS_A_BIN = 20  # rows that cut the bins, at most a tenth of the reference
@@ -78,11 +78,7 @@ class ScoreDriftMonitor(ShiftMonitor):
         "partition": Entry(Nested(Partition), makes=True),
         "shares": Entry(_SHARES, of="_shares", makes=True),
         "seed": Entry(Integer(0), makes=True),
-        "pool": Entry(Counts(size="partition.n_regions"), of="_pool", makes=True),
-        "waiting": Entry(Counts(size="partition.n_regions"), of="_waiting"),
-        "first": Entry(Tabled(Counts(size="partition.n_regions")), of="_first"),
-        "n_closed": Entry(OneCount(), of="_n_closed"),
-        "mixture": Entry(Resumes("_mixture"), of="_mixture"),
+        "test": Entry(Resumes("_test"), of="_test"),
     }
 
     def __init__(
@@ -109,30 +105,33 @@ class ScoreDriftMonitor(ShiftMonitor):
             )
         shares = (_counts(bins, pilot) + 0.5) / (n_pilot + 0.5 * bins.n_regions)
         pool = _counts(bins, scores[order[n_pilot:]])
-        self._make(bins, np.asarray(shares, dtype=np.float64), pool, confidence_level, seed)
+        self._make(bins, np.asarray(shares, dtype=np.float64), seed, confidence_level, pool)
 
     def _make(
         self,
         partition: Partition,
         shares: FloatArray,
-        pool: IntArray,
-        confidence_level: float,
         seed: int,
+        confidence_level: float,
+        pool: IntArray | None = None,
     ) -> None:
         self._begin(confidence_level)
         self.partition = partition
         self.seed = seed
         self._shares = shares
-        self._pool = pool
-        self._waiting = np.zeros_like(pool)
-        self._first = np.zeros((0, pool.size), dtype=np.int64)
-        self._n_closed = 0
-        n_channels = pool.size - 1
+        counts = np.zeros(shares.size, dtype=np.int64) if pool is None else pool
+        n_channels = shares.size - 1
         slope = np.linspace(-1.0, 1.0, n_channels) if n_channels > 1 else np.zeros(1)
         directions = np.concatenate([np.ones((1, n_channels)), slope[None, :], np.eye(n_channels)])
         weights = np.concatenate([[LEVEL, SLOPE], np.full(n_channels, SINGLE / n_channels)])
         self._mixture = ShiftMixture(directions, weights)
-        self._source = RandomSource.of(seed, "drift of scores")
+        source = RandomSource.of(seed, "drift of scores")
+        self._test = Pool(*_channels(counts), self._mixture, source)
+        # stakes depend on the sizes of batch and pool, and on the shares of the pilot, but not on
+        # the count of any bin
+        cumulated = np.cumsum(shares)[1:]
+        share = shares[1:] / cumulated
+        self._variances = share * (1.0 - share) * cumulated
 
     def update(self, scores: ArrayLike, *, at: ArrayLike | None = None) -> Self:
         """Add a batch of scores; `at` gives their times, which are used to describe an alarm."""
@@ -140,41 +139,32 @@ class ScoreDriftMonitor(ShiftMonitor):
         counts = _counts(self.partition, np.asarray(prepared, dtype=np.float64))
         time = None if at is None else shown_time(at, len(prepared))
         with self._lock:
-            self._waiting = self._waiting + counts
-            if int(self._waiting.sum()) >= _BATCH_ROWS:
+            self._test.wait(*_channels(counts))
+            if self._n_waiting >= _BATCH_ROWS:
                 self._close(time)
         return self
 
+    @property
+    def _n_waiting(self) -> int:
+        return int(self._test.waiting_rows[-1])
+
     def _close(self, time: str | None) -> None:
-        batch = self._waiting
-        pool = self._pool
+        test = self._test
         if self._mixture.begins():
-            self._starts.append(self._moment(self._n_closed))
-            self._first = np.concatenate([self._first, pool[None, :]])
-        up_to = np.cumsum(batch)[1:]
-        pool_up_to = np.cumsum(pool)[1:]
-        keys = np.uint64(self._n_closed * up_to.size) + np.arange(up_to.size, dtype=np.uint64)
-        z = exact_scores(pool_up_to, pool[1:], up_to, batch[1:], self._source.uniforms(keys))
-        # stakes depend on the sizes of batch and pool, and on the shares of the pilot, but not on
-        # the count of any bin
-        cumulated = np.cumsum(self._shares)[1:]
-        share = self._shares[1:] / cumulated
-        n_batch = float(batch.sum())
-        n_pool = float(pool.sum())
-        variance = share * (1.0 - share) * cumulated
-        strength = np.sqrt(variance * n_batch * n_pool / (n_batch + n_pool))
-        self._mixture.update(z, strength, np.full(up_to.size, n_pool))
+            self._starts.append(self._moment(test.n_closed))
+        n_batch = float(self._n_waiting)
+        n_pool = float(test.pool_rows[-1])
+        strength = np.sqrt(self._variances * n_batch * n_pool / (n_batch + n_pool))
+        test.bet(strength, np.full(strength.size, n_pool))
+        test.join()
         self.n_rows += int(n_batch)
         self._at = time or self._at
-        self._pool = pool + batch
-        self._waiting = np.zeros_like(batch)
-        self._n_closed += 1
-        self._look(self._n_closed)
+        self._look(test.n_closed)
 
     def _changes(self) -> tuple[Change, ...]:
         start = self._mixture.likely_start()
-        before = self._first[start]
-        since = self._pool - before
+        before = _of_bins(int(self._mixture.first[start, 0]), self._test.first_hits[start])
+        since = _of_bins(int(self._test.pool_rows[-1]), self._test.pool_hits) - before
         alpha = (1.0 - self.confidence_level) * float(start_weight(start))
         log_share = float(np.log(2.0 * before.size / alpha))
         total_before = np.full(before.size, before.sum())
@@ -201,7 +191,7 @@ class ScoreDriftMonitor(ShiftMonitor):
     def summary(self) -> MonitorResult:
         """What was found so far, as data and in words."""
         with self._lock:
-            waiting = int(self._waiting.sum())
+            waiting = self._n_waiting
             return self._result(
                 question="scores",
                 calm="No sign that the scores have changed",
@@ -223,3 +213,13 @@ def _counts(bins: Partition, scores: Any) -> IntArray:
     """Number of scores in each bin."""
     regions = bins.regions_of(bins.prepare(scores))
     return np.bincount(regions, minlength=bins.n_regions).astype(np.int64)
+
+
+def _channels(counts: IntArray) -> tuple[IntArray, IntArray]:
+    """For each bin but the lowest: the rows in bins up to it, and in it."""
+    return np.cumsum(counts)[1:], counts[1:]
+
+
+def _of_bins(total: int, counts: IntArray) -> IntArray:
+    """The rows of all bins, given those of all but the lowest."""
+    return np.concatenate([[total - int(counts.sum())], counts])

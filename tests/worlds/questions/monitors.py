@@ -20,7 +20,7 @@ from calibrant.monitor.martingale import (
     running_mean_limits,
     start_weight,
 )
-from calibrant.monitor.pooled_rates import exact_scores
+from calibrant.monitor.pool import exact_scores
 from worlds.questions.base import QUESTIONS, SMOOTH, TIED, World, of_state, question, refused
 
 LATER = World("smooth", 1200, seed=1)
