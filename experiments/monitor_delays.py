@@ -42,24 +42,33 @@ CHANGES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "one region + .1": lambda p: np.where((p > 0.2) & (p < 0.3), p + 0.1, p),
     "none": lambda p: p,
 }
+INSIDE: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "order reversed inside regions": lambda s: (2.0 * np.floor(s * N_BINS) + 1.0) / N_BINS - s,
+    "top 2% x 0.6": lambda s: np.where(s > 0.98, 0.6 * s, s),
+}
+"""Changes of a rate that is the score itself, most of which no region shows."""
 CASES = (
     ("logit + .2", 10_000),
     ("rates x 1.1", 10_000),
     ("one region + .1", 10_000),
     ("logit + .1", 10_000),
     ("logit + .1", 100_000),
+    ("order reversed inside regions", 10_000),
+    ("top 2% x 0.6", 10_000),
     ("none", 2_000),
     ("none", 10_000),
 )
 
 
 def drawn(
-    rng: np.random.Generator, n_rows: int, rates: np.ndarray
+    rng: np.random.Generator, n_rows: int, change: str, *, before: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Scores and labels; the rate of a region is one number."""
+    """Scores and labels. The rate before the change is one number for each region, or the score."""
     scores = rng.uniform(size=n_rows)
-    labels = rng.uniform(size=n_rows) < rates[BINS.assign(scores)]
-    return scores, labels.astype(int)
+    rates = scores if change in INSIDE else RATES[BINS.assign(scores)]
+    if not before:
+        rates = {**CHANGES, **INSIDE}[change](rates)
+    return scores, (rng.uniform(size=n_rows) < rates).astype(int)
 
 
 def of_probcal(forecast: np.ndarray) -> Callable[[np.ndarray, np.ndarray], bool]:
@@ -80,7 +89,7 @@ def first_alarms(
 ) -> dict[str, int]:
     """The day of the first alarm of each test, and of all of them together; n_days + 1 for none."""
     rng = np.random.default_rng((seed, n_rows))
-    scores, labels = drawn(rng, n_rows, RATES)
+    scores, labels = drawn(rng, n_rows, change, before=True)
     calibrator = BinningCalibrator(partition=BINS).fit(scores, labels)
     monitors: dict[str, Any] = {
         "rates": DriftMonitor(calibrator, random_state=seed),
@@ -93,9 +102,8 @@ def first_alarms(
         theirs["probcal, estimated rates"] = of_probcal(np.asarray(calibrator.predict(RATES)))
     names = ("rates", "guarantee", "all under one budget", *theirs)
     found = dict.fromkeys(names, n_days + 1)
-    rates = CHANGES[change](RATES)
     for day in range(1, n_days + 1):
-        scores, labels = drawn(rng, ROWS_A_DAY, rates)
+        scores, labels = drawn(rng, ROWS_A_DAY, change, before=False)
         for name, monitor in monitors.items():
             monitor.update(scores) if name == "scores" else monitor.update(scores, labels)
         evidence = {name: monitor.log_evidence for name, monitor in monitors.items()}

@@ -161,12 +161,6 @@ class Monitor(AbstractContextManager["Monitor"]):
         timeout: float = 30.0,
         random_state: Seed = None,
     ) -> None:
-        needed("sqlalchemy", "monitor", "a Monitor keeps its store")
-        from calibrant.monitor.store import Store
-
-        if not isinstance(store, str | Path) and not hasattr(store, "sound"):
-            rule = "be a path, a URL, or the store of another monitor"
-            raise InvalidTypeError("store", rule, got=type(store).__name__)
         loaded = load_model(model) if isinstance(model, str | Path) else model
         self.calibrator = fitted_calibrator(loaded)
         self._model = as_model(loaded, None, None)
@@ -183,9 +177,8 @@ class Monitor(AbstractContextManager["Monitor"]):
         self.watched = Watched.by(self.calibrator, is_divided=unit == "row")
         self.reference = Optional(Integer(1)).check("reference", reference)
         self._block = _Block()
-        seconds = _SECONDS.check("timeout", timeout)
-        self._owns_store = isinstance(store, str | Path)
-        self.store = Store(store, seconds) if isinstance(store, str | Path) else store
+        self.store = _store_of(store, timeout)
+        self._owns_store = self.store is not store
         try:
             self.number, self.seed = self._opened(seed_number(random_state))
         except BaseException:
@@ -193,22 +186,11 @@ class Monitor(AbstractContextManager["Monitor"]):
             raise
 
     @classmethod
-    def resume(cls, store: "str | Path | Store", name: str, **how: Any) -> Self:
+    def resume(cls, store: "str | Path | Store", name: str, timeout: float = 30.0) -> Self:
         """Open a model that is in a store already, by its name: the store keeps its model file and
-        its settings.
-
-        Parameters
-        ----------
-        store, name
-            As in `Monitor`.
-        **how
-            Further arguments of `Monitor` that a store does not keep: `timeout`.
+        its settings. The parameters are those of `Monitor`.
         """
-        needed("sqlalchemy", "monitor", "a Monitor keeps its store")
-        from calibrant.monitor.store import Store
-
-        seconds = _SECONDS.check("timeout", how.get("timeout", 30.0))
-        opened = Store(store, seconds) if isinstance(store, str | Path) else store
+        opened = _store_of(store, timeout)
         try:
             with opened.reading() as connection:
                 found = opened.find(connection, stored_name(name))
@@ -537,6 +519,20 @@ class Monitor(AbstractContextManager["Monitor"]):
 
     def __enter__(self) -> Self:
         return self
+
+
+def _store_of(store: "str | Path | Store", timeout: float) -> "Store":
+    """The store at a place, or of another monitor."""
+    needed("sqlalchemy", "monitor", "a Monitor keeps its store")
+    from calibrant.monitor.store import Store
+
+    seconds = _SECONDS.check("timeout", timeout)
+    if isinstance(store, str | Path):
+        return Store(store, seconds)
+    if not isinstance(store, Store):
+        rule = "be a path, a URL, or the store of another monitor"
+        raise InvalidTypeError("store", rule, got=type(store).__name__)
+    return store
 
 
 @dataclass(frozen=True, slots=True)

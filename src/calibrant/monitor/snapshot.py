@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -24,38 +24,37 @@ _FAULT = 0.05  # excess share of missing labels that is reported with an alarm
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EpsilonPath:
-    """What was known at the end of a day.
+class CountedDay:
+    """The counts of a day, and what was known at its end.
 
     Attributes
     ----------
     day : str
         The day.
     counts, positives : int arrays of shape (n_regions,)
-        Rows and positive rows of each region, over all days so far.
-    n_rows, n_positives, n_unknown : int
-        Rows of this day, positive rows, and rows whose label was not known in time.
-    lower, upper : float arrays of shape (n_regions,)
-        Limits on the rate of each region, which hold after every day simultaneously.
+        Rows and positive rows of each region.
+    n_unknown : int
+        Rows whose label was not known in time.
     epsilon : float
-        The largest distance between a calibrated value and the rate of its region.
+        The largest distance between a calibrated value and the rate of its region, from all days so
+        far.
     """
 
     day: str
     counts: IntArray
     positives: IntArray
-    n_rows: int
-    n_positives: int
     n_unknown: int
-    lower: FloatArray
-    upper: FloatArray
     epsilon: float
 
-    @classmethod
-    def empty(cls, n_regions: int) -> Self:
-        """The state before the first day."""
-        nothing = np.zeros(n_regions, dtype=np.int64)
-        return cls("", nothing, nothing, 0, 0, 0, np.zeros(n_regions), np.ones(n_regions), 1.0)
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return int(self.counts.sum())
+
+    @property
+    def n_positives(self) -> int:
+        """The number of positive rows."""
+        return int(self.positives.sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +112,8 @@ class MonitorSnapshot(Result):
         day simultaneously.
     verdicts : tuple of MonitorResult
         What each test has found.
-    path : tuple of EpsilonPath
-        What was known after each day.
+    path : tuple of CountedDay
+        The counted days, with what was known after each.
     counted_until : str or None
         The first day that has not been counted yet.
     lag : float or None
@@ -157,7 +156,7 @@ class MonitorSnapshot(Result):
     lower: FloatArray
     upper: FloatArray
     verdicts: tuple[MonitorResult, ...]
-    path: tuple[EpsilonPath, ...]
+    path: tuple[CountedDay, ...]
     quarantine: tuple[HeldDay, ...]
     guaranteed: tuple[FloatArray, FloatArray] | None
     evidence: tuple[tuple[str, tuple[float | None, ...]], ...]
@@ -306,9 +305,10 @@ class MonitorSnapshot(Result):
     def _drift(self, rules: tuple[ReferenceLine, ...]) -> Picture:
         """The rate minus the prediction, over spans of days, with limits for each span."""
         ends = np.unique(np.linspace(0, len(self.path), _MOST_SPANS + 1).astype(int))
-        sums = np.array([[step.counts, step.positives] for step in self.path])
-        sums = np.concatenate([np.zeros((1, *sums.shape[1:])), sums])[ends]
-        rows, hits = np.moveaxis(np.diff(sums, axis=0), 1, 0)
+        rows, hits = (
+            np.add.reduceat([getattr(step, name) for step in self.path], ends[:-1])
+            for name in ("counts", "positives")
+        )
         total = rows.sum(axis=1)
         seen = np.flatnonzero(total > 0)
         expected = (rows @ np.asarray(self.values))[seen] / total[seen]
@@ -507,7 +507,7 @@ def _date(day: str) -> float:
     return float(np.datetime64(day, "s").astype(np.int64)) / 86_400.0
 
 
-def _unknown_share(days: Sequence[EpsilonPath]) -> float:
+def _unknown_share(days: Sequence[CountedDay]) -> float:
     """The share of rows, over some days, whose label was not known in time."""
     rows = sum(step.n_rows for step in days)
     return sum(step.n_unknown for step in days) / max(rows, 1)

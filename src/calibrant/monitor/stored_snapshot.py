@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calibrant._typing import IntArray
 from calibrant.monitor.headline import known_rates
 from calibrant.monitor.ledger import Live
 from calibrant.monitor.mature_days import Tests
 from calibrant.monitor.model_rows import ModelRows
 from calibrant.monitor.sealed_counts import SealedCounts, number_pending
-from calibrant.monitor.snapshot import EpsilonPath, HeldDay, MonitorSnapshot
+from calibrant.monitor.snapshot import CountedDay, HeldDay, MonitorSnapshot
 from calibrant.monitor.tables import WAITING
 from calibrant.monitor.times import SECONDS_A_DAY, unit_name
 
@@ -24,16 +25,20 @@ def read_snapshot(rows: ModelRows, monitor: "Monitor") -> MonitorSnapshot:
     live = Live.of(rows.read_text("live"))
     sealed = SealedCounts.read(rows, live, monitor)
     tests = Tests.of_text(sealed.tests, monitor)
-    path = _path(sealed.days, monitor)
+    cells = monitor.watched.cells
+    of_cells = np.array([json.loads(text) for _, text in sealed.days], dtype=np.int64)
+    days = cells.by_region(of_cells.reshape(len(sealed.days), 3, cells.n_cells))
+    counts, positives, _ = days.sum(axis=0)
+    lower, upper, epsilon = known_rates(counts, positives, monitor)
+    path = _path(sealed.days, days, monitor)
     running = [test for test in tests.by_question().values() if test is not None]
     verdicts = [test.summary() for test in running]
-    last = path[-1] if path else EpsilonPath.empty(monitor.watched.n_regions)
     return MonitorSnapshot(
         now=str(np.datetime64(int(live.latest), "s")) if live.latest else None,
         confidence_level=monitor.confidence_level,
         maturity=monitor.maturity,
         alarm=any(verdict.alarm for verdict in verdicts),
-        epsilon=last.epsilon,
+        epsilon=float(epsilon) if path else 1.0,
         n_recorded=live.recorded,
         n_pending=number_pending(rows, live),
         n_mature=live.mature,
@@ -51,12 +56,12 @@ def read_snapshot(rows: ModelRows, monitor: "Monitor") -> MonitorSnapshot:
         score_range=monitor.calibrator.score_range_seen_,
         n_until_scores=tests.n_until_scores,
         regions=monitor.watched.partition.describe(),
-        counts=last.counts,
-        positives=last.positives,
-        lower=last.lower,
-        upper=last.upper,
+        counts=counts,
+        positives=positives,
+        lower=lower,
+        upper=upper,
         verdicts=tuple(verdicts),
-        path=tuple(path),
+        path=path,
         evidence=tuple((unit_name(day, "day"), tuple(reached)) for day, *reached in tests.path),
         guaranteed=monitor.guaranteed,
         quarantine=tuple(
@@ -70,26 +75,13 @@ def read_snapshot(rows: ModelRows, monitor: "Monitor") -> MonitorSnapshot:
     )
 
 
-def _path(found: Sequence[tuple[int, str]], monitor: "Monitor") -> list[EpsilonPath]:
-    """After each counted day: counts so far, limits that hold at every moment, and epsilon."""
-    cells = monitor.watched.cells
-    of_cells = np.array([json.loads(text) for _, text in found], dtype=np.int64)
-    of_days = cells.by_region(of_cells.reshape(len(found), 3, cells.n_cells))
-    counts = np.cumsum(of_days[:, 0], axis=0)
-    hits = np.cumsum(of_days[:, 1], axis=0)
-    lower, upper, epsilon = known_rates(counts, hits, monitor)
-    totals = of_days.sum(axis=2)
-    return [
-        EpsilonPath(
-            day=unit_name(int(day), "day"),
-            counts=counts[number],
-            positives=hits[number],
-            n_rows=int(totals[number, 0]),
-            n_positives=int(totals[number, 1]),
-            n_unknown=int(totals[number, 2]),
-            lower=lower[number],
-            upper=upper[number],
-            epsilon=float(epsilon[number]),
-        )
-        for number, (day, _) in enumerate(found)
-    ]
+def _path(
+    found: Sequence[tuple[int, str]], counts: IntArray, monitor: "Monitor"
+) -> tuple[CountedDay, ...]:
+    """The counted days, with epsilon after each."""
+    so_far = np.cumsum(counts, axis=0)
+    epsilon = known_rates(so_far[:, 0], so_far[:, 1], monitor)[2]
+    return tuple(
+        CountedDay(unit_name(int(day), "day"), rows, hits, int(unknown.sum()), float(most))
+        for (day, _), (rows, hits, unknown), most in zip(found, counts, epsilon, strict=True)
+    )

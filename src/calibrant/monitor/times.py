@@ -70,17 +70,11 @@ def known_labels(
         codes = codes_of(y, classes)
         return codes, np.zeros(codes.size, dtype=bool)
     missing = missing_labels(labels) | _too_late(labels.size, maturity, at, labelled_at, now)
-    codes = codes_of(_filled(labels, missing, classes.negative), classes)
-    return np.where(missing, 0, codes).astype(np.uint8), missing
-
-
-def _filled(labels: NDArray[Any], missing: BoolArray, negative: Any) -> Any:
-    """Labels, with missing ones replaced by the negative label."""
-    if labels.dtype.kind in "bif" and isinstance(negative, int | float | np.number):
-        return np.where(missing, negative, labels)
-    filled = labels.astype(object)
-    filled[missing] = negative
-    return filled.tolist()
+    codes = np.zeros(labels.size, dtype=np.uint8)
+    known = labels[~missing]
+    if known.size or not labels.size:
+        codes[~missing] = codes_of(known, classes)
+    return codes, missing
 
 
 def missing_labels(labels: NDArray[Any]) -> BoolArray:

@@ -187,15 +187,12 @@ def sizes_of_a_reference() -> Any:
     for size in (40, 60, 100, 401, 1200):
         monitor = ScoreDriftMonitor(SMOOTH.scores[:size], n_bins=4, random_state=0)
         state = monitor.update(LATER.new[:99]).update(LATER.new[:1]).to_dict()
-        found.append(
-            [
-                state["shares"],
-                state["pool"],
-                state["partition"],
-                state["waiting"],
-                monitor.summary(),
-            ]
+        pool, waiting = (
+            [test[f"{name}_rows"][0] - test[f"{name}_hits"][0], *test[f"{name}_hits"]]
+            for test in (state["test"],)
+            for name in ("pool", "waiting")
         )
+        found.append([state["shares"], pool, state["partition"], waiting, monitor.summary()])
     return found
 
 
