@@ -529,7 +529,7 @@ def _store_of(store: "str | Path | Store", timeout: float) -> "Store":
     seconds = _SECONDS.check("timeout", timeout)
     if isinstance(store, str | Path):
         return Store(store, seconds)
-    if not isinstance(store, Store):
+    if not hasattr(store, "sound"):
         rule = "be a path, a URL, or the store of another monitor"
         raise InvalidTypeError("store", rule, got=type(store).__name__)
     return store
