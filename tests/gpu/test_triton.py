@@ -131,7 +131,7 @@ def test_order_statistics_equal_those_of_numpy(shape: str, kind: Any) -> None:
 def test_rows_are_drawn_as_everywhere(
     interpreted: Any, key: int, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(interpreted["_triton_draws"], "_DRAWN_ROWS", 300)
+    monkeypatch.setattr(draws, "_DRAWN_ROWS", 300)
     want = np.flatnonzero(Draw(key, limit).chosen(position_keys(0, 700)))
     assert draws.drawn(torch.zeros(700), key, limit).tolist() == want.tolist()
 

@@ -1,5 +1,4 @@
-"""GPU kernels for random draws, order statistics and fingerprints: count digits, hash positions,
-and sum over rows.
+"""GPU kernels for order statistics and fingerprints: count digits, and sum over rows.
 
 Like `calibrant.gpu._triton`, which counts and looks up, they need Triton, which comes with
 torch on Linux.
@@ -8,14 +7,12 @@ torch on Linux.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 
-from calibrant.gpu.draws import signed
-from calibrant.kernels.hash import DROPPED_BITS, FEWER_ROUNDS, GOLDEN, ROUNDS
+from calibrant.kernels.hash import DROPPED_BITS, FEWER_ROUNDS, ROUNDS
 from calibrant.params.tensors import DeviceArray
 
 ROUND_NUMBERS = tuple(number for pair in ROUNDS for number in pair)
@@ -25,9 +22,6 @@ _FEWER_NUMBERS = tuple(number for pair in FEWER_ROUNDS for number in pair)
 
 _LAUNCH_ROWS = 1 << 30
 """Rows per launch, so that counts within it fit in 32 bits."""
-
-_DRAWN_ROWS = 1 << 28
-"""Rows per launch that draws rows; each takes a byte of temporary memory."""
 
 _BLOCK = 1024
 """Rows that a program processes at a time."""
@@ -98,19 +92,6 @@ def _sums_kernel(
     tl.store(sums + 2 * program + 1, tl.sum(ones).to(tl.int64, bitcast=True))
 
 
-@triton.jit
-def _drawn_kernel(rows, first, limit, chosen, ROUNDS: tl.constexpr, BLOCK: tl.constexpr):
-    """Mark positions with a small hash; `first` and `limit` are unsigned integers passed as signed
-    ones.
-    """
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    z = (at.to(tl.int64) + first).to(tl.uint64, bitcast=True)
-    for turn in tl.static_range(len(ROUNDS) // 2):
-        z = scrambled(z, ROUNDS[2 * turn], ROUNDS[2 * turn + 1])
-    most = (limit + tl.zeros((), tl.int64)).to(tl.uint64, bitcast=True)
-    tl.store(chosen + at, (z <= most).to(tl.int8), mask=at < rows)
-
-
 def launches(rows: int) -> Iterator[slice]:
     """Yield the rows of each launch."""
     for start in range(0, rows, _LAUNCH_ROWS):
@@ -158,18 +139,3 @@ def sums_of_rows(scores: DeviceArray, codes: DeviceArray) -> tuple[int, int]:
         every += both[0]
         ones += both[1]
     return every % 2**64, ones % 2**64
-
-
-def drawn(rows: int, key: int, limit: int, device: Any) -> DeviceArray:
-    """Positions whose hash is below `limit`."""
-    found = [torch.empty(0, dtype=torch.int64, device=device)]
-    for start in range(0, rows, _DRAWN_ROWS):
-        size = min(_DRAWN_ROWS, rows - start)
-        chosen = torch.empty(size, dtype=torch.int8, device=device)
-        with torch.cuda.device_of(chosen):
-            _drawn_kernel[(triton.cdiv(size, _BLOCK),)](
-                size, signed(key + GOLDEN + start), signed(limit - 1), chosen,
-                ROUNDS=ROUND_NUMBERS, BLOCK=_BLOCK
-            )  # fmt: skip
-        found.append(chosen.nonzero()[:, 0] + start)
-    return torch.cat(found)

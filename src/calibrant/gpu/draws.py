@@ -1,7 +1,7 @@
 """Order statistics, draws, fingerprints and counts at knots, on the GPU that holds the rows.
 
-As in `calibrant.gpu.kernels`, results equal those of the host bit for bit. Most of their fused
-kernels are in `calibrant.gpu._triton_draws`.
+As in `calibrant.gpu.kernels`, results equal those of the host bit for bit. Fused kernels
+for ranks and sums are in `calibrant.gpu._triton_draws`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ _triton_draws: Any = Lazy("calibrant.gpu._triton_draws")
 
 _DIGIT = 16
 _BASE = 1 << _DIGIT
+_FIRST_BIT = -(1 << 63)
+_DRAWN_ROWS = 1 << 26  # positions that are hashed at a time, in a few gigabytes
 
 
 def order_statistics(
@@ -109,7 +111,12 @@ def drawn(scores: DeviceArray, key: int, limit: int) -> DeviceArray:
     tensor([3, 4, 5, 7])
     """
     rows = scores.shape[0] if limit else 0
-    return _triton_draws.drawn(rows, key, limit, scores.device)
+    found = [kernels.torch.empty(0, dtype=kernels.torch.int64, device=scores.device)]
+    for start in range(0, rows, _DRAWN_ROWS):
+        stop = min(start + _DRAWN_ROWS, rows)
+        place = kernels.torch.arange(start, stop, device=scores.device)
+        found.append(place[_in_order(place, key) <= signed(limit - 1) ^ _FIRST_BIT])
+    return kernels.torch.cat(found)
 
 
 def smallest_drawn(scores: DeviceArray, key: int, limit: int, most: int) -> tuple[DeviceArray, int]:
@@ -125,10 +132,9 @@ def smallest_drawn(scores: DeviceArray, key: int, limit: int, most: int) -> tupl
     index = drawn(scores, key, limit)
     if not most or not index.shape[0]:
         return index[:0], 0
-    # with the first bit flipped, signed integers sort like unsigned ones
-    turned = hashes(index, key) ^ signed(1 << 63)
-    largest = turned.sort()[0][min(most, index.shape[0]) - 1]
-    return index[turned <= largest], (int(largest) ^ signed(1 << 63)) % 2**64 + 1
+    ordered = _in_order(index, key)
+    largest = ordered.sort()[0][min(most, index.shape[0]) - 1]
+    return index[ordered <= largest], (int(largest) ^ _FIRST_BIT) % 2**64 + 1
 
 
 def sums_of_rows(scores: DeviceArray, codes: DeviceArray) -> list[tuple[int, int]]:
@@ -160,6 +166,11 @@ def hashes(keys: DeviceArray, plus: int) -> DeviceArray:
         # right shifts bring in zeros, not sign bits
         z = (z ^ ((z >> shift) & ((1 << (64 - shift)) - 1))) * signed(factor)
     return z
+
+
+def _in_order(keys: DeviceArray, plus: int) -> DeviceArray:
+    """The hashes with the first bit flipped: signed integers then sort like unsigned ones."""
+    return hashes(keys, plus) ^ _FIRST_BIT
 
 
 def signed(bits: int) -> int:

@@ -53,6 +53,7 @@ class DeviceData(ArrowData):
         super().__init__([part], None, columns, names=list(flat), part_rows=rows, progress=False)
         self._source = flat
         self._known_extremes: dict[str, tuple[Any, Any]] = {}
+        self._known_draws: dict[tuple[int, int], Any] = {}
 
     def _read(self, names: list[str] | None) -> Iterator[Any]:
         """Batches, copied to the host one after the other."""
@@ -138,8 +139,10 @@ class DeviceData(ArrowData):
 
     def _drawn(self, draw: Draw) -> Any:
         """Positions of the drawn rows, on the device."""
-        limit = draw.limits.get(None, draw.limit)
-        return draws.drawn(self._scores, draw.key, limit)
+        which = draw.key, draw.limits.get(None, draw.limit)
+        if which not in self._known_draws:
+            self._known_draws[which] = draws.drawn(self._scores, *which)
+        return self._known_draws[which]
 
     def count(
         self, partition: Partition, *, draw: Draw | None = None, weighted: bool = False
