@@ -25,6 +25,7 @@ LINEAR = 1  # from equal steps between the outermost cuts
 MAGIC = 2.0**52  # added to a float below 2**51, it leaves the nearest integer in the low bits
 MAGIC_BITS = int(np.float64(MAGIC).view(np.int64))
 
+RANGE_KEYS = 1 << 14  # for order statistics: fewer keys leave more scores to be copied and sorted
 SAMPLE_ROWS = 2048  # rows used to choose a grid: enough to see a share of 1% of the rows
 GOOD_SHARE = 1 / 64  # if fewer rows than this must be compared, a faster key beats a finer one
 USELESS_SHARE = (
@@ -129,11 +130,11 @@ def build(cuts: FloatArray, scores: NDArray[Any]) -> CutKeys | None:
     return best
 
 
-def over_range(low: float, high: float, kind: int, size: int = 1 << 14) -> CutKeys | None:
-    """Return a grid of one kind with about `size` keys from `low` to `high`, or None if no such
+def over_range(low: float, high: float, kind: int) -> CutKeys | None:
+    """Return a grid of one kind with about `RANGE_KEYS` keys from `low` to `high`, or None if no such
     grid exists.
     """
-    return _try(np.array((low, high)), kind, size)
+    return _try(np.array((low, high)), kind, RANGE_KEYS)
 
 
 def _grid_size(n_cuts: int) -> int:

@@ -305,13 +305,8 @@ class Rows(RowSource):
         """Count groups by their rows and positives in each region: groups not drawn or, with
         `aside`, drawn groups.
         """
-        return self.exchange(CountGroups(self.columns, partition.as_bins(), positive, draw, aside))
-
-    def exchange(self, work: CountGroups) -> GroupCounts:
-        """Bring the rows of each group together, in one pass, or in several passes that each handle
-        some of the groups.
-        """
-        passes = 1
+        work = CountGroups(self.columns, partition.as_bins(), positive, draw, aside)
+        passes = 1  # each brings the rows of some of the groups together
         while True:
             try:
                 first, *others = (self.fold(part).table() for part in work.split(passes))

@@ -38,8 +38,6 @@ class Dialect:
         it.
     extremes : (str, str)
         The functions for the smallest and the largest of their arguments.
-    logarithm : str
-        The natural logarithm.
     most_nested : int or None
         The largest number of cuts for a nested CASE; more are searched in an array.
     rows_in_from, rows_as_structs : bool
@@ -56,7 +54,6 @@ class Dialect:
     guard: str = ""
     substituted: str | None = None
     extremes: tuple[str, str] = ("LEAST", "GREATEST")
-    logarithm: str = "LN"
     most_nested: int | None = None
     rows_in_from: bool = False
     rows_as_structs: bool = False

@@ -201,7 +201,7 @@ def on_curve(
         p = clipped(dialect, score, *map(dialect.number, lines.ends))
         a, b = map(dialect.number, lines.beta)
         one = dialect.number(1.0)
-        z = f"{a} * {dialect.logarithm}({p}) - {b} * {dialect.logarithm}({one} - {p}) + {value}"
+        z = f"{a} * LN({p}) - {b} * LN({one} - {p}) + {value}"
     if lines.logit:
         z = clipped(dialect, z, dialect.number(-MOST_LOGIT), dialect.number(MOST_LOGIT))
         z = f"{dialect.number(1.0)} / ({dialect.number(1.0)} + EXP(-({z})))"
