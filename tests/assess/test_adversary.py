@@ -129,12 +129,10 @@ def test_any_object_that_fits_and_predicts_will_do() -> None:
         def predict(self, scores):
             return 0.45 + self.slope_ * np.asarray(scores)
 
-    result = confront(
-        Line(), sample_sizes=(100,), name="line", rivals={"bins": BinningCalibrator(5)}
-    )
-    assert result.methods == ("line", "bins")
+    result = confront(Line(), sample_sizes=(100,), rivals={"bins": BinningCalibrator(5)})
+    assert result.methods == ("Line", "bins")
     assert result.real[0, 0] == pytest.approx(0.5, abs=0.02)
-    assert "line" in str(result)
+    assert "Line" in str(result)
     assert len(result.to_frame()) == 2
 
 

@@ -51,9 +51,6 @@ class Confrontation(Result):
         bounds this error.
     injective : bool array
         Whether different scores have different predictions.
-    no_repeat : float array of shape (n_sizes,)
-        Probability that no point is drawn twice. In that case the sample contains no information
-        about the fixed labels.
     """
 
     methods: tuple[str, ...]
@@ -63,7 +60,6 @@ class Confrontation(Result):
     real: FloatArray
     real_largest: FloatArray
     injective: BoolArray
-    no_repeat: FloatArray
 
     @property
     def sentence(self) -> str:
@@ -93,8 +89,6 @@ def confront(
     *,
     rivals: Mapping[str, ScoreMap] | None = None,
     sample_sizes: Sequence[int] = SAMPLE_SIZES,
-    world: GhostWorld | None = None,
-    name: str | None = None,
     random_state: Seed = 0,
 ) -> Confrontation:
     """Build the distribution from the proof against an injective calibrator, and measure its shown
@@ -115,10 +109,6 @@ def confront(
         Other calibrators for the same rows. None means a `BinningCalibrator` with 10 bins.
     sample_sizes : sequence of int, default=10^2 to 10^6
         Numbers of calibration rows.
-    world : GhostWorld, default=None
-        A world to use instead of building one.
-    name : str, default=None
-        Name of the calibrator. None uses the name of its class.
     random_state : int, Generator, RandomState or None, default=0
         Seed for drawing the rows.
 
@@ -144,14 +134,10 @@ def confront(
     True
     """
     rng = as_generator(random_state)
-    if world is None:
-        world = GhostWorld(
-            calibrator.predict if is_fitted(calibrator) else None,
-            seed=int(rng.integers(2**31)),
-        )
-    contenders = {
-        name or type(calibrator).__name__.removesuffix("Calibrator") or "Calibrator": calibrator
-    }
+    rate = calibrator.predict if is_fitted(calibrator) else None
+    world = GhostWorld(rate, seed=int(rng.integers(2**31)))
+    name = type(calibrator).__name__.removesuffix("Calibrator") or "Calibrator"
+    contenders = {name: calibrator}
     contenders |= {"Binning": BinningCalibrator(n_bins=10)} if rivals is None else dict(rivals)
     sizes = np.array(
         [Integer(10).check("sample_sizes", size) for size in sample_sizes], dtype=np.int64
@@ -170,18 +156,8 @@ def confront(
             error, single = _real_errors(world, fitted, probes)
             bound = np.nan if epsilon is None else epsilon
             numbers[:, row, column] = measured, bound, error.mean(), error.max(), single
-    no_repeat = np.exp(np.maximum(-sizes * (sizes - 1.0) / (2.0 * POINTS), -700.0))
-    shown, claimed, real, largest, injective = numbers
-    return Confrontation(
-        tuple(contenders),
-        sizes,
-        shown,
-        claimed,
-        real,
-        largest,
-        injective == 1.0,
-        no_repeat,
-    )
+    *errors, injective = numbers
+    return Confrontation(tuple(contenders), sizes, *errors, injective == 1.0)
 
 
 def _real_errors(world: GhostWorld, fitted: ScoreMap, probes: IntArray) -> tuple[FloatArray, bool]:

@@ -4,7 +4,7 @@ random. So intervals around an injective map cannot be narrow for every distribu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
 
@@ -27,7 +27,7 @@ from calibrant.text.result_table import ResultTable
 BITS = 40
 POINTS = 2**BITS
 _PROBES = 20_000
-_WIDTHS = tuple(step / 20 for step in range(23))
+_WIDTHS = np.arange(23) / 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,6 @@ def width_demonstration(
     *,
     n: int = 10_000,
     confidence_level: float = 0.9,
-    widths: Sequence[float] = _WIDTHS,
     random_state: Seed = 0,
 ) -> WidthDemonstration:
     """Show that an interval that is valid for coin flips and in the ghost world must be wide
@@ -222,8 +221,6 @@ def width_demonstration(
         Number of calibration rows.
     confidence_level : float, default=0.9
         1 - alpha.
-    widths : sequence of float, default=0, 0.05, ..., 1.1
-        Widths of intervals centred on the prediction.
     random_state : int, Generator, RandomState or None, default=0
         Seed for drawing the rows.
 
@@ -246,15 +243,15 @@ def width_demonstration(
     scores, y = world.draw(rng, Integer(10).check("n", n))
     new_scores, label = world.draw(rng, _PROBES)
     prediction = predict(refitted(calibrator, scores, y), new_scores)
-    half = np.asarray(widths, dtype=np.float64)[:, None] / 2.0
+    half = _WIDTHS[:, None] / 2.0
     coins = (np.abs(prediction - 0.5) <= half).mean(axis=1)
     ghost = (np.abs(prediction - label) <= half).mean(axis=1)
     enough = np.flatnonzero((coins >= confidence_level) & (ghost >= confidence_level))
     return WidthDemonstration(
-        widths=2.0 * half[:, 0],
+        widths=_WIDTHS.copy(),
         coverage_apparent=coins,
         coverage_ghost=ghost,
-        needed_width=min(1.0, float(2.0 * half[enough[0], 0])) if enough.size else 1.0,
+        needed_width=min(1.0, float(_WIDTHS[enough[0]])) if enough.size else 1.0,
         minimum_width=minimum_expected_width(confidence_level),
         confidence_level=float(confidence_level),
         n=int(n),

@@ -44,26 +44,13 @@ from calibrant.sample.sources.memory import MemoryRows
 from calibrant.text import numbers
 
 _N_CELLS = Integer(1) | Only("auto")
-_ASSUMED = (
-    "the rate does not fall as the score rises",
-    "labels are independent given the scores",
-    "the scores come from a model that was not trained on these rows",
-)
-_ASSUMED_OF_WEIGHTS = (
-    "the rate in the weighted population does not fall as the score rises",
-    "labels and weights of different rows are independent given the scores",
-    "the scores come from a model that was not trained on these rows",
-)
-_OF_A_NEW_GROUP = (
-    "the rate of a row drawn at random from a new group does not fall as the score rises",
-    "the groups are independent draws from one distribution",
-    "the scores come from a model that was not trained on these rows",
-)
-_OF_A_NEW_WEIGHTED_GROUP = (
-    "in the weighted population, the rate of a row drawn at random from a new group does not fall as"
-    " the score rises",
-    *_OF_A_NEW_GROUP[1:],
-)
+_INDEPENDENT = {
+    # with groups, with weights
+    (False, False): "labels are independent given the scores",
+    (False, True): "labels and weights of different rows are independent given the scores",
+    (True, False): "the groups are independent draws from one distribution",
+    (True, True): "the groups are independent draws from one distribution",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,24 +342,30 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, Estimator):
     def guarantee_(self) -> BandGuarantee:
         """What is claimed."""
         check_is_fitted(self)
-        of_groups = ""
-        by_bets = self._bound > 0.0
-        assumed: tuple[str, ...] = _ASSUMED_OF_WEIGHTS if by_bets else _ASSUMED
         counted, pilot = self._groups
+        weighted = self._bound > 0.0
+        rate = "the rate of a row drawn at random from a new group" if counted else "the rate"
+        where = " in the weighted population" if weighted else ""
+        assumed = [
+            f"{rate}{where} does not fall as the score rises",
+            _INDEPENDENT[counted > 0, weighted],
+            "the scores come from a model that was not trained on these rows",
+        ]
+        of_groups = of_weights = ""
         if counted:
-            assumed = _OF_A_NEW_WEIGHTED_GROUP if by_bets else _OF_A_NEW_GROUP
             of_groups = (
-                f" All rows of {numbers.counted(counted, 'group')} are counted;"
+                f"All rows of {numbers.counted(counted, 'group')} are counted;"
                 f" {numbers.counted(pilot, 'pilot group')} only decide where the runs begin and end."
                 " This is about a row drawn at random from a new group, and every group counts the"
                 " same."
             )
-        of_weights = ""
-        if by_bets:
-            of_weights = " Each row counts by its weight: this is about the weighted population."
-            assumed += (f"no importance weight exceeds {self._bound:g}",)
+        if weighted:
+            of_weights = "Each row counts by its weight: this is about the weighted population."
+            assumed.append(f"no importance weight exceeds {self._bound:g}")
         level = float(self.confidence_level)
-        return BandGuarantee(level, self.steps_, assumed, of_groups, of_weights, self._read)
+        return BandGuarantee(
+            level, self.steps_, tuple(assumed), of_groups, of_weights, self._read
+        )
 
     def _table(self, coverage: float) -> Table:
         """A table with a cut wherever a limit changes: a lower limit applies from its knot on, an
