@@ -55,7 +55,7 @@ def test_upper_bound_with_segments_is_within_segments() -> None:
     assert audit(y, scores).upper_bound < 0.05
     report = audit(y, scores, segments=segments)
     assert report.upper_bound < 0.05 < 0.1 < report.within_segments.upper_bound
-    assert report.is_nearly_calibrated
+    assert not report.is_miscalibrated
     assert report.verdict == "problem"  # within segments
     within = [text for text in report.notes if text.startswith("no observed score")]
     assert any("within segments" in text for text in within)

@@ -423,39 +423,6 @@ def test_with_groups_or_weights_two_questions_are_refused_with_the_reason():
     assert any("groups" in assumed for assumed in found.assumptions)
 
 
-def test_rare_rates_are_said_as_ratios_too():
-    rng = np.random.default_rng(7)
-    n = 40_000
-    old = rng.random(n) < 0.3
-    scores = np.full(n, 0.01)
-    y = (rng.random(n) < np.where(old, 0.04, 0.01)).astype(int)
-    found = audit(y, scores, attributes={"old": old})
-    finding = found.subgroups[0]
-    assert finding.subgroup == "old = True"
-    assert 2.0 < finding.ratio_limit < 4.0
-    assert "times as large" in finding.text
-    low, high = found.by_attributes.ratio_bounds
-    assert low < 1.0 < 4.0 < high < 6.0
-    assert "times the predicted" in found.by_attributes.bound_sentence
-    assert found.by_attributes.bound_sentence in found.by_attributes.details
-
-
-def test_ratios_of_a_population_allow_for_its_unknown_average_score():
-    rng = np.random.default_rng(7)
-    n = 40_000
-    old = rng.random(n) < 0.3
-    scores = rng.choice([0.001, 0.019], n)
-    y = (rng.random(n) < scores * np.where(old, 4.0, 1.0)).astype(int)
-    found = audit(y, scores, attributes={"old": old}, target="population").by_attributes
-    low, high = found.ratio_bounds
-    observed = found.table.upper / found.table.mean_score
-    assert low < 1.0 < 4.0 < high < 9.0
-    assert high > observed.max()  # where the mean score was taken for that of the population
-    assert found.findings[0].ratio_limit is None
-    assert "times as large" not in found.findings[0].text
-    assert "times the predicted" in found.details
-
-
 @pytest.mark.parametrize(
     ("options", "parameter"),
     [

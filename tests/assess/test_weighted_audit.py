@@ -56,7 +56,8 @@ def test_an_audit_of_groups_or_weights_finds_errors_and_says_what_it_is_about():
     weights = rng.uniform(size=5000)
     weighted = audit(y, off, importance_weight=weights, weight_bound=1.0, tolerance=0.01)
     assert weighted.is_miscalibrated
-    assert "counts by its weight" in weighted.assumptions[0]
+    assert "their weights are right and bounded" in weighted.assumptions[0]
+    assert weighted.assumptions[1].endswith("in the weighted population")
     assert not any("order" in assumed for assumed in weighted.assumptions)
     exchanged = audit(1 - y, 1.0 - off, groups=group, max_group_size=5)
     assert exchanged.lower_bound == pytest.approx(found.lower_bound, abs=0.03)

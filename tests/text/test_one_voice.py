@@ -264,7 +264,7 @@ def test_tied_scores_of_many_rows_are_in_the_notes() -> None:
     assert rates[scores == 0.0].max() == 0.15
     assert 0.1 < broad.error <= 0.15  # the true error of this score
     (note,) = (note for note in found.notes if "matters most" in note)
-    assert f"score 0 ({broad.count:,} rows, " in note
+    assert f"score 0 ({broad.count:,} rows) is too low" in note
     assert "is too low by at least 1" in note
 
 

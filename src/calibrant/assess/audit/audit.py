@@ -17,13 +17,12 @@ from calibrant.assess.audit.result import Audit, Bounds
 from calibrant.assess.audit.unit_evidence import UnitEvidence
 from calibrant.assess.metrics.bin_sums import MOST_VALUES, forecasts_of
 from calibrant.assess.subgroups.audit_attributes import audit_attributes, checked_question
-from calibrant.errors import GroupCapWarning, warn_caller
 from calibrant.params.rules import Flag, Integer, Number, Only, error_budget
 from calibrant.sample.reader import in_memory, read_judged, rows_in
 from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
 from calibrant.text.numbers import counted
-from calibrant.text.sentences import Setting, shown, words
+from calibrant.text.sentences import shown
 
 _TOLERANCE = Number("a number from 0 to below 1", 0.0, 1.0, open_high=True)
 _NOT_TRAINED = "the scores come from a model that was not trained on these rows"
@@ -226,7 +225,6 @@ def audit(
     )
     evidence = _evidence(judged, n_bins)
     parts, averages, unseen = _proved(evidence, alpha)
-    _warn_of_cut_groups(sum(part.n_apart for part in parts), evidence.units.counts_as)
     bounds, *within = _bounds(parts, averages, unseen, tolerance)
     by_attributes = None
     if attributes is not None:
@@ -322,16 +320,3 @@ def _no_upper_bound(part: Resolutions) -> str:
         " score. No method has one for a continuous score (Gupta, Podkopaev and Ramdas 2020,"
         " Corollary 2)"
     )
-
-
-def _warn_of_cut_groups(n_apart: int, counts_as: str) -> None:
-    """Warn if the error among all rows lies outside limits for groups that count up to a learned
-    cap.
-    """
-    if not n_apart:
-        return
-    outside = (
-        f"in {counted(n_apart, 'score region')}, the error among all rows lies outside the limits,"
-        f" which count a group {counts_as}; if you want the error among all rows, set "
-    )
-    warn_caller(words((outside, Setting("max_group_size"))), GroupCapWarning)

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from calibrant._typing import BoolArray, FloatArray, IntArray
 from calibrant.assess.subgroups.findings import TOO_HIGH, TOO_LOW
-from calibrant.guarantee.relative import RARE
 from calibrant.text import numbers
 from calibrant.text.result import ColumnTable
 
@@ -64,34 +63,29 @@ class Finding:
     relative_upper: float = np.nan
 
     def __str__(self) -> str:
-        return self.text()
+        """The finding as a statement about the average of the region.
 
-    def text(self, noun: str = "segment") -> str:
-        """The finding in words; `noun` is the word for a segment, such as "month"."""
-        where = f"{numbers.rows(self.count)} with scores from {self.scores}"
-        if self.is_of_both_ends:
-            where = f"{numbers.rows(self.count)} with the lowest and the highest scores"
-        group = "" if self.segment is None else f" in {noun} {self.segment!r}"
-        return (
-            f"{self.direction} by at least {self._size} somewhere among the"
-            f" {where}{group}: {self._seen}{self._factor}"
-        )
-
-    def in_region(self, n_rows: int) -> str:
-        """The finding as a statement about the average of the region, out of `n_rows` rows.
-
-        >>> found = Finding(None, 0.0, 0.0, "scores too low", 0.1, 500, 0.0, 0.2)
-        >>> found.in_region(2_000)
-        'score 0 (500 rows, 25%) is too low by at least 10 points: model says 0%, happened 20%'
+        >>> print(Finding(None, 0.0, 0.0, "scores too low", 0.1, 500, 0.0, 0.2))
+        score 0 (500 rows) is too low by at least 10 points: model says 0%, happened 20%
         """
-        which = "scores from" if self.low != self.high else "score"
-        are = "are" if self.low != self.high else "is"
-        share = numbers.per_cent(numbers.nearest(self.count / n_rows))
-        direction = self.direction.removeprefix("scores ")
-        average = "" if self.low == self.high else " on average"
+        which = f"scores from {self.scores}"
+        verb = "are"
+        average = " on average"
+        if self.is_of_both_ends:
+            which = "the lowest and the highest scores"
+            average = ""
+        elif self.low == self.high:
+            which = f"score {self.scores}"
+            verb = "is"
+            average = ""
+        segment = "" if self.segment is None else f" in segment {self.segment!r}"
+        predicted = numbers.per_cent(numbers.nearest(self.mean_score))
+        observed = numbers.per_cent(numbers.nearest(self.rate))
         return (
-            f"{which} {self.scores} ({numbers.rows(self.count)}, {share}) {are} {direction}"
-            f" by at least {self._size}{average}: {self._seen}"
+            f"{which}{segment} ({numbers.rows(self.count)}) {verb}"
+            f" {self.direction.removeprefix('scores ')} by at least"
+            f" {numbers.points(numbers.lower(self.error))}{average}: model says {predicted},"
+            f" happened {observed}"
         )
 
     @property
@@ -102,29 +96,9 @@ class Finding:
         return numbers.span(self.low, self.high)
 
     @property
-    def _size(self) -> str:
-        return numbers.points(numbers.lower(self.error))
-
-    @property
-    def _seen(self) -> str:
-        predicted = numbers.per_cent(numbers.nearest(self.mean_score))
-        observed = numbers.per_cent(numbers.nearest(self.rate))
-        return f"model says {predicted}, happened {observed}"
-
-    @property
     def is_of_both_ends(self) -> bool:
         """Whether the finding is about the lowest and the highest scores together."""
         return self.direction in (OVERCONFIDENT, UNDERCONFIDENT)
-
-    @property
-    def _factor(self) -> str:
-        """Limits on the ratio of true rate to mean score, if the rate is so small that a difference
-        says little.
-        """
-        if self.rate >= RARE or np.isnan(self.relative_lower):
-            return ""
-        factors = numbers.factor_limits(self.relative_lower, self.relative_upper)
-        return f", true rate {factors} times the mean score"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

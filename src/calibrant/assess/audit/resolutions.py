@@ -44,9 +44,6 @@ class Resolutions:
         Whether the finest regions are single score values.
     n_values : int or None
         Number of distinct scores; None if there are more than were counted.
-    n_apart : int
-        If pilot groups set the cap on group sizes: in how many regions the error of all rows, without
-        the cap, lies outside its limits.
     spread : Finding or None
         Whether the scores are overconfident or underconfident; None if there is nothing to compare.
     """
@@ -56,7 +53,6 @@ class Resolutions:
     largest_possible: float
     finite: bool
     n_values: int | None
-    n_apart: int
     spread: Finding | None
 
     @classmethod
@@ -71,7 +67,6 @@ class Resolutions:
         *,
         finite: bool,
         n_values: int | None,
-        n_apart: int = 0,
         spread: Finding | None,
     ) -> Self:
         """What limits on the mean rate of each region show, on its distance from the mean score,
@@ -93,7 +88,7 @@ class Resolutions:
         farthest = np.maximum(np.abs(errors.lower), np.abs(errors.upper))
         most = float(farthest[resolution == resolution[-1]].max())
         possible = min(1.0, most + rounding)
-        return cls(table, regions["parent"], possible, finite, n_values, n_apart, spread)
+        return cls(table, regions["parent"], possible, finite, n_values, spread)
 
     @property
     def worst(self) -> Finding:

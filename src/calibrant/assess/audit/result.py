@@ -70,18 +70,6 @@ class Bounds:
         return self.lower_bound > self.tolerance
 
     @property
-    def has_useful_upper_bound(self) -> bool:
-        """Whether there is an upper bound on the error, and it is low enough to say something."""
-        return self.upper_bound is not None and self.upper_bound < _VACUOUS
-
-    @property
-    def is_nearly_calibrated(self) -> bool:
-        """Whether no error above `tolerance` was shown, and an upper bound on the error is low
-        enough to be useful.
-        """
-        return not self.is_miscalibrated and self.has_useful_upper_bound
-
-    @property
     def verdict(self) -> Verdict:
         """Whether an error larger than `tolerance` was shown."""
         return "problem" if self.is_miscalibrated else "ok"
@@ -102,7 +90,7 @@ class Bounds:
             found.append(f"the average error{where} is at least {least}")
         if self.upper_bound is None:
             found.append(f"no upper bound on the error{where}: {self.upper_bound_reason}")
-        elif not self.has_useful_upper_bound:
+        elif self.upper_bound >= _VACUOUS:
             found.append(f"no useful upper bound{where}: some score was seen too rarely")
         elif self.unseen_mass is not None:
             most = numbers.points(numbers.upper(self.upper_bound))
@@ -207,11 +195,6 @@ class Audit(Result, Bounds):
         return None if self.by_attributes is None else self.by_attributes.upper_bound
 
     @property
-    def basis(self) -> str:
-        """The number of rows that were audited, and of groups."""
-        return numbers.rows(self.n_rows, self.n_groups)
-
-    @property
     def is_rare(self) -> bool:
         """Whether fewer than 5% of all rows are positive, so that relative limits are more
         informative than distances.
@@ -269,7 +252,7 @@ class Audit(Result, Bounds):
     def sentence(self) -> str:
         """What was shown, how sure it is, and what is assumed."""
         about = f"; errors{self.population}" if self.population else ""
-        basis = f"{self.basis}, assumed independent{about}"
+        basis = f"{numbers.rows(self.n_rows, self.n_groups)}, assumed independent{about}"
         subgroups = self.by_attributes
         sure = f"{numbers.percent(self.confidence_level)} confidence, {basis}"
         known = self.within_segments or self
@@ -277,7 +260,7 @@ class Audit(Result, Bounds):
             return f"{self._off(self.worst)} ({sure})."
         if subgroups is not None and subgroups.is_any_off:
             return subgroups.sentence
-        if known.is_nearly_calibrated and known.upper_bound is not None:
+        if known.upper_bound is not None and known.upper_bound < _VACUOUS:
             most = numbers.points(numbers.upper(known.upper_bound))
             return f"No observed score is off by more than {most} ({sure})."
         sign = "miscalibrated"
@@ -323,8 +306,8 @@ class Audit(Result, Bounds):
                 Quantity(f"Some off by at least{where}", least, low=least, unit="points"),
                 Quantity(f"Average error, at least{where}", average, low=average, unit="points"),
             ]
-            if bounds.upper_bound is None or bounds.has_useful_upper_bound:
-                most = bounds.upper_bound
+            most = bounds.upper_bound
+            if most is None or most < _VACUOUS:
                 name = f"Off by at most at any observed score{where}"
                 found.append(Quantity(name, most, high=most, unit="points"))
         return (*found, *(() if self.by_attributes is None else self.by_attributes.numbers[1:]))
@@ -352,7 +335,7 @@ class Audit(Result, Bounds):
         found = []
         broadest = self.broadest
         if broadest is not None:
-            found.append(f"matters most (rows times error): {broadest.in_region(self.n_rows)}")
+            found.append(f"matters most (rows times error): {broadest}")
         answer = self.sentence
         found += [text for text in self.shown() if text.rpartition(" at least ")[2] not in answer]
         if self.within_segments is not None:

@@ -182,41 +182,29 @@ class UnitEvidence:
         order = np.argsort(rows.scores, kind="stable")
         entries = ScoreCounts(rows.scores[order], weights[order], (weights * rows.codes)[order])
         each = np.ones(order.size, dtype=np.int64)
-        places = [region[order] for region, _ in levels]
-        regions = nested_regions(entries, each, places)
+        regions = nested_regions(entries, each, [region[order] for region, _ in levels])
         mean = regions["mean_score"]
         share = REGIONS_SHARE * alpha / len(levels)
         limits = [_error_limits(rows, units, *level, share) for level in levels]
-        errors = _joined([errors for errors, _ in limits])
+        errors, within = map(_joined, zip(*limits, strict=True))
         rates = Interval(*(np.clip(mean + end, 0.0, 1.0) for end in (errors.lower, errors.upper)))
         # only the region's ends bound the average score in the population
         unknown = Interval(np.zeros(mean.size), np.ones(mean.size))
-        relative = relative_limits(unknown, _joined([ends for _, ends in limits]), errors)
-        n_apart = 0
-        if self.divided.in_full is not None:
-            full = self.divided.in_full[members][order]
-            whole = ScoreCounts(entries.scores, full, full * rows.codes[order])
-            regions_in_full = nested_regions(whole, each, places)
-            error = regions_in_full["rate"] - regions_in_full["mean_score"]
-            outside = (error < errors.lower - _ROUNDING) | (error > errors.upper + _ROUNDING)
-            n_apart = int(np.count_nonzero(outside))
         finest, ends = levels[-1]
         found = Resolutions.of(
             cuts.name,
             regions,
             rates,
             errors,
-            relative,
+            relative_limits(unknown, within, errors),
             _ROUNDING,
             # a score value that only counted rows have is not a region, so nothing bounds its error
             finite=cuts.finite and bool((finest >= 0).all()),
             n_values=np.unique(rows.scores).size,
-            n_apart=n_apart,
             spread=_spread(rows, units, cuts, SPREAD_SHARE * alpha),
         )
-        if (
-            limits[-1][0].lower.size < ends.lower.size
-        ):  # nothing is known about a region without rows
+        n_present = limits[-1][0].lower.size
+        if n_present < ends.lower.size:  # nothing is known about a region without rows
             return replace(found, largest_possible=1.0)
         return found
 
@@ -284,13 +272,16 @@ def _error_limits(
 ) -> tuple[Interval, Interval]:
     """Limits on the mean error, label minus score, of each region that has rows, and its ends."""
     inside = np.flatnonzero(region >= 0)
-    present = np.bincount(region[inside], minlength=ends.lower.size) > 0
-    place = (np.cumsum(present) - 1)[region[inside]]
-    within = Interval(ends.lower[present], ends.upper[present])
+    place = region[inside]
+    size = ends.lower.size
     errors = (rows.codes - rows.scores)[inside]
-    share = alpha / ends.lower.size
-    ranges = (-within.upper, 1.0 - within.lower)
-    return units.part(inside).means(errors, place, present.sum(), share, ends=ranges), within
+    ranges = (-ends.upper, 1.0 - ends.lower)
+    limits = units.part(inside).means(errors, place, size, alpha / size, ends=ranges)
+    present = np.bincount(place, minlength=size) > 0
+    limits, within = (
+        Interval(found.lower[present], found.upper[present]) for found in (limits, ends)
+    )
+    return limits, within
 
 
 def _joined(intervals: Sequence[Interval]) -> Interval:
@@ -331,24 +322,15 @@ def average_by_signs(
 def _assumptions(divided: DividedRows, silent: Sequence[Hashable]) -> tuple[str, ...]:
     """What must be true, and what the audit is about."""
     units = divided.units
-    weight_bound = divided.rows.bounds.weight_bound
-    weighted = "in the population in which each row counts by its weight"
-    if not units.grouped:
-        drawn = (
-            "the rows with their importance weights are independent draws from one distribution; the"
-            f" statements are about the population{weighted.removeprefix('in the population')}"
-        )
-    else:
-        about = "" if weight_bound is None else f", {weighted}"
-        drawn = (
-            "the groups are independent draws from one distribution; the statements are about rows"
-            f" of new groups{about}, where a group counts {units.counts_as}"
-        )
-    assumed = [drawn]
-    if weight_bound is not None:
-        assumed.append(f"no importance weight exceeds {weight_bound:g}")
+    about = f"the statements are about the error{units.population}"
+    if units.grouped:
+        about += f", where a group counts {units.counts_as}"
     pilot = counted(int(divided.cutting.sum()), "pilot row")
-    assumed.append(f"the {pilot} that cut the regions were drawn at random")
+    assumed = [
+        units.assumption,
+        about,
+        f"the {pilot} that cut the regions were drawn at random",
+    ]
     if silent:
         such = f"such as {shown(silent[0])}"
         assumed.append(f"segments without pilot rows, {such}, were not audited")

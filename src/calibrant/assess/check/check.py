@@ -295,12 +295,12 @@ def _paths(
     """The log capital of each test at each look."""
     found = {}
     p_values = rank_p_values(values, rng, order)
-    for kind, bets in (("scores", drift_of_ranks), ("runs of scores", runs_of_ranks)):
-        found[kind] = capital(bets(p_values), ends, switching=bets is drift_of_ranks)
+    found["scores"] = capital(drift_of_ranks(p_values), ends, switching=True)
+    found["runs of scores"] = capital(runs_of_ranks(p_values), ends, switching=False)
     p_values = label_p_values(codes, bins, rng)
-    for kind, bets in (("labels", drift_of_labels), ("runs of labels", runs_of_labels)):
-        given = bets(p_values, rates, bins)
-        found[kind] = capital(given, ends, switching=bets is drift_of_labels)
+    given = (p_values, rates, bins)
+    found["labels"] = capital(drift_of_labels(*given), ends, switching=True)
+    found["runs of labels"] = capital(runs_of_labels(*given), ends, switching=False)
     for code in (0, 1):
         own = codes == code
         place = np.cumsum(own) - 1  # position among the rows of the class

@@ -289,7 +289,7 @@ class Exchangeability(Result):
             older = " does; the rates in older rows no longer apply"
             found: list[Text] = [("calibrate on recent rows, as ", last, older)]
             return found if self["scores by class"].alarm else [*found, _LABEL_SHIFT]
-        advice = {"scores": _SCORE_SHIFT, "scores by class": _CLASS_SHIFT}
+        advice: dict[str, Text] = {"scores": _SCORE_SHIFT, "scores by class": _CLASS_SHIFT}
         return [advice[kind] for kind in self.causes if kind in advice][:1]
 
     def _on_groups(self) -> list[Text]:
@@ -364,13 +364,13 @@ class Exchangeability(Result):
     def next_steps(self) -> tuple[NextStep, ...]:
         """What to do about it; without an alarm, audit the scores."""
         if self._order:
-            text = (self._order, ". Shuffle it, or give ", Setting("time"), ", then check again")
-            return (NextStep(words(text)),)
+            shuffle = ". Shuffle it, or give ", Setting("time"), ", then check again"
+            return (NextStep(words((self._order, *shuffle))),)
         steps = []
         for name in self._columns:
             column = quote(name).replace("{", "{{").replace("}", "}}")
-            text = words(("Check again with ", Setting("group", name)))
-            steps.append(NextStep(text, command=f"check {{rows}} --group {column}{{time}}"))
+            again = words(("Check again with ", Setting("group", name)))
+            steps.append(NextStep(again, command=f"check {{rows}} --group {column}{{time}}"))
         if not self.alarm:
             if self.n_left_out:
                 steps.append(NextStep(words(_WITHOUT_GROUPS)))

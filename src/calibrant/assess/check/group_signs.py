@@ -109,10 +109,14 @@ def group_signs(
     if table is None or table.num_rows < 2:
         return ()
     look = _Look.at(table, data, pos_label, classes)
-    has_one_label = bool((look.codes == look.codes[0]).all())
-    if has_one_label and (text := _one_label(table, data, pos_label, classes)) is not None:
-        return (*look.signs(), GroupSign("runs of labels", None, look.n, text))
-    return look.signs()
+    repeated = [("repeated id", name, look.repeated(name)) for name in look.others]
+    runs = look.runs()
+    if (look.codes == look.codes[0]).all():
+        runs = _one_label(table, data, pos_label, classes) or runs
+    found = [*repeated, ("identical rows", None, look.identical()), ("runs of labels", None, runs)]
+    return tuple(
+        GroupSign(kind, name, look.n, text) for kind, name, text in found if text is not None
+    )
 
 
 def labelled_rows(table: Any, data: Rows, pos_label: Any, classes: Any) -> MemoryRows:
@@ -183,20 +187,9 @@ class _Look:
             np.arange(self.n, dtype=np.uint64)
         )
 
-    def signs(self) -> tuple[GroupSign, ...]:
-        found: list[tuple[str, str | None, Text | None]] = [
-            ("repeated id", name, self._repeated(name, values))
-            for name, values in self.others.items()
-        ]
-        found += [
-            ("identical rows", None, self._identical()),
-            ("runs of labels", None, self._runs()),
-        ]
-        return tuple(
-            GroupSign(kind, name, self.n, text) for kind, name, text in found if text is not None
-        )
-
-    def _repeated(self, name: str, values: IndexArray) -> Text | None:
+    def repeated(self, name: str) -> Text | None:
+        """Whether a column looks like an id that several rows share."""
+        values = self.others[name]
         sizes = np.bincount(values)
         sizes = sizes[sizes > 0]
         shared = float(sizes[sizes > 1].sum()) / self.n
@@ -242,7 +235,7 @@ class _Look:
             np.sqrt(noise + ratio**2 * (variance[far[0]] * variance[far[1]]).sum())
         )
 
-    def _identical(self) -> Text | None:
+    def identical(self) -> Text | None:
         """Pairs of rows that agree in everything but possibly the label."""
         # leave out unique ids, and copies of the label, which would give identical rows the same
         # label
@@ -281,7 +274,8 @@ class _Look:
             Setting("group"),
         )
 
-    def _runs(self) -> Text | None:
+    def runs(self) -> Text | None:
+        """Whether neighbouring rows have more equal labels than rows that are far apart."""
         if self.n < 2 * _FEW_VALUES:
             return None
         runs = 1 + int((np.diff(self.codes) != 0).sum())

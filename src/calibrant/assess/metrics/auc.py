@@ -9,10 +9,11 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import ndtri
 
-from calibrant._typing import ArrayLike, BoolArray, CodeArray, FloatArray
+from calibrant._typing import ArrayLike, CodeArray, FloatArray
 from calibrant.assess.metrics.estimate import Estimate
 from calibrant.assess.metrics.independent_units import ROWS, Units
 from calibrant.errors import InvalidValueError
+from calibrant.params.arrays import entries_at
 from calibrant.params.rules import error_budget
 from calibrant.sample.bounds import NO_BOUNDS
 from calibrant.sample.reader import read_judged
@@ -122,37 +123,24 @@ def delong(
         raise InvalidValueError(
             "y", rule, got=f"{n_positive:,} positive and {n_negative:,} negative rows"
         )
-    if units.row_weights is not None:
-        return _weighted_auc(positive, scores, units, units.row_weights)
-    above = np.stack([_share_below(score[~positive], score[positive]) for score in scores])
-    below = np.stack([1.0 - _share_below(score[positive], score[~positive]) for score in scores])
-    if min(n_positive, n_negative) == 1:
-        return above.mean(axis=1), np.full((len(scores), len(scores)), math.nan)
-    covariance = (
-        np.atleast_2d(np.cov(above)) / n_positive + np.atleast_2d(np.cov(below)) / n_negative
-    )
-    return above.mean(axis=1), covariance
-
-
-def _weighted_auc(
-    positive: BoolArray, scores: Sequence[FloatArray], units: Units, weights: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    values = []
-    sums = []
-    for score in scores:
-        share = np.empty(score.size)
-        share[positive] = _share_below(score[~positive], score[positive], weights[~positive])
-        share[~positive] = 1.0 - _share_below(score[positive], score[~positive], weights[positive])
-        value = float(np.average(share[positive], weights=weights[positive]))
-        total = np.where(positive, weights[positive].sum(), weights[~positive].sum())
-        values.append(value)
-        sums.append(units.sums((share - value) / total))
-    parts = np.stack(sums)
-    n = parts.shape[1]
-    covariance = (
-        parts @ parts.T * (n / (n - 1)) if n > 1 else np.full((len(scores), len(scores)), math.nan)
-    )
-    return np.array(values), covariance
+    weights = units.row_weights
+    of_positive = entries_at(weights, positive)
+    of_negative = entries_at(weights, ~positive)
+    shares = np.empty((len(scores), codes.size))
+    for share, score in zip(shares, scores, strict=True):
+        share[positive] = _share_below(score[~positive], score[positive], of_negative)
+        share[~positive] = 1.0 - _share_below(score[positive], score[~positive], of_positive)
+    values = np.average(shares[:, positive], axis=1, weights=of_positive)
+    unknown = np.full((len(scores), len(scores)), math.nan)
+    if weights is None:
+        if min(n_positive, n_negative) == 1:
+            return values, unknown
+        by_class = [np.cov(shares[:, own]) / own.sum() for own in (positive, ~positive)]
+        return values, np.atleast_2d(sum(by_class))
+    total = np.where(positive, weights[positive].sum(), weights[~positive].sum())
+    sums = np.stack([units.sums(influence) for influence in (shares - values[:, None]) / total])
+    n = sums.shape[1]
+    return values, sums @ sums.T * (n / (n - 1)) if n > 1 else unknown
 
 
 def auc_limits(

@@ -258,15 +258,12 @@ class DividedRows:
         The counted rows, with the weights with which they count.
     units : Units
         The units of the counted rows.
-    in_full : float array or None
-        If pilot groups set the cap on group sizes: the weights of the counted rows without it.
     """
 
     rows: MemoryRows
     cutting: BoolArray
     others: MemoryRows
     units: Units
-    in_full: FloatArray | None
 
     @classmethod
     def of(cls, rows: MemoryRows) -> Self:
@@ -277,13 +274,10 @@ class DividedRows:
         cutting = np.zeros(1, dtype=bool)
         if len(rows) > 1:
             cutting = rows.chosen(rows.draw(share, 0))
-        is_learned = rows.groups is not None and rows.bounds.max_group_size is None
-        if rows.groups is not None and is_learned:
+        if rows.groups is not None and rows.bounds.max_group_size is None:
             largest = rows.groups.take(cutting).largest
             rows = replace(rows, bounds=replace(rows.bounds, max_group_size=largest))
         Units.bounded_of(rows)  # checks weights of pilot rows too
         if cutting.all():
             raise InvalidValueError("y", "have more than one row or group", got="one")
-        not_cutting = rows.take(~cutting)
-        others, units = Units.of(not_cutting)
-        return cls(rows, cutting, others, units, weights_of(not_cutting) if is_learned else None)
+        return cls(rows, cutting, *Units.of(rows.take(~cutting)))

@@ -24,7 +24,6 @@ from calibrant.assess.subgroups.monte_carlo import largest_surprise_p_value
 from calibrant.assess.subgroups.result import SubgroupAudit, SubgroupTable
 from calibrant.cells.attribute_levels import AttributeLevels
 from calibrant.cells.subgroup_family import SubgroupFamily, most_subgroups
-from calibrant.guarantee.relative import RARE, relative_limits
 from calibrant.limits.interval import Interval
 from calibrant.params.attributes import AttributeColumn
 from calibrant.params.random import RandomSource
@@ -33,10 +32,6 @@ from calibrant.sample.sources.memory import MemoryRows
 
 WHICH_SHARE = 0.4
 SIZE_SHARE = 0.6
-RATIO_SHARE = 0.1
-"""Share of the upper bound's level that is used for limits on average scores, in a population with
-rare events.
-"""
 _MANY_DRAWS = 999
 _FEW_DRAWS = 99
 _LARGE = 200_000  # rows from which on fewer draws are made
@@ -173,7 +168,7 @@ def _of_population(
     mean_score, _ = entries.averages()
     share = 0.0 if units.grouped else question.min_share
     each = question.alpha / most_subgroups(levels, question.order, share)
-    errors, ratios = _population_limits(family, divided, each)
+    errors = all_limits(family, rows.codes - rows.scores, units, each)
     limits = Interval(
         *(np.clip(mean_score + end, 0.0, 1.0) for end in (errors.lower, errors.upper))
     )
@@ -198,7 +193,6 @@ def _of_population(
         n_rows=len(rows),
         assumptions=tuple(assumed),
         n_set_aside=int(np.count_nonzero(divided.cutting)),
-        population_ratios=ratios,
         **facts,
     )
 
@@ -215,27 +209,6 @@ def _first_half(rows: MemoryRows, unit: IndexArray | None = None) -> BoolArray:
     unit = np.arange(len(rows)) if unit is None else unit
     bits = source.hashes(position_keys(0, int(unit.max()) + 1)) >> np.uint64(63)
     return np.asarray(bits[unit] == 1)
-
-
-def _population_limits(
-    family: SubgroupFamily, divided: DividedRows, each: float
-) -> tuple[Interval, tuple[float, float] | None]:
-    """Limits on the error in every subgroup and, for rare events, on the ratio of rate to score.
-
-    The limits of a subgroup miss with probability at most `each`. Ratios need limits on average
-    scores, which use a tenth of it. Rows that are not counted determine whether events are rare.
-    """
-    rows = divided.others
-    units = divided.units
-    error = rows.codes - rows.scores
-    if divided.rows.scores[divided.cutting].mean() >= RARE:
-        return all_limits(family, error, units, each, (-1.0, 1.0)), None
-    averages = all_limits(family, rows.scores, units, RATIO_SHARE * each, (0.0, 1.0))
-    errors = all_limits(family, error, units, (1.0 - RATIO_SHARE) * each, (-1.0, 1.0))
-    lower = np.clip(averages.lower + errors.lower, 0.0, 1.0)
-    upper = np.clip(averages.upper + errors.upper, 0.0, 1.0)
-    ratios = relative_limits(Interval(lower, upper), averages, errors)
-    return errors, (float(ratios.lower.min()), float(ratios.upper.max()))
 
 
 def _audited(

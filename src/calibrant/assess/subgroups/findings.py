@@ -8,14 +8,12 @@ import numpy as np
 from calibrant._typing import BoolArray, FloatArray
 from calibrant.assess.subgroups.entries import SubgroupEntries
 from calibrant.assess.subgroups.how_much import ProvedSize
-from calibrant.guarantee.relative import RARE
 from calibrant.text import numbers
 
 TOO_LOW = "scores too low"
 TOO_HIGH = "scores too high"
 _Key: TypeAlias = tuple[int, bool]
 """The index of a subgroup, and whether its scores are too low."""
-_LARGE_RATIO = 1000.0  # of true to predicted rate: larger ratios are not reported
 _CLEAR = 3.0  # standard deviations from which on an error is a finding of its own
 
 
@@ -63,13 +61,6 @@ class SubgroupFinding:
     target: str = "rows"
 
     @property
-    def ratio_limit(self) -> float | None:
-        """A lower or upper bound on the ratio of true to predicted rate; None if none is shown."""
-        if self.rate_limit is None or not self.tested_score:
-            return None
-        return self.rate_limit / self.tested_score
-
-    @property
     def short(self) -> str:
         """The finding in a few words, to follow "scores are"."""
         direction = self.direction.removeprefix("scores ")
@@ -83,7 +74,7 @@ class SubgroupFinding:
 
     @property
     def text(self) -> str:
-        """The finding in words, with what was seen and the ratio of the rates if they are small."""
+        """The finding in words, with what was seen."""
         predicted = numbers.per_cent(numbers.nearest(self.mean_score))
         observed = numbers.per_cent(numbers.nearest(self.rate))
         seen = f"model says {predicted}, happened {observed} in {numbers.rows(self.n_rows)}"
@@ -93,15 +84,10 @@ class SubgroupFinding:
         """What the model says in the tested rows, beside the limit on their true rate."""
         if self.rate_limit is None or self.tested_score is None:
             return ""
-        is_low = self.direction == TOO_LOW
         predicted = numbers.per_cent(numbers.nearest(self.tested_score))
-        rounded = numbers.lower if is_low else numbers.upper
-        at = "at least" if is_low else "at most"
-        limit = f"{at} {numbers.per_cent(rounded(self.rate_limit))}"
-        ratio = self.ratio_limit
-        if ratio is not None and self.tested_score < RARE:
-            most = _LARGE_RATIO if is_low else np.inf
-            limit += f", {at} {rounded(min(ratio, most))} times as large"
+        limit = f"at most {numbers.per_cent(numbers.upper(self.rate_limit))}"
+        if self.direction == TOO_LOW:
+            limit = f"at least {numbers.per_cent(numbers.lower(self.rate_limit))}"
         return f", where the model says {predicted} and the true rate is {limit}"
 
     def _others(self) -> str:

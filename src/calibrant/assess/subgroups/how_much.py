@@ -170,24 +170,18 @@ def bet_tests(rows: MemoryRows, units: Units) -> Tested:
     return tested
 
 
-def all_limits(
-    family: SubgroupFamily,
-    outcomes: FloatArray,
-    units: Units,
-    each: float,
-    ends: tuple[float, float],
-) -> Interval:
-    """Limits on the mean of a number per row, in the population of every subgroup.
+def all_limits(family: SubgroupFamily, errors: FloatArray, units: Units, each: float) -> Interval:
+    """Limits on the mean of label minus score, in the population of every subgroup.
 
     The limits of a subgroup miss with probability at most `each`, which must not depend on these
-    rows. No number lies outside `ends`.
+    rows.
     """
     limits = []
     for part in family.crossings:
         inside = np.flatnonzero(part.cell < part.size)
         place = part.cell[inside].astype(np.intp)
         own = units.part(inside)
-        limits.append(own.means(outcomes[inside], place, part.size, each, ends=ends))
+        limits.append(own.means(errors[inside], place, part.size, each, ends=(-1.0, 1.0)))
     lower = np.concatenate([found.lower for found in limits]) - _ROUNDING_OF_BETS
     upper = np.concatenate([found.upper for found in limits]) + _ROUNDING_OF_BETS
-    return Interval(np.maximum(lower, ends[0]), np.minimum(upper, ends[1]))
+    return Interval(np.maximum(lower, -1.0), np.minimum(upper, 1.0))

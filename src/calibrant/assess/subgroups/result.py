@@ -7,7 +7,6 @@ import numpy as np
 
 from calibrant._typing import FloatArray, IntArray
 from calibrant.assess.subgroups.findings import SubgroupFinding
-from calibrant.guarantee.relative import RARE
 from calibrant.text import numbers
 from calibrant.text.picture import Drawn, Picture, ReferenceLine
 from calibrant.text.quantity import NextStep, Quantity
@@ -104,9 +103,6 @@ class SubgroupAudit(Result):
         Number of rows used by the test "is any off?".
     assumptions : tuple of str
         What must be true.
-    population_ratios : pair of float or None
-        For a population with rare events: limits on the ratio of the true rate to the average score
-        of any subgroup, which share the level of the upper bound.
     """
 
     _also: ClassVar[tuple[str, ...]] = ("refused",)
@@ -124,7 +120,6 @@ class SubgroupAudit(Result):
     n_set_aside: int = 0
     n_tested: int = 0
     assumptions: tuple[str, ...] = field(default=())
-    population_ratios: tuple[float, float] | None = None
 
     @property
     def refused(self) -> str | None:
@@ -218,30 +213,12 @@ class SubgroupAudit(Result):
         """The second statement alone."""
         share = numbers.percent(self.min_share)
         of_what = "in these rows" if self.target == "rows" else "in the population"
-        ratios = self.ratio_bounds
-        relative = ""
-        if ratios is not None:
-            relative = f", and true rates are {numbers.limits(*ratios)} times the predicted ones"
         most = numbers.points(numbers.upper(self.upper_bound))
         return (
             f"Separately, with {numbers.percent(self.confidence_level)} confidence, no subgroup of"
             f" up to {numbers.counted(self.order, 'attribute')} and at least {share} of the rows is"
-            f" off by more than {most} on average {of_what}{relative}."
+            f" off by more than {most} on average {of_what}."
         )
-
-    @property
-    def ratio_bounds(self) -> tuple[float, float] | None:
-        """The smallest and the largest ratio of true to predicted rate of any subgroup, if events
-        are rare.
-        """
-        if self.target == "population":
-            return self.population_ratios
-        table = self.table
-        if not table.mean_score[0] < RARE or not (table.mean_score > 0.0).all():
-            return None
-        low = float((table.lower / table.mean_score).min())
-        high = float((table.upper / table.mean_score).max())
-        return low, high
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -283,22 +260,14 @@ class SubgroupAudit(Result):
         return (Picture("Subgroups", text, *labels, (drawn,), (rule,), names, x_unit="points"),)
 
     def tables(self) -> tuple[ResultTable, ...]:
-        """The subgroups that are off, the findings that explain them, and all subgroups."""
-        names = [one.name for one in fields(SubgroupFinding)]
-        columns: dict[str, list[Any]] = {
-            name: [getattr(finding, name) for finding in self.findings]
-            for name in names
-            if name not in ("also", "target")
+        """The findings, every subgroup that is off after the one that explains it, and all
+        subgroups.
+        """
+        names = [one.name for one in fields(SubgroupFinding) if one.name not in ("also", "target")]
+        findings: dict[str, Any] = {
+            name: [getattr(finding, name) for finding in self.findings] for name in names
         }
-        columns["also"] = ["; ".join(finding.also) for finding in self.findings]
-        return (
-            ResultTable("findings", columns, ()),
-            self._off(),
-            ResultTable("subgroups", self.table.columns(), ()),
-        )
-
-    def _off(self) -> ResultTable:
-        """Every subgroup that is off, after the one that explains it."""
+        findings["also"] = ["; ".join(finding.also) for finding in self.findings]
         off = [(name, one) for one in self.findings for name in (one.subgroup, *one.also)]
         place = {name: row for row, name in enumerate(self.table.subgroup)}
         rows = [place[name] for name, _ in off]
@@ -318,7 +287,11 @@ class SubgroupAudit(Result):
             "error": "by at least",
         }
         units = {"mean_score": "share", "rate": "share", "error": "points"}
-        return ResultTable("off", columns, heads=heads, units=units)
+        return (
+            ResultTable("findings", findings, ()),
+            ResultTable("off", columns, heads=heads, units=units),
+            ResultTable("subgroups", self.table.columns(), ()),
+        )
 
 
 def _names(findings: tuple[SubgroupFinding, ...]) -> set[str]:

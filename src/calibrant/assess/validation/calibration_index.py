@@ -125,7 +125,7 @@ def _limits(
     lower, upper = steps.at(values)
     nearest = np.maximum(np.maximum(lower - values, values - upper), 0.0)
     farthest = np.maximum(np.abs(values - lower), np.abs(values - upper))
-    each = rows.counts
+    each, _ = rows.whole
     least, most = (_summaries(np.repeat(one, each), units) for one in (nearest, farthest))
     low, high = _mean_limits(codes, scores, _MEAN_SHARE * alpha)
     least["ICI"] = max(least["ICI"], low)

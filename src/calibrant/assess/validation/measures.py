@@ -211,7 +211,7 @@ def kuiper_test(
         paths = _with_random_signs(codes, scores, rng, units.of_rows)
     elif np.count_nonzero(is_last) <= codes.size / 4:
         paths = _with_drawn_counts(codes, scores, rng, np.flatnonzero(is_last))
-        is_last = np.True_
+        is_last = np.ones(1, dtype=bool)
     else:
         paths = _with_drawn_labels(codes, scores, rng)
     ranges = (_range(path, is_last, total) for path in paths)
@@ -260,7 +260,7 @@ def _with_random_signs(
         yield np.cumsum(off * rng.choice([-1.0, 1.0], size=units.n_units)[units.unit])
 
 
-def _range(path: FloatArray, is_last: BoolArray | np.bool, total: float) -> float:
+def _range(path: FloatArray, is_last: BoolArray, total: float) -> float:
     """Range of a path that starts at 0."""
     highest = path.max(initial=0.0, where=is_last)
     return float(highest - path.min(initial=0.0, where=is_last)) / total
