@@ -46,7 +46,7 @@ def test_an_audit_of_groups_or_weights_finds_errors_and_says_what_it_is_about():
     found = audit(y, off, groups=group, max_group_size=5)
     assert found.is_miscalibrated
     assert 0.1 < found.lower_bound <= 0.25
-    assert "rows of new groups" in found.assumptions[0]
+    assert "rows of new groups" in found.assumptions[1]
     assert not any("say" in assumed and "nothing about" in assumed for assumed in found.assumptions)
     assert found.upper_bound is None
     assert 0.1 < found.average_lower_bound < 1 / 6, "the mean of sqrt(s) - s is 1/6"
