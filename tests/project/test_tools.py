@@ -48,7 +48,9 @@ def test_every_script_of_make_paper_is_there() -> None:
 def test_every_script_that_a_page_names_is_there() -> None:
     for page in (ROOT / "docs").rglob("*.md"):
         text = page.read_text(encoding="utf-8")
-        for script in re.findall(r"\b(?:experiments|benchmarks|study|tools|examples)/\w+\.py", text):
+        for script in re.findall(
+            r"\b(?:experiments|benchmarks|study|tools|examples)/\w+\.py", text
+        ):
             assert (ROOT / script).is_file(), (page.name, script)
 
 
