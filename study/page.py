@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from by_order import clusters, guarantees, warnings
 from coverages import coverage_bands, coverage_claims, coverage_rates
 from label_rates import loose_end, rate_figures, rate_misses
@@ -121,11 +122,19 @@ def figures(folder: Path) -> dict[str, str]:
         "farthest": at_least(worst.distance),
         "farthest_where": f"*{worst.set}* by {worst.by}, {worst.model}",
         "monitor_others": f"{fine.monitor.sum()} of the {len(fine)}",
+        "monitor_time": warned_by_monitor(real, "time"),
+        "monitor_site": warned_by_monitor(real, "site"),
         "quiet_gap": f"{np.ceil(1000 * real[~real.check].gap.max()) / 1000:.3f}",
         **rate_figures(folder),
         **unseen_figures(folder),
         "false_alarms": f"{mixed.check.sum() + mixed.monitor.sum()} of {2 * len(mixed)}",
     }
+
+
+def warned_by_monitor(real: pd.DataFrame, by: str) -> str:
+    """About how many refuted guarantees the monitor warned."""
+    refuted = real[(real.by == by) & (real.distance > 0)]
+    return f"{refuted.monitor.sum()} of {len(refuted)}"
 
 
 def filled(text: str, folder: Path = RESULTS) -> str:
