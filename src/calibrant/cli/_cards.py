@@ -48,11 +48,14 @@ def scored_cards(cards: Any) -> tuple[Any, Any]:
     trained on the others.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # of scikit-learn
 
     train = cards.iloc[:N_TRAIN]
     model = HistGradientBoostingClassifier(
         max_iter=N_TREES, categorical_features="from_dtype", random_state=0
-    ).fit(train[_FEATURES], train[OUTCOME])
+    )
+    with threadpool_limits(1):  # on a busy machine, several threads wait for each other for long
+        model.fit(train[_FEATURES], train[OUTCOME])
     others = cards.iloc[N_TRAIN:]
     column = list(model.classes_).index(DEFAULT)
     scores = model.predict_proba(others[_FEATURES])[:, column]
