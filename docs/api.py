@@ -70,7 +70,6 @@ PARTS = {
         "calibrant.assess.monotone.runs.Refutation",
         "calibrant.assess.monotone.monotone_band.ScoreFinding",
     ),
-    "calibrant.adversary": ("calibrant.draw.impossibility.plot_confrontation",),
     "calibrant.shift": ("calibrant.limits.shift.paper.why_vacuous",),
 }
 """What has no public name of its own, by the page that shows it."""

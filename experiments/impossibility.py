@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 
 from calibrant import PlattCalibrator
 from calibrant.adversary import confront, width_demonstration
-from calibrant.draw.impossibility import plot_confrontation
 
 OUT = Path("out")
 
@@ -40,8 +39,8 @@ def main() -> None:
     print(width_demonstration(PlattCalibrator()))
     figure = Figure(figsize=(11, 4.6), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
-    plot_confrontation(coins, left).set_title("labels that look like fair coins")
-    plot_confrontation(tailored, right).set_title("labels that look just as Platt says")
+    coins.plot(left).set_title("labels that look like fair coins")
+    tailored.plot(right).set_title("labels that look just as Platt says")
     OUT.mkdir(exist_ok=True)
     figure.savefig(OUT / "impossibility.png", dpi=150)
     print(f"\nDrew {OUT / 'impossibility.png'}")

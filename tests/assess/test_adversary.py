@@ -167,10 +167,8 @@ def test_text_never_shows_a_claim_below_epsilon() -> None:
 def test_picture_shows_the_numbers() -> None:
     from matplotlib.figure import Figure
 
-    from calibrant.draw.impossibility import plot_confrontation
-
     result = confront(PlattCalibrator(), sample_sizes=(100, 1_000))
-    ax = plot_confrontation(result, Figure().add_subplot())
+    ax = result.plot(Figure().add_subplot())
     lines = {line.get_label(): line.get_ydata() for line in ax.get_lines()}
     np.testing.assert_array_equal(lines["Platt: real error"], result.real[0])
     np.testing.assert_array_equal(lines["Binning: guaranteed"], result.claimed[1])

@@ -255,7 +255,6 @@ def test_it_stays_small_and_says_what_is_left_out() -> None:
         ({"audit_after": 3}, "audit_after must be an Audit"),
         ({"title": 3}, "title must be text"),
         ({"source": 3}, "source must be a mapping"),
-        ({"options": 3}, "options must be a mapping"),
         ({"command": 3}, "command must be text"),
         ({"histogram": 3}, "histogram must be a Tally"),
         ({"warnings": "text"}, "warnings must be a list"),

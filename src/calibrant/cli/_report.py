@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import STANDARD_INPUT
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from calibrant.text.result import Result
 
 _PAGES = (".html", ".htm")
-_NOT_SHOWN = ("as_json", "quiet", "debug", "output", "overwrite", "threads", "help")
 _COLUMNS = (
     "score",
     "label",
@@ -69,7 +67,7 @@ def write_report(
     notes: Sequence[str] = (),
     **shown: Any,
 ) -> None:
-    """Write the report of a result, with the command being run and its options.
+    """Write the report of a result, with the command that was run.
 
     Further pictures and notes come from the command; `shown` is as for `calibrant.Report`.
     """
@@ -82,35 +80,10 @@ def write_report(
         found,
         command=_shareable(shlex.join(["calibrant", *(context.obj or ())])),
         source={**facts, "made on": datetime.now(UTC).strftime("%Y-%m-%d (UTC)")},
-        options=dict(_options(context)),
         **shown,
     )
     extras = Extras(tuple(pictures), tuple(notes), places_of(context.params))
     write_file(html_of(inputs, extras, in_options).encode(), path, overwrite=overwrite)
-
-
-def _options(context: click.Context) -> Iterator[tuple[str, str]]:
-    """The options that affect the answer, with their values, and which of them are defaults."""
-    for parameter in context.command.params:
-        name = parameter.name or ""
-        value = context.params.get(name)
-        if not isinstance(parameter, click.Option) or name in _NOT_SHOWN:
-            continue
-        # an option has no effect if the one that its help names was not given
-        needed = re.match(r"With --([a-z-]+)", parameter.help or "")
-        is_idle = needed and not context.params.get(needed[1].replace("-", "_"))
-        if value is None or value is False or value == () or is_idle:
-            continue
-        text = "yes" if value is True else _listed(value)
-        if context.get_parameter_source(name) is ParameterSource.DEFAULT:
-            text = f"{text} (default)"
-        yield max(parameter.opts, key=len), _shareable(text)
-
-
-def _listed(value: object) -> str:
-    if isinstance(value, tuple):
-        return ", ".join(map(_listed, value))
-    return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
 def _shareable(text: str) -> str:

@@ -97,7 +97,7 @@ class Verification(Result):
         return {**Result.to_dict(self), "differences": [asdict(one) for one in self.differences]}
 
     def tables(self) -> tuple[ResultTable, ...]:
-        """The entries of the file that the rows do not give."""
+        """The entries of the file that the new fit does not have."""
         columns = {
             "path": [one.path for one in self.differences],
             "file": [_cell(one.file) for one in self.differences],

@@ -135,9 +135,7 @@ def aligned(lines: Sequence[Sequence[str]]) -> str:
     return "\n".join(_aligned(line, widths) for line in lines)
 
 
-def _cells_in_one(
-    name: str, row: Sequence[Any], name_of: Callable[[str], str], unit: str
-) -> str:
+def _cells_in_one(name: str, row: Sequence[Any], name_of: Callable[[str], str], unit: str) -> str:
     """The text of a value, its limits, or both."""
     first = cell(name, row[0], name_of, unit)
     if len(row) == 1:

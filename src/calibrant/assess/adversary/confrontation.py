@@ -19,6 +19,7 @@ from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.params.random import as_generator
 from calibrant.params.rules import Integer
 from calibrant.text.numbers import counted, nearest
+from calibrant.text.picture import Drawn, Picture
 from calibrant.text.result import Result
 from calibrant.text.result_table import ResultTable
 
@@ -60,6 +61,24 @@ class Confrontation(Result):
     real: FloatArray
     real_largest: FloatArray
     injective: BoolArray
+
+    def pictures(self) -> tuple[Picture, ...]:
+        """Real errors, errors in a reliability diagram and guarantees, by the number of rows."""
+        at = np.log10(self.sample_sizes).tolist()
+        kinds = {
+            "real error": self.real,
+            "shown by 10 bins": self.shown,
+            "guaranteed": self.claimed,
+        }
+        drawn = [
+            Drawn(f"{method}: {kind}", at, errors[row].tolist(), kind="line")
+            for row, method in enumerate(self.methods)
+            for kind, errors in kinds.items()
+            if not np.isnan(errors[row]).all()
+        ]
+        text = "The calibration error that is real, that 10 bins show, and that is guaranteed."
+        labels = "calibration rows, as a power of 10", "calibration error, points"
+        return (Picture("Calibration error", text, *labels, tuple(drawn), y_unit="points"),)
 
     @property
     def sentence(self) -> str:

@@ -150,7 +150,7 @@ def _of_words(array: NDArray[Any]) -> Scores:
 
 
 def _what_is_no_number(array: NDArray[Any], n_words: int) -> str:
-    """Among texts that were meant to be numbers, the first that is none; else their number."""
+    """The first text that is not a number, if most are; if none is, how many words there are."""
     wrong = np.array([not is_number(text) for text in array.tolist()])
     if not wrong.any() or wrong.all():
         return f"{counted(n_words, 'word')}, such as {array.tolist()[0]!r}"

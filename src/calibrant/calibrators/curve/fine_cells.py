@@ -175,7 +175,7 @@ class Averages:
 
     @classmethod
     def over(cls, curve: Pieces, grid: Grid, regions: Bins) -> Self:
-        """Where the counts of a grid lie on a curve, for its averages in each region."""
+        """The pieces of a curve that the cells of a grid lie in, to average it in each region."""
         begin, end = curve.cells.layout.ends
         inside = np.where(np.isfinite(grid.begin), grid.begin, grid.middle)
         piece = curve.cells.layout.cells.find(inside, grid.segment)

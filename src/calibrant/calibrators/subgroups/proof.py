@@ -107,8 +107,8 @@ def error_limits(
     Take one half, and the repair that was fitted without it. Other rows fix the subgroups and the
     tail of each. Given which rows belong to a subgroup, these are independent draws from its
     population, so bets on label minus prediction hold (`calibrant.limits.bet_limits`), whatever
-    their number. Subgroups overlap: alpha is shared by Bonferroni's rule, with most for those with
-    the widest limits, by guesses at their standard errors. Subgroups or tails chosen
+    their number. Subgroups overlap, so alpha is divided by Bonferroni's rule; those whose limits are
+    expected to be widest, from estimated standard errors, get the most. Subgroups or tails chosen
     by these rows would break this: if an attribute depends on labels, or if large groups have
     other rates than small ones, the rows that make a subgroup large enough are not like the others.
 

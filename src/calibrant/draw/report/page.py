@@ -44,7 +44,6 @@ class Inputs:
     _: KW_ONLY
     title: str | None = None
     source: Mapping[str, Any] | None = None
-    options: Mapping[str, Any] | None = None
     command: str | None = None
     histogram: Tally | None = None
     audit_after: Audit | None = None

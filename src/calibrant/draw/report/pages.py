@@ -129,9 +129,8 @@ def _last_sections(inputs: Inputs, extras: Extras) -> Iterator[Section]:
     steps = [_step(one, extras.places) for one in inputs.result.next_steps]
     if steps:
         yield Section("next-title", "What to do next", "next", {"steps": steps})
-    groups = {"The data": inputs.source, "Options": inputs.options}
-    shown = [(title, listed_facts(entries)) for title, entries in groups.items() if entries]
-    content = {"command": inputs.command, "groups": shown}
+    facts = listed_facts(inputs.source or {})
+    content = {"command": inputs.command, "facts": facts}
     yield Section("made-title", "How this report was made", "made", content)
 
 

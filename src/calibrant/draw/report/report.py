@@ -67,8 +67,6 @@ class Report(Inputs):
         Title of the page.
     source : mapping, default=None
         Facts about the data, shown as they are: file names, columns, fingerprint, date.
-    options : mapping, default=None
-        Options that were chosen, shown as they are.
     command : str, default=None
         The command or the call that made the result, shown so that it can be copied.
     histogram : Tally, default=None
@@ -156,7 +154,6 @@ _KINDS: dict[str, tuple[Any, str]] = {
     "title": (str, "be text, or None"),
     "period": (str, "be text, such as 'month', or None"),
     "source": (Mapping, "be a mapping from names to facts, or None"),
-    "options": (Mapping, "be a mapping from names to values, or None"),
     "command": (str, "be text, or None"),
     "histogram": (Tally, "be a Tally, or None"),
     "validation": (Validation, "be a Validation, from calibrant.validation_table, or None"),

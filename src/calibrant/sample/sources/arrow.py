@@ -119,7 +119,7 @@ class ArrowData(Rows):
         return None if self._part_rows is None else sum(self._part_rows)
 
     def _rows_before(self, work: Work[Result]) -> list[int]:
-        """The number of rows before each part, by its index; it may be wrong if it is not needed."""
+        """The number of rows before each part, by its index; zeros if the work needs no positions."""
         if (
             self._part_rows is None
             and work.needs_positions
