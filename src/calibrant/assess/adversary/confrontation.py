@@ -175,8 +175,8 @@ def confront(
             error, single = _real_errors(world, fitted, probes)
             bound = np.nan if epsilon is None else epsilon
             numbers[:, row, column] = measured, bound, error.mean(), error.max(), single
-    *errors, injective = numbers
-    return Confrontation(tuple(contenders), sizes, *errors, injective == 1.0)
+    shown, claimed, real, largest, injective = numbers
+    return Confrontation(tuple(contenders), sizes, shown, claimed, real, largest, injective == 1.0)
 
 
 def _real_errors(world: GhostWorld, fitted: ScoreMap, probes: IntArray) -> tuple[FloatArray, bool]:

@@ -363,9 +363,7 @@ class MonotoneBand(Saved, FrameOutput, CheckedParameters, Estimator):
             of_weights = "Each row counts by its weight: this is about the weighted population."
             assumed.append(f"no importance weight exceeds {self._bound:g}")
         level = float(self.confidence_level)
-        return BandGuarantee(
-            level, self.steps_, tuple(assumed), of_groups, of_weights, self._read
-        )
+        return BandGuarantee(level, self.steps_, tuple(assumed), of_groups, of_weights, self._read)
 
     def _table(self, coverage: float) -> Table:
         """A table with a cut wherever a limit changes: a lower limit applies from its knot on, an

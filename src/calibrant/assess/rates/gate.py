@@ -116,8 +116,8 @@ class Gate(Result):
 
     @property
     def answer(self) -> str:
-        """"shown" if all items and every segment are shown, "refuted" if any of them is refuted,
-        otherwise "undecided".
+        """One of "shown", if all items and every segment are; "refuted", if any of them is; and
+        "undecided".
         """
         verdicts = {part.verdict for part in self.parts}
         if "refuted" in verdicts:

@@ -97,8 +97,10 @@ def _cut(
         rule = "be given with its counts, or else the reason why there is none"
         raise InvalidValueError("threshold", rule, got=shown(found.threshold))
     asked = found.target, found.level
+    parts: dict[str, Any] = {}
     if shares is not None:
-        return replace(found, **measured_in_groups(dict(zip(PARTS, shares, strict=True)), *asked))
+        parts |= measured_in_groups(dict(zip(PARTS, shares, strict=True)), *asked)
+        return replace(found, **parts)
     if seen is None:
         return found
     if seen.n != found.counted:
@@ -106,7 +108,8 @@ def _cut(
     _check_target(found, seen, alpha)
     if found.unlabelled is not None and found.unlabelled[0] > found.unlabelled[1]:
         raise InvalidValueError("unlabelled", "select some of the rows", got=f"{found.unlabelled}")
-    return replace(found, **measured(seen, *asked, alpha, found.n_tried, found.unlabelled))
+    parts |= measured(seen, *asked, alpha, found.n_tried, found.unlabelled)
+    return replace(found, **parts)
 
 
 def _check_target(cut: Cut, seen: Confusion[int], alpha: float) -> None:
