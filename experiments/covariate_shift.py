@@ -93,6 +93,18 @@ class Diagram:
         return float(self.share @ np.abs(self.predicted - self.observed))
 
 
+def counted_mass(bins, rows, source_scores, target_scores):
+    """The paper's estimate of each bin's rate with relative masses counted in unlabelled scores."""
+    scores, y, weights = rows
+    shares = [
+        np.bincount(bins.assign(some), minlength=bins.n_regions) / len(some)
+        for some in (source_scores, target_scores)
+    ]
+    region = bins.assign(scores)
+    mean = np.bincount(region, weights * y) / np.bincount(region)
+    return np.clip(shares[0] / shares[1] * mean, 0.0, 1.0)
+
+
 def simulate(seed: int) -> dict[str, Diagram]:
     """One run of the paper's procedure."""
     rng = np.random.default_rng(seed)
@@ -108,21 +120,16 @@ def simulate(seed: int) -> dict[str, Diagram]:
     ratio = ULSIF(bandwidth=BANDWIDTHS, penalty=PENALTIES, standardize=False, random_state=rng)
     ratio.fit(source_rows(rng, ROWS["ratio source"]), target_rows(rng, ROWS["ratio target"]))
     estimated = ratio.predict(x)
-    unlabelled = {
-        "source_scores": score(source_rows(rng, ROWS["mass source"])),
-        "target_scores": score(target_rows(rng, ROWS["mass target"])),
-    }
+    unlabelled = (
+        score(source_rows(rng, ROWS["mass source"])),
+        score(target_rows(rng, ROWS["mass target"])),
+    )
     weighted = {"partition": bins, "interval": "empirical-bernstein"}
     calibrators = {
         "unweighted": BinningCalibrator(partition=bins).fit(scores, y),
         "uLSIF": ShiftCalibrator(**weighted).fit(scores, y, importance_weight=estimated),
         "true weights": (
             ShiftCalibrator(**weighted).fit(scores, y, importance_weight=true_weight(x))
-        ),
-        "counted mass": (
-            ShiftCalibrator(value="counted-mass", **weighted).fit(
-                scores, y, importance_weight=estimated, **unlabelled
-            )
         ),
     }
     x_new = target_rows(rng, ROWS["evaluate"])
@@ -131,6 +138,9 @@ def simulate(seed: int) -> dict[str, Diagram]:
     predictions = {
         "uncalibrated": new_scores,
         **{n: c.predict(new_scores) for n, c in calibrators.items()},
+        "counted mass": counted_mass(bins, (scores, y, estimated), *unlabelled)[
+            bins.assign(new_scores)
+        ],
     }
     return {name: Diagram.of(p, y_new) for name, p in predictions.items()}
 

@@ -21,12 +21,14 @@ from shift_world import N_BINS, ROWS, WEIGHT_BOUND, scored_pool
 
 from calibrant import Tally
 from calibrant.cells.tally import WeightSums
+from calibrant.limits.shift.paper import why_vacuous
 from calibrant.partition import ScorePartition
-from calibrant.shift import SHIFT_METHODS, Entries, Evidence
+from calibrant.shift import SHIFT_METHODS, Entries, Evidence, oracle, paper
 
 ALPHA = 0.1
 POOL = 300_000
 SIZES = (1_000, 7_840, 50_000, 200_000)
+METHODS = {**SHIFT_METHODS, "oracle": oracle, "paper": paper}
 ROUNDING = 1e-12  # of the truth itself, a ratio of sums over the pool
 
 
@@ -61,18 +63,18 @@ class World:
 def coverage(world: World, draws: int, console: Console) -> dict[str, tuple[int, float]]:
     """How many draws all intervals held in, and the mean half-width, of each method."""
     rng = np.random.default_rng(1)
-    held = dict.fromkeys(SHIFT_METHODS, 0)
-    widths = {name: [] for name in SHIFT_METHODS}
+    held = dict.fromkeys(METHODS, 0)
+    widths = {name: [] for name in METHODS}
     for _ in track(range(draws), "Drawing", console=console):
         evidence = world.draw(rng, ROWS["calibrate"])
-        for name, method in SHIFT_METHODS.items():
+        for name, method in METHODS.items():
             interval = method(evidence, ALPHA)
             inside = (interval.lower <= world.truth + ROUNDING) & (
                 world.truth - ROUNDING <= interval.upper
             )
             held[name] += bool(inside.all())
             widths[name].append(interval.radius.mean())
-    return {name: (held[name], float(np.mean(widths[name]))) for name in SHIFT_METHODS}
+    return {name: (held[name], float(np.mean(widths[name]))) for name in METHODS}
 
 
 def main() -> None:
@@ -107,16 +109,13 @@ def main() -> None:
             f"{found['oracle'][1] / width:.2f} times",
         )
     console.print(table)
-    console.print(
-        "'paper' is"
-        f" {SHIFT_METHODS['paper'].remark(world.draw(np.random.default_rng(2), 7_840), ALPHA)}"
-    )
+    console.print(f"'paper' is {why_vacuous(world.draw(np.random.default_rng(2), 7_840), ALPHA)}")
     table = Table(title="Mean half-width against the number of rows")
     for heading in ("interval", *(f"{size:,}" for size in SIZES), "slope at the end"):
         table.add_column(heading, justify="left" if heading == "interval" else "right")
     rng = np.random.default_rng(3)
     evidence = [world.draw(rng, size) for size in SIZES]
-    for name, method in SHIFT_METHODS.items():
+    for name, method in METHODS.items():
         widths = [float(method(one, ALPHA).radius.mean()) for one in evidence]
         slope = np.log(widths[-1] / widths[-2]) / np.log(SIZES[-1] / SIZES[-2])
         table.add_row(name, *(f"{width:.4f}" for width in widths), f"{slope:.2f}")

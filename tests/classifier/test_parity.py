@@ -15,7 +15,6 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import estimator_html_repr
 
 from calibrant import (
     BinningCalibrator,
@@ -38,40 +37,6 @@ X, Y = make_classification(
 @pytest.fixture(scope="module")
 def fitted():
     return CalibratedClassifier(LogisticRegression()).fit(X, Y)
-
-
-# The diagram
-
-
-def test_the_diagram_shows_models_and_guarantee(fitted) -> None:
-    shown = fitted._repr_html_()
-    for number in range(1, 6):
-        assert f"model {number}: LogisticRegression" in shown
-    assert "guarantee: within" in shown
-    assert "if new rows are like these" in " ".join(shown.split())
-    assert "guarantee: within" in estimator_html_repr(make_pipeline(StandardScaler(), fitted))
-
-
-@pytest.mark.parametrize(
-    ("classifier", "said"),
-    [
-        (CalibratedClassifier(LogisticRegression(), cv=None), "guarantee: within"),
-        (CalibratedClassifier(LogisticRegression(), calibration_size=0), "guarantee: none"),
-        (
-            CalibratedClassifier(LogisticRegression(), BinningCalibrator(2), cv=3),
-            "nothing is guaranteed",
-        ),
-        (CalibratedClassifier(LogisticRegression(), cv=12), "and 2 more"),
-        (CalibratedClassifier(itemgetter((slice(None), 0))), "guarantee: within"),
-    ],
-    ids=["one model", "none held out", "out-of-fold", "many models", "function"],
-)
-def test_the_diagram_of_other_fits(classifier, said: str) -> None:
-    assert said in classifier.fit(X, Y)._repr_html_()
-
-
-def test_the_diagram_before_fit_shows_the_parameters() -> None:
-    assert "LogisticRegression" in CalibratedClassifier(LogisticRegression())._repr_html_()
 
 
 # Rows without a score

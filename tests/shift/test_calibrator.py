@@ -8,7 +8,6 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
@@ -25,7 +24,7 @@ from calibrant.metrics import ece
 from calibrant.ratios import ULSIF, LogisticRatio
 from calibrant.shift import SHIFT_METHODS
 from read_marks import unmarked
-from worlds.shifted import BOUND, GRID_ERROR, data, draw, rate, score, target, truth, weight
+from worlds.shifted import BOUND, data, draw, rate, score, target, weight
 
 BINS = Partition.from_edges([-0.2, 0.0, 0.2, 0.4])
 
@@ -41,34 +40,6 @@ def test_mean_is_the_weighted_rate_of_each_bin():
         assert calibrator.guarantee_.value[b] == pytest.approx(expected, abs=1e-12)
     np.testing.assert_array_equal(
         calibrator.predict(scores), calibrator.guarantee_.value[BINS.assign(scores)]
-    )
-
-
-def test_known_and_counted_masses_follow_their_formulas():
-    _, scores, y, w = data()
-    masses = np.array([0.9, 1.1, 1.0, 0.7, 1.4])
-    options = {"partition": BINS, "interval": "empirical-bernstein"}
-    weights = {"importance_weight": w, "weight_bound": BOUND}
-    known = ShiftCalibrator(value="known-mass", **options)
-    region = BINS.assign(scores)
-    mean = np.bincount(region, w * y) / np.bincount(region)
-    for given in (masses, masses.tolist(), lambda bins: masses[: bins.n_regions]):
-        value = clone(known).fit(scores, y, **weights, relative_mass=given).guarantee_.value
-        np.testing.assert_allclose(value, np.clip(masses * mean, 0, 1), rtol=0, atol=1e-12)
-    new = score(target())
-    counted = ShiftCalibrator(value="counted-mass", **options).fit(
-        scores, y, **weights, target_scores=new
-    )
-    share = np.bincount(region) / len(region) / (np.bincount(BINS.assign(new)) / len(new))
-    np.testing.assert_allclose(
-        counted.guarantee_.value, np.clip(share * mean, 0, 1), rtol=0, atol=1e-12
-    )
-    none_there = ShiftCalibrator(value="counted-mass", **options).fit(
-        scores, y, **weights, target_scores=[0.1]
-    )
-    np.testing.assert_array_equal(
-        none_there.guarantee_.value[[0, 1, 3, 4]],
-        none_there.guarantee_.interval.midpoint[[0, 1, 3, 4]],
     )
 
 
@@ -124,11 +95,8 @@ def test_segments_and_split_count_the_rows_that_plain_binning_counts():
 def test_values_lie_in_their_intervals_and_epsilon_is_the_largest_distance(name):
     _, scores, y, w = data()
     calibrator = ShiftCalibrator(partition=BINS, interval=name)
-    guarantee = calibrator.fit(
-        scores, y, importance_weight=w, relative_mass=np.ones(5), weight_bound=BOUND
-    ).guarantee_
-    if name != "oracle":
-        assert ((guarantee.lower <= guarantee.value) & (guarantee.value <= guarantee.upper)).all()
+    guarantee = calibrator.fit(scores, y, importance_weight=w, weight_bound=BOUND).guarantee_
+    assert ((guarantee.lower <= guarantee.value) & (guarantee.value <= guarantee.upper)).all()
     assert (
         guarantee.epsilon
         == np.maximum(guarantee.upper - guarantee.value, guarantee.value - guarantee.lower).max()
@@ -179,17 +147,6 @@ def test_guarantee_says_what_is_assumed_of_the_weights():
     assert estimated.ratio_.diagnostics_.sentence in estimated.guarantee_.notes
 
 
-def test_vacuous_paper_interval_is_said_to_be_vacuous():
-    _, scores, y, w = data()
-    guarantee = (
-        ShiftCalibrator(n_bins=4, interval="paper")
-        .fit(scores, y, importance_weight=w, weight_bound=BOUND)
-        .guarantee_
-    )
-    assert guarantee.is_vacuous
-    assert "vacuous: the weights have no lower bound above 0" in guarantee.notes[0]
-
-
 def test_sensitivity_widens_and_says_when_a_conclusion_falls():
     _, scores, y, w = data(n=20_000)
     calibrator = ShiftCalibrator(partition=BINS).fit(
@@ -217,7 +174,7 @@ def test_json_round_trip_answers_the_same(name):
     _, scores, y, w = data()
     calibrator = ShiftCalibrator(n_bins=4, interval=name)
     told = {"weight_bound": BOUND, "weight_error": 0.05}
-    calibrator.fit(scores, y, importance_weight=w, relative_mass=np.ones(4), **told)
+    calibrator.fit(scores, y, importance_weight=w, **told)
     read = ShiftCalibrator.from_dict(json.loads(json.dumps(calibrator.to_dict())))
     np.testing.assert_array_equal(
         read.predict_interval(scores), calibrator.predict_interval(scores)
@@ -347,22 +304,16 @@ def test_quantile_bins_sum_the_weights_of_their_cells():
 def halved(options, scale):
     x, scores, y = draw(np.random.default_rng(3), 4000)
     bins = Partition.from_edges([-0.2, 0.2])
-    mass = (
-        truth(bins)[1] if "known-mass" in options.values() or "oracle" in options.values() else None
-    )
     calibrator = ShiftCalibrator(partition=bins, **options)
     return calibrator.fit(
         scores,
         y,
         importance_weight=scale * weight(x),
-        relative_mass=mass,
         weight_bound=scale * BOUND,
     ).guarantee_
 
 
-@pytest.mark.parametrize(
-    "interval", [name for name, method in SHIFT_METHODS.items() if method.any_multiple]
-)
+@pytest.mark.parametrize("interval", SHIFT_METHODS)
 def test_methods_that_divide_by_the_weights_take_any_multiple(interval):
     exact = halved({"interval": interval}, 1.0)
     half = halved({"interval": interval}, 0.5)
@@ -370,19 +321,6 @@ def test_methods_that_divide_by_the_weights_take_any_multiple(interval):
     np.testing.assert_allclose(half.upper, exact.upper, rtol=1e-12)
     np.testing.assert_allclose(half.value, exact.value, rtol=1e-12)
     assert any("or a multiple of it" in assumption for assumption in half.assumptions)
-
-
-@pytest.mark.broad
-@pytest.mark.parametrize("options", [{"interval": "oracle"}, {"value": "known-mass"}])
-def test_methods_of_known_masses_need_the_density_ratio_itself(options):
-    guarantee = halved(options, 0.5)
-    rates = truth(Partition.from_edges([-0.2, 0.2]))[0]
-    wrong = guarantee.value if "value" in options else guarantee.upper
-    assert (
-        wrong < rates - GRID_ERROR
-    ).all()  # halved weights halve what is predicted: no statement may cover them
-    assert not any("or a multiple of it" in assumption for assumption in guarantee.assumptions)
-    assert any("itself, not a multiple of it" in assumption for assumption in guarantee.assumptions)
 
 
 @pytest.mark.broad

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from calibrant import LabelShiftCalibrator, Partition, ShiftCalibrator
-from calibrant.shift import SHIFT_METHODS
+from calibrant.shift import SHIFT_METHODS, Evidence, oracle, paper
 from worlds.guarantees import assert_kept
 from worlds.shifted import BOUND, GRID_ERROR, draw, score, truth, weight
 
@@ -24,7 +24,7 @@ def test_joint_coverage_and_width_with_known_weights_at_the_papers_size():
         np.quantile(score(rng.uniform(size=(1940, 3))), np.arange(1, 10) / 10)
     )
     rates, masses = truth(bins)
-    widths = {name: [] for name in SHIFT_METHODS}
+    widths = {name: [] for name in (*SHIFT_METHODS, "oracle", "paper")}
 
     def simulate():
         while True:
@@ -32,10 +32,14 @@ def test_joint_coverage_and_width_with_known_weights_at_the_papers_size():
             missed = {}
             for name in SHIFT_METHODS:
                 calibrator = ShiftCalibrator(partition=bins, interval=name, random_state=rng)
-                known = {"relative_mass": masses, "weight_bound": BOUND}
-                calibrator.fit(scores, y, importance_weight=weight(x), **known)
+                calibrator.fit(scores, y, importance_weight=weight(x), weight_bound=BOUND)
                 limits = calibrator.guarantee_.interval
                 missed[name] = outside(limits, rates)
+                widths[name].append(limits.radius.mean())
+            known = Evidence(calibrator.tally_, BOUND, relative_mass=masses)
+            for name in ("oracle", "paper"):
+                limits = {"oracle": oracle, "paper": paper}[name](known, ALPHA)
+                missed[name] = bool(np.any((limits.lower > rates) | (rates > limits.upper)))
                 widths[name].append(limits.radius.mean())
             yield missed
 

@@ -286,13 +286,10 @@ def rows_of(n_groups=200, seed=5):
     return world, world.draw(np.random.default_rng(seed), n_groups)
 
 
-@pytest.mark.parametrize("interval", ["empirical-bernstein", "oracle", "paper"])
-def test_other_intervals_use_one_row_of_each_group(interval):
+def test_empirical_bernstein_uses_one_row_of_each_group():
     world, (scores, y, groups, kind) = rows_of()
     given = {"importance_weight": world.weight(scores, kind, "groups"), "groups": groups}
-    if interval == "oracle":
-        given["relative_mass"] = [1.0, 1.0, 1.0]
-    calibrator = ShiftCalibrator(partition=BINS, interval=interval)
+    calibrator = ShiftCalibrator(partition=BINS, interval="empirical-bernstein")
     found = calibrator.fit(scores, y, **given, weight_bound=world.bound("groups")).guarantee_
     assert found.counts.sum() == 200
     assert "One row was drawn at random from each of 200 groups" in found.details
@@ -306,18 +303,6 @@ def test_other_intervals_use_one_row_of_each_group(interval):
     with pytest.raises(InvalidValueError) as refused:
         calibrator.fit(scores, y, **given, max_group_size=9)
     assert (refused.value.parameter, refused.value.got) == ("max_group_size", "9")
-
-
-def test_values_from_relative_masses_use_one_row_of_each_group():
-    world, (scores, y, groups, kind) = rows_of()
-    calibrator = ShiftCalibrator(partition=BINS, value="known-mass").fit(
-        scores,
-        y,
-        groups=groups,
-        importance_weight=world.weight(scores, kind, "groups"),
-        relative_mass=[1.0, 1.0, 1.0],
-    )
-    assert calibrator.guarantee_.counts.sum() == 200
 
 
 def test_data_that_ask_for_the_rate_of_rows_are_refused_by_intervals_of_single_rows():

@@ -19,7 +19,6 @@ from calibrant._typing import ArrayLike, BoolArray, FeatureRows, FloatArray
 from calibrant.classifier.arguments import read_task
 from calibrant.classifier.bag import mean_probabilities
 from calibrant.classifier.bagged_fit import fit_bag, no_guarantee
-from calibrant.classifier.diagram import visual_block
 from calibrant.classifier.fitted_parts import Fitting
 from calibrant.classifier.folds import parts
 from calibrant.classifier.parameters import ClassifierParameters, router_of
@@ -419,11 +418,6 @@ class CalibratedClassifier(
         if hasattr(self, "classes_"):
             parts.append(self.guarantee_._repr_html_())
         return {"text/plain": repr(self), "text/html": "\n".join(parts)}
-
-    def _sk_visual_block_(self) -> Any:
-        """What scikit-learn's diagram shows: once fitted, the models and the guarantee."""
-        check_is_fitted(self)
-        return visual_block(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -74,14 +74,11 @@ class ImportanceWeights:
         An upper bound on the weights.
     error : float
         Their largest relative distance from the density ratio.
-    any_multiple : bool
-        Whether a multiple of the density ratio is allowed.
     """
 
     known: bool
     bound: float
     error: float = 0.0
-    any_multiple: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -464,8 +464,6 @@ def _on_ratio(statement: Statement, weights: ImportanceWeights, of_rows: str) ->
         f"the {'' if weights.known else 'estimated '}importance weights are the density ratio of the"
         f" target over the calibration population{_precision(statement)}{of_rows}"
     )
-    if not weights.any_multiple:
-        return f"{nature} itself, not a multiple of it"
     return f"{nature}, or a multiple of it" if weights.known else nature
 
 

@@ -27,7 +27,7 @@ from calibrant.cells.tally import Tally, check_tally
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.statement import ImportanceWeights, Population, Statement
-from calibrant.limits.shift.evidence import Evidence, weight_sums
+from calibrant.limits.shift.evidence import Evidence, weight_sums, weighted_rates
 from calibrant.limits.shift.shift_methods import (
     SHIFT_METHODS,
     get_shift_method,
@@ -48,11 +48,8 @@ from calibrant.shift.ratios.density_ratio import DensityRatio
 from calibrant.shift.result import ShiftResult, remarks_on
 from calibrant.shift.weights import (
     Features,
-    GivenMasses,
-    Masses,
     bound_on,
     largest_weight,
-    predicted_values,
     rows_with_weights,
 )
 from calibrant.shift.whole_groups import check_one_row_each, cut_whole_groups, one_of_each
@@ -64,10 +61,6 @@ _CAPPED_ONLY = (
     " guaranteed about the rate without the cap",
 )
 _RATIO = Optional(Having(("fit", "predict"), "a density ratio, such as ULSIF()"))
-MASS_VALUES = ("known-mass", "counted-mass")
-"""Values that need the density ratio itself, because they do not divide by the sum of the weights."""
-
-VALUES = ("mean", "midpoint", *MASS_VALUES)
 _ESTIMATED = (
     "the importance weights were estimated, so the guarantee is asymptotic: it holds in the limit"
     " of many {} of both populations, if the estimated weights tend to the true ones"
@@ -84,9 +77,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
     positive class *in the target population* lies in the bin's interval. With estimated weights:
     the same, but only in the limit of many rows; `guarantee_` says so. Assumptions: labels given
     inputs have the same distribution in both populations, the weights are the density ratio of the
-    target over the calibration population, and none exceeds `weight_bound`. The weights may be a
-    multiple of the ratio, except for ``interval="oracle"``, ``value="known-mass"`` and
-    ``value="counted-mass"``.
+    target over the calibration population, or a multiple of it, and none exceeds `weight_bound`.
 
     Parameters
     ----------
@@ -95,13 +86,10 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         `pos_label` and `n_jobs`. Bins are cut from calibration scores, without weights or labels.
     interval : str, default="betting"
         "betting", the narrowest, needs the rows. "empirical-bernstein" needs only sums, so tallies
-        can be merged. "oracle" and "paper" are the paper's theorems, for comparison. See
-        `calibrant.limits.shift`.
-    value : {"mean", "midpoint", "known-mass", "counted-mass"}, default="mean"
+        can be merged. The paper's own limits are functions in `calibrant.shift`, for comparison.
+    value : {"mean", "midpoint"}, default="mean"
         The prediction in a bin. "mean": pi-check, the weighted rate of positives. "midpoint": the
-        middle of the interval. "known-mass": pi-hat, for known `relative_mass`. "counted-mass":
-        pi-hat with the relative mass counted in unlabelled scores; the paper advises against it,
-        and it is here for comparison. The last two need weights that are the density ratio itself.
+        middle of the interval.
     random_state : int, Generator, RandomState or None, default=0
         Seed for the order of the rows that "betting" bets on, and for drawing the pilot rows.
         Choose it before you look at results. None draws afresh each time.
@@ -119,9 +107,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
     -----
     pi-check = sum of w y / sum of w over the rows in a bin (the estimator in Theorem 7 of Gupta,
     Podkopaev and Ramdas 2020). Given the bin of each row, the pairs of weight and label in a bin
-    are i.i.d., even if the bins were cut from the same rows, so every interval of
-    `calibrant.limits.shift` holds exactly. The paper's own interval is vacuous unless weights are
-    bounded away from zero.
+    are i.i.d., even if the bins were cut from the same rows, so both intervals hold exactly.
 
     With `groups`, whole groups are i.i.d., and the interval is found by bets on the weight of a
     group in a bin, with Bonferroni over bins: Z(q) = w (y - q) with w the sum of its rows' weights
@@ -158,7 +144,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
     }
     _rules: ClassVar[RuleTable] = {
         "interval": Choice(SHIFT_METHODS),
-        "value": Choice(VALUES),
+        "value": Choice(("mean", "midpoint")),
     }
 
     interval: str = "betting"
@@ -173,9 +159,6 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         X: FeatureRows | None = None,
         X_target: FeatureRows | None = None,
         X_source: FeatureRows | None = None,
-        relative_mass: Masses = None,
-        target_scores: ArrayLike | None = None,
-        source_scores: ArrayLike | None = None,
         segments: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         max_group_size: int | None = None,
@@ -183,7 +166,6 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         classes: ArrayLike | None = None,
         ratio: DensityRatio | None = None,
         weight_bound: float | None = None,
-        weight_floor: float = 0.0,
         weight_error: float = 0.0,
         score_range: tuple[float, float] | None = None,
     ) -> Self:
@@ -208,20 +190,14 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             is fitted instead of X. Then the estimated weights do not depend on the calibration
             rows, and a proof needs only a valid `weight_error`. With `groups`, they must be rows of
             other groups than the labelled ones.
-        relative_mass : array-like of shape (n_regions,) or callable, optional
-            m_b = P(b) / P~(b) for each region, or a function that computes it from the partition;
-            for "oracle" and "known-mass".
-        target_scores, source_scores : array-like, optional
-            Scores of unlabelled rows from both populations, for "counted-mass"; by default,
-            source_scores are `scores`.
         segments : array-like of shape (n,), optional
             The segment of each row. Every segment gets its own bins, within one error budget.
         groups : array-like of shape (n,), optional
             The group of each row, such as its customer: whole numbers, dates or text. The guarantee
             is then about rows of new groups of the target population, and the rows of a group may
-            depend on each other in any way. Groups are counted whole for the default ``interval``
-            and ``value``, and for ``value="midpoint"``. With any other, one row from each group is
-            drawn at random and the others are not used, as those need independent rows.
+            depend on each other in any way. Groups are counted whole for "betting". For
+            "empirical-bernstein", which needs independent rows, one row from each group is drawn at
+            random and the others are not used.
         max_group_size : int, optional
             With `groups`: a group's total weight in a bin counts as at most this many times
             `weight_bound`, which is then required. By default it counts as at most the largest
@@ -243,8 +219,6 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             is guaranteed. With `groups`, and the rate among rows as target, no bound is needed: pilot
             groups set a cap on the weight of a group, and the guarantee is about the rate with
             this cap.
-        weight_floor : float, default=0
-            L, a lower bound on the weights; only "paper" uses it.
         weight_error : float in [0, 1), default=0
             rho: intervals are widened so that they hold for all true weights w with
             |w - w_hat| <= rho w_hat.
@@ -258,7 +232,6 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             scores,
             score_range=score_range,
             weight_bound=weight_bound,
-            weight_floor=weight_floor,
             weight_error=weight_error,
             max_group_size=max_group_size,
             group_target=group_target,
@@ -289,20 +262,15 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             data, fitted = rows_with_weights(
                 rows, importance_weight, features, ratio, assumptions, drawn
             )
-        masses = GivenMasses(relative_mass, target_scores, source_scores)
-        return self._fit_rows(data, fitted, assumptions, masses)
+        return self._fit_rows(data, fitted, assumptions)
 
     @property
     def _counts_whole(self) -> bool:
         """Whether groups are counted whole; otherwise one row of each is drawn."""
-        return self.interval == "betting" and self.value not in MASS_VALUES
+        return get_shift_method(self.interval).needs_rows
 
     def _fit_rows(
-        self,
-        data: Rows,
-        ratio: DensityRatio | None,
-        assumptions: DataAssumptions,
-        masses: GivenMasses,
+        self, data: Rows, ratio: DensityRatio | None, assumptions: DataAssumptions
     ) -> Self:
         """Count rows, whose weights are a column of the data, or those of a fitted ratio."""
         if data.columns.group is not None and self._counts_whole:
@@ -320,12 +288,9 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         evidence = Evidence(
             binned.tally,
             bound_on(largest, assumptions),
-            float(assumptions.weight_floor),
-            masses.known_in(binned.partition),
-            shuffled(binned, self.random_state) if needs_rows else None,
+            rows=shuffled(binned, self.random_state) if needs_rows else None,
         )
-        counted = masses.counted_in(binned, data) if self.value == "counted-mass" else None
-        result = self._result_of(binned.partition, evidence, ratio, assumptions, counted)
+        result = self._result_of(binned.partition, evidence, ratio, assumptions)
         return self._conclude(result, binned, ratio, assumptions)
 
     def _fit_whole_groups(
@@ -344,7 +309,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             WeightedLimits(limits, bound, bounded, facts, entries.effective_rows),
             np.where(np.isnan(observed), limits.midpoint, observed),
             ratio is None,
-            remarks_on(binned.tally, ratio, None),
+            remarks_on(binned.tally, ratio),
         )
         return self._conclude(result, binned, ratio, assumptions)
 
@@ -369,9 +334,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         tally: Tally,
         *,
         classes: ArrayLike = (0, 1),
-        relative_mass: Masses = None,
         weight_bound: float | None = None,
-        weight_floor: float = 0.0,
         weight_error: float = 0.0,
         **parameters: Any,
     ) -> Self:
@@ -391,14 +354,10 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         parameters = {"interval": "empirical-bernstein", **parameters}
         calibrator = cls(partition=partition, **parameters)
         calibrator._check_parameters()
-        assumptions = DataAssumptions(
-            weight_bound=weight_bound, weight_floor=weight_floor, weight_error=weight_error
-        )
+        assumptions = DataAssumptions(weight_bound=weight_bound, weight_error=weight_error)
         check_tally(partition, tally)
         bound = bound_on(float(weight_sums(tally).largest.max()), assumptions)
-        masses = GivenMasses(relative_mass).known_in(partition)
-        evidence = Evidence(tally, bound, float(weight_floor), masses)
-        result = calibrator._result_of(partition, evidence, None, assumptions)
+        result = calibrator._result_of(partition, Evidence(tally, bound), None, assumptions)
         calibrator._set(result, assumptions, name_classes(classes, calibrator.pos_label))
         calibrator.ratio_ = None
         return calibrator
@@ -433,23 +392,21 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         evidence: Evidence,
         ratio: DensityRatio | None,
         assumptions: DataAssumptions,
-        counted: FloatArray | None = None,
     ) -> ShiftResult:
-        """Limits and values of the regions; `counted` holds relative masses that affect only the
-        values: the theorem covers known masses only, so no limit may use them.
-        """
-        method = get_shift_method(self.interval)
-        alpha = error_budget(self.confidence_level)
-        limits = method(evidence, alpha)
-        moved = evidence if counted is None else replace(evidence, relative_mass=counted)
+        """Limits and values of the regions: the midpoint of the limits if nothing else is known."""
+        tally = evidence.tally
+        limits = get_shift_method(self.interval)(evidence, error_budget(self.confidence_level))
+        rates = np.full(tally.n_regions, np.nan)
+        if self.value == "mean":
+            rates = weighted_rates(tally)
         bounded = assumptions.weight_bound is not None
         return ShiftResult(
             partition,
-            evidence.tally,
+            tally,
             WeightedLimits(limits, evidence.weight_bound, bounded),
-            predicted_values(self.value, moved, limits),
+            np.where(np.isnan(rates), limits.midpoint, np.clip(rates, 0.0, 1.0)),
             ratio is None,
-            remarks_on(evidence.tally, ratio, method.remark(evidence, alpha)),
+            remarks_on(tally, ratio),
         )
 
     def _set(
@@ -470,13 +427,12 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
     ) -> Guarantee:
         """The guarantee if the weights are right up to a relative error."""
         method = get_shift_method(self.interval)
-        any_multiple = method.any_multiple and self.value not in MASS_VALUES
         weighted = result.weighted
         said = Statement(
             method.theorem,
             **self._asked(),
             population=Population.COVARIATE_SHIFT,
-            weights=ImportanceWeights(result.known, weighted.bound, weight_error, any_multiple),
+            weights=ImportanceWeights(result.known, weighted.bound, weight_error),
             notes=(*result.remarks, *([_CAPPED_ONLY] if result.needs_no_bound else [])),
         )
         if weighted.groups is not None:

@@ -54,9 +54,9 @@ class ShiftResult(Saved):
         return not self.weighted.bounded and groups is not None and groups.target == "rows"
 
 
-def remarks_on(tally: Tally, ratio: DensityRatio | None, remark: str | None) -> tuple[str, ...]:
+def remarks_on(tally: Tally, ratio: DensityRatio | None) -> tuple[str, ...]:
     """What a reader should know about the weights besides the limits."""
-    remarks = [] if remark is None else [f"the interval is {remark}"]
+    remarks = []
     if n_weightless := int(np.count_nonzero(weight_sums(tally).w.rounded() <= 0.0)):
         remarks.append(
             f"{n_weightless} of {tally.n_regions} regions have no weight: the interval"

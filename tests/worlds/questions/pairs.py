@@ -403,9 +403,9 @@ asked(
         ),
         "weights": [
             {"importance_weight": SMALL.weights / 2.0, "weight_bound": 2.0},
-            {"importance_weight": SMALL.weights, "weight_bound": 4.0, "weight_floor": 0.5},
+            {"importance_weight": SMALL.weights, "weight_bound": 4.0},
             {"importance_weight": SMALL.weights, "weight_bound": 3.0, "weight_error": 0.1},
-            {"target_scores": SMALL.new},
+            {"importance_weight": SMALL.weights},
         ],
         "segments": SEGMENTS,
     },

@@ -36,15 +36,13 @@ for _method in SHIFT_METHODS:
 
         QUESTIONS[f"shift {_method} {_name}"] = of_shift
 
-    def of_known_mass(method: str = _method) -> Any:
+    def of_known_bound(method: str = _method) -> Any:
         calibrator = ShiftCalibrator(n_bins=3, interval=method)
         fitted = calibrator.fit(
             SMOOTH.scores,
             SMOOTH.y,
             importance_weight=SMOOTH.weights / 3.0,
-            relative_mass=[0.6, 1.0, 0.8],
             weight_bound=1.2,
-            weight_floor=0.3,
         )
         return [of_calibrator(fitted), fitted.guarantee_, fitted.guarantee_for(0.2).epsilon]
 
@@ -55,17 +53,14 @@ for _method in SHIFT_METHODS:
             .partition_
         )
         tally = Tally.from_data(bins, LATER.scores, LATER.y, importance_weight=LATER.weights)
-        masses = [0.6, 1.0, 0.8]
-        fitted = ShiftCalibrator.from_tally(
-            bins, tally + tally, interval=method, weight_bound=3.5, relative_mass=masses
-        )
+        fitted = ShiftCalibrator.from_tally(bins, tally + tally, interval=method, weight_bound=3.5)
         tolerated = [fitted.tolerated_weight_error(rate) for rate in (0.1, 0.3, 0.9)]
         return [of_calibrator(fitted), fitted.guarantee_, tolerated]
 
-    QUESTIONS[f"shift {_method} with known masses"] = of_known_mass
+    QUESTIONS[f"shift {_method} with a bound"] = of_known_bound
     QUESTIONS[f"shift {_method} of a tally"] = of_tally
 
-for _value in ("mean", "midpoint", "known-mass", "counted-mass"):
+for _value in ("mean", "midpoint"):
 
     def of_value(value: str = _value) -> Any:
         calibrator = ShiftCalibrator(n_bins=3, value=value)
@@ -73,8 +68,6 @@ for _value in ("mean", "midpoint", "known-mass", "counted-mass"):
             SMOOTH.scores,
             SMOOTH.y,
             importance_weight=SMOOTH.weights / 3.0,
-            relative_mass=[0.6, 1.0, 0.8] if value == "known-mass" else None,
-            target_scores=LATER.scores if value == "counted-mass" else None,
             weight_error=0.1,
         )
         return [of_calibrator(fitted), fitted.guarantee_]
@@ -206,22 +199,7 @@ def refusals_of_shift() -> Any:
         refused(lambda: _refit().fit(scores, y, **given, X_target=TARGET)),
         refused(lambda: _refit().fit(scores, y, **given, weight_bound=2.9)),
         refused(lambda: _refit().fit(scores, y, **given, weight_bound=3.0)),
-        refused(lambda: _refit().fit(scores, y, **given, weight_floor=1.1)),
-        refused(lambda: _refit().fit(scores, y, **given, weight_floor=1.0)),
         refused(lambda: _refit().fit(scores, y, **given, weight_error=1.0)),
-        refused(lambda: _refit(value="counted-mass").fit(scores, y, **given)),
-        refused(lambda: _refit(value="known-mass").fit(scores, y, **given)),
-        refused(lambda: _refit(interval="oracle").fit(scores, y, **given)),
-        refused(lambda: _refit(interval="oracle").fit(scores, y, **given, relative_mass=[1.0])),
-        refused(
-            lambda: _refit(interval="oracle").fit(scores, y, **given, relative_mass=[1.0, 0.0])
-        ),
-        refused(
-            lambda: _refit(interval="oracle").fit(scores, y, **given, relative_mass=[1.0, np.nan])
-        ),
-        refused(
-            lambda: _refit(interval="oracle").fit(scores, y, **given, relative_mass=[1.0, -1.0])
-        ),
         refused(lambda: ShiftCalibrator.from_tally(bins, plain)),
         refused(lambda: ShiftCalibrator.from_tally(bins, tally, interval="betting")),
         refused(lambda: ShiftCalibrator.from_tally(bins, tally, weight_bound=2.9)),
@@ -251,9 +229,8 @@ def shift_of_tables() -> Any:
     found = []
     for method in SHIFT_METHODS:
         for bound in (None, 3.0, 2.9):
-            given = {"relative_mass": [0.6, 1.0]} if method == "oracle" else {}
             calibrator = ShiftCalibrator(n_bins=2, interval=method)
-            found += [tried(calibrator.fit, rows, **given, weight_bound=bound)]
+            found += [tried(calibrator.fit, rows, weight_bound=bound)]
             if hasattr(calibrator, "guarantee_"):
                 found += of_calibrator(calibrator)
     found += of_calibrator(ShiftCalibrator(n_bins=2).fit(grouped))
@@ -273,7 +250,7 @@ def shift_of_very_many_rows() -> Any:
     found = []
     for method in SHIFT_METHODS:
         for cells, counts in ((bins, tally), (uneven, few)):
-            given = {"interval": method, "weight_bound": 1.0, "relative_mass": [0.7, 0.6]}
+            given = {"interval": method, "weight_bound": 1.0}
             fitted = tried(ShiftCalibrator.from_tally, cells, counts, **given)
             found += [fitted.guarantee_ if hasattr(fitted, "guarantee_") else fitted]
     return found

@@ -14,7 +14,6 @@ from calibrant.errors import InvalidValueError
 from calibrant.guarantee.statement import Edges
 from calibrant.guarantee.values import VALUES
 from calibrant.limits.methods import METHODS
-from calibrant.limits.shift.evidence import WEIGHT_FLOOR
 from calibrant.params import rules
 from calibrant.params.declared_state import Saved
 from calibrant.params.kind import Entry
@@ -57,8 +56,6 @@ class DataAssumptions(Saved):
         With groups: whether the rate is that among rows, or that of a random row of a random group.
     score_range : (float, float) or None
         The range of the scores, for bins of equal width; None is (0, 1).
-    weight_floor : float
-        A lower bound on the importance weights.
     weight_error : float
         The largest relative error of the importance weights.
     target_prior : float, (float, float) or None
@@ -74,7 +71,6 @@ class DataAssumptions(Saved):
         "max_group_size": Entry(rules.Optional(GROUP_SIZE), absent=None),
         "group_target": Entry(GROUP_TARGET, absent="rows"),
         "score_range": Entry(rules.Optional(rules.SCORE_RANGE), absent=None),
-        "weight_floor": Entry(WEIGHT_FLOOR, absent=0.0),
         "weight_error": Entry(WEIGHT_ERROR, absent=0.0),
         "target_prior": Entry(rules.Optional(rules.OPEN_UNIT | _SHARES), absent=None),
         "source_prior": Entry(rules.Optional(rules.OPEN_UNIT), absent=None),
@@ -85,7 +81,6 @@ class DataAssumptions(Saved):
     max_group_size: int | None = None
     group_target: str = "rows"
     score_range: tuple[float, float] | None = None
-    weight_floor: float = 0.0
     weight_error: float = 0.0
     target_prior: float | tuple[float, float] | None = None
     source_prior: float | None = None

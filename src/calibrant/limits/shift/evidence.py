@@ -81,20 +81,12 @@ class ShiftMethod:
         One line: the result behind the method.
     needs_rows : bool
         Whether it needs the rows themselves; otherwise it works from a tally, which can be merged.
-    any_multiple : bool
-        Whether the weights may be a multiple of the density ratio: true for methods that divide by
-        the sum of the weights.
-    remark : callable
-        ``remark(evidence, alpha)`` returns a text that explains why the interval is [0, 1] on this
-        evidence, or None.
     """
 
     name: str
     function: Callable[[Evidence, float], Interval]
     theorem: str
     needs_rows: bool = False
-    any_multiple: bool = True
-    remark: Callable[[Evidence, float], str | None] = lambda evidence, alpha: None
 
     def __call__(self, evidence: Evidence, alpha: float) -> Interval:
         """Return the interval of every region, valid for all simultaneously with probability at

@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.limits.interval import Interval, around
 from calibrant.limits.shift.evidence import Evidence, weight_sums
 from calibrant.params.arrays import as_numbers
 from calibrant.params.rules import OPEN_UNIT
-from calibrant.text.sentences import Setting
 
 
 def oracle(evidence: Evidence, alpha: float) -> Interval:
@@ -57,16 +55,13 @@ def oracle(evidence: Evidence, alpha: float) -> Interval:
     """
     alpha = OPEN_UNIT.check("alpha", alpha)
     if evidence.relative_mass is None:
-        rule = ("be given for ", Setting("interval", "oracle"))
-        advice = ("use ", Setting("interval", "betting"))
-        raise InvalidTypeError(
-            "relative_mass", rule, got="None", advice=(*advice, ", which does not need it")
-        )
+        advice = "use betting, which does not need it"
+        raise InvalidTypeError("relative_mass", "be given", got="None", advice=advice)
     tally = evidence.tally
     bound = evidence.weight_bound
-    m = as_relative_mass(evidence.relative_mass, tally.n_regions)
+    m = _checked(evidence.relative_mass, tally.n_regions)
     count = np.maximum(tally.counts, 1).astype(np.float64)
-    rates = known_mass_rates(tally, m)
+    rates = m * weight_sums(tally).wy.rounded() / count
     center = np.where(tally.counts > 0, rates, np.nan)
     squares = m * m * weight_sums(tally).w2y.rounded() / count
     variance = np.maximum(squares - rates * rates, 0.0)
@@ -76,16 +71,7 @@ def oracle(evidence: Evidence, alpha: float) -> Interval:
     )
 
 
-def known_mass_rates(tally: Tally, relative_mass: FloatArray) -> FloatArray:
-    """Return pi-hat, (m_b / N_b) sum of w y, in each region (the estimator of Theorem 11 of the
-    paper).
-
-    0 where no row was seen.
-    """
-    return np.asarray(relative_mass * weight_sums(tally).wy.rounded() / np.maximum(tally.counts, 1))
-
-
-def as_relative_mass(values: ArrayLike, n_regions: int) -> FloatArray:
+def _checked(values: ArrayLike, n_regions: int) -> FloatArray:
     """Return one relative mass per region, each a finite number > 0."""
     masses = as_numbers(values, "relative_mass")
     if masses.shape != (n_regions,):

@@ -21,23 +21,17 @@ from calibrant.limits.interval import Interval
 from calibrant.limits.shift.betting import THEOREM, betting
 from calibrant.limits.shift.empirical_bernstein import empirical_bernstein
 from calibrant.limits.shift.evidence import ShiftMethod
-from calibrant.limits.shift.oracle import oracle
-from calibrant.limits.shift.paper import paper, why_vacuous
 from calibrant.params.rules import OPEN_UNIT, Choice
 
 _BERNSTEIN = (
     "the empirical Bernstein bound on w (y - q) inverted (Audibert et al. 2007), at the Sidak level"
 )
-_ORACLE = "known relative masses (Gupta, Podkopaev and Ramdas 2020), by Bonferroni"
-_PAPER = "Gupta, Podkopaev and Ramdas (2020, Theorem 7) with c = 9, by Bonferroni"
 
 SHIFT_METHODS: dict[str, ShiftMethod] = {
     method.name: method
     for method in (
         ShiftMethod("betting", betting, THEOREM, needs_rows=True),
         ShiftMethod("empirical-bernstein", empirical_bernstein, _BERNSTEIN),
-        ShiftMethod("oracle", oracle, _ORACLE, any_multiple=False),
-        ShiftMethod("paper", paper, _PAPER, remark=why_vacuous),
     )
 }
 """Every method, by the name that the parameter ``interval`` of `ShiftCalibrator` takes."""
