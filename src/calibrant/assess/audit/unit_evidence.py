@@ -331,6 +331,8 @@ def _assumptions(divided: DividedRows, silent: Sequence[Hashable]) -> tuple[str,
         about,
         f"the {pilot} that cut the regions were drawn at random",
     ]
+    if divided.rows.bounds.weight_bound is not None:
+        assumed.append(f"no importance weight exceeds {divided.rows.bounds.weight_bound:g}")
     if silent:
         such = f"such as {shown(silent[0])}"
         assumed.append(f"segments without pilot rows, {such}, were not audited")
