@@ -73,14 +73,15 @@ class DrawCheck(Result):
         if not self.refuted:
             like = "as if they were drawn in this order" if self.of_order else "like a random draw"
             return f"The labelled items look {like} ({how})."
-        wrong, some, all_ = "a random draw", "them", "all items"
+        words = ("not a random draw", "them", "all items")
         if self.of_order:
-            wrong, some, all_ = "in the order in which they were drawn", "the first", "all"
+            words = ("not in the order in which they were drawn", "the first", "all")
+        wrong, some, whole = words
         have, do = ("are in", "are") if self.is_segment else ("have a", "do")
-        drawn, whole = (percent(round(share, 3)) for share in (self.share_drawn, self.share_all))
         return (
-            f"The labelled items are not {wrong} ({how}): {drawn} of {some} {have} {self.part}, but"
-            f" {whole} of {all_} {do}. The limits may not hold."
+            f"The labelled items are {wrong} ({how}): {percent(round(self.share_drawn, 3))} of"
+            f" {some} {have} {self.part}, but {percent(round(self.share_all, 3))} of {whole} {do}."
+            " The limits may not hold."
         )
 
 

@@ -136,7 +136,8 @@ def _by_bets(items: Items, tails: Sequence[float], seed: int) -> list[Limits]:
             )
             tail *= 1.0 - START_SHARE
         fewest, most = fewest_and_most(steps, len(items), tail, sequential=sequential, start=start)
-        fewest, most = max(fewest, known[0]), min(most, known[1])
+        fewest = max(fewest, known[0])
+        most = min(most, known[1])
         # each limit is found on its own, so both can be wrong at once, and wrong limits can cross
         crossed = fewest > most
         ends = known if crossed else (fewest, most)

@@ -129,7 +129,8 @@ def ranked(
     inside = np.arange(1, ends.size + 1)  # distinct scores in the set
     places = ends.size - inside if above else np.where(np.isin(ends + 1, sizes), -1, inside)
     tried = slice(int(np.searchsorted(ends, least - 1)), None)
-    ends, places = ends[tried], places[tried]
+    ends = ends[tried]
+    places = places[tried]
     cuts = np.append(np.nextafter(values[ends[:-1] + 1], np.inf), values[-1])
     if not above:
         cuts = np.nextafter(-cuts, np.inf)
