@@ -317,7 +317,7 @@ def test_days_that_share_something_break_rows_and_not_days() -> None:
     assert stats.binomtest(false["day"], runs, alpha, alternative="greater").pvalue > 1e-3
 
 
-@pytest.mark.parametrize("unit", ["day", "week", "block"])
+@pytest.mark.parametrize("unit", ["day", "week"])
 def test_a_shift_of_units_is_found(unit: str) -> None:
     rng = np.random.default_rng(10)
     calibrator = calibrated(rng, 5000)
@@ -327,8 +327,7 @@ def test_a_shift_of_units_is_found(unit: str) -> None:
         scores, labels, at = day_rows(
             rng, day * factor, effect=0.1, shift=0.8 if day >= 40 else 0.0
         )
-        blocks = np.full(100, f"block {day}") if unit == "block" else None
-        monitor.update(scores, labels, at=at, blocks=blocks)
+        monitor.update(scores, labels, at=at)
     assert monitor.alarm
     assert monitor.changes[0].difference > 0.05
     assert monitor.changes[0].lower is None
@@ -375,9 +374,6 @@ def test_a_day_that_comes_twice_or_late_is_refused_and_nothing_changes() -> None
         assert caught.value.parameter == "at"
     with pytest.raises(InvalidTypeError):
         monitor.update([0.2], [1])
-    with pytest.raises(InvalidTypeError) as caught_type:
-        DriftMonitor(ONE).update([0.5], [1], blocks=[1])
-    assert caught_type.value.parameter == "blocks"
     assert monitor.to_dict() == before
 
 

@@ -165,7 +165,7 @@ def test_rates_of_a_change_were_observed() -> None:
     assert f"{change.rows:,} rows have been counted since then" in step.what
 
 
-@pytest.mark.parametrize("unit", ["row", "block"])
+@pytest.mark.parametrize("unit", ["row", "day"])
 def test_bins_without_earlier_rows_are_in_neither_rate(unit: str) -> None:
     reference = 1000 if unit == "row" else 10
     monitor = DriftMonitor(
@@ -174,7 +174,7 @@ def test_bins_without_earlier_rows_are_in_neither_rate(unit: str) -> None:
     for number in range(10 + 40):
         late = number >= 10
         rows = [60, 40, 100 * late]
-        monitor.update_counts(rows, [6 + 20 * late, 20, 90 * late], at=f"block {number}")
+        monitor.update_counts(rows, [6 + 20 * late, 20, 90 * late], at=f"2026-01-{number:03}")
     found = monitor.summary()
     assert found.since.rows == 1000
     change = found.changes[0]

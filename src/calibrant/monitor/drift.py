@@ -43,7 +43,7 @@ from calibrant.params.rules import TEXT, Choice, Flag, Integer, Number, Optional
 from calibrant.params.state_kinds import Maybe, Nested
 from calibrant.sample.time_order import in_order, read_times
 
-_REFERENCES = {"row": 2000, "day": 30, "week": 12, "block": 30}
+_REFERENCES = {"row": 2000, "day": 30, "week": 12}
 
 
 class DriftMonitor(ShiftMonitor):
@@ -63,8 +63,8 @@ class DriftMonitor(ShiftMonitor):
     depend on labels. Rows from the same day often have something in common, which breaks this
     assumption: use ``unit="day"``.
 
-    Assumptions, for the other units: the days (or weeks, or blocks) of the stream are exchangeable,
-    each with its volume and its mix of scores. Rows within a day may depend on each other in any
+    Assumptions, for the other units: the days (or weeks) of the stream are exchangeable, each with
+    its volume and its mix of scores. Rows within a day may depend on each other in any
     way. If weekdays differ, days are not exchangeable: set `weekdays`, or use ``unit="week"``.
 
     If the volume or the mix of scores moves, days are not exchangeable. The test allows for both:
@@ -84,14 +84,15 @@ class DriftMonitor(ShiftMonitor):
         times, the rows that go into the reference are chosen at random.
     confidence_level : float, default=0.95
         Probability that no false alarm is ever raised.
-    unit : {"row", "day", "week", "block"}, default="row"
-        The independent unit. "day" and "week" need `at`, "block" needs `blocks`.
+    unit : {"row", "day", "week"}, default="row"
+        The independent unit. "day" and "week" need `at`. For other units, such as batches, number
+        them, and pass their numbers as days.
     maturity : float or timedelta, default=None
         The age, in days, at which a row is counted, with the label known by then. See
         `calibrant.monitor.Monitor`.
     reference : int, default=None
         The number of rows, or units, that later ones are compared with, if calibration counted
-        none; by default 2,000 rows, 30 days, 12 weeks or 30 blocks. Units always need a reference,
+        none; by default 2,000 rows, 30 days or 12 weeks. Units always need a reference,
         because the calibrator does not store the days of its rows. Units without rows don't count.
     batch_rows : int, default=None
         Rows are collected until there are this many, because tiny batches waste evidence. None
@@ -241,7 +242,6 @@ class DriftMonitor(ShiftMonitor):
         at: ArrayLike | None = None,
         labelled_at: ArrayLike | None = None,
         now: Time = None,
-        blocks: ArrayLike | None = None,
     ) -> Self:
         """Add a batch of scores and labels.
 
@@ -253,15 +253,13 @@ class DriftMonitor(ShiftMonitor):
         segments : array-like of shape (n,), optional
             For regions by segment.
         at : array-like of shape (n,), optional
-            When each row was predicted: dates, or numbers of days. Required for days and weeks.
+            When each row was predicted: dates, or numbers of days. Required for days and weeks: all
+            rows of a unit must be in one batch, and units come in order.
         labelled_at : array-like of shape (n,), optional
             With `maturity`: when each label arrived. Labels that arrived after that age count as
             unknown.
         now : date or number, optional
             With `maturity` and `at`: the current time. Rows younger than `maturity` raise an error.
-        blocks : array-like of shape (n,), optional
-            For ``unit="block"``: the block of each row. All rows of a unit must be in one batch,
-            and units are taken in order.
         """
         codes, _ = known_labels(y, self.watched.classes, self.maturity, at, labelled_at, now)
         prepared = self.watched.prepared(scores, segments)
@@ -269,17 +267,13 @@ class DriftMonitor(ShiftMonitor):
         cells = self.watched.cells_of(prepared)
         times = None if at is None else read_times(at, len(codes))
         if self.unit == "row":
-            if blocks is not None:
-                raise InvalidTypeError(
-                    "blocks", "be None for a monitor of rows", "blocks", 'set unit="block"'
-                )
             with self._lock:
                 for part in self._parts(cells, times, self._test.missing):
                     counts = counts_of(cells[part], codes[part], self.watched.cells.n_cells)
                     time = None if times is None else shown_time(times[part], part.size)
                     self._take_rows(*counts, time)
             return self
-        units, names = named_units(self.unit, len(codes), at, blocks)
+        units, names = named_units(self.unit, len(codes), at)
         with self._lock:
             check_unit_order(names, self._last_unit, self.unit)
             for number, name in enumerate(names):

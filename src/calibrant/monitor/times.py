@@ -1,5 +1,4 @@
-"""Times of rows: late labels, and the days, weeks and blocks that may be independent where rows are
-not.
+"""Times of rows: late labels, and the days and weeks that may be independent where rows are not.
 
 Each row counts once, at a fixed age, with the label known by then.
 
@@ -9,7 +8,7 @@ positive by then, and 0 otherwise; later corrections are ignored. The calibratio
 too: the labels known when a row had that age, with unknown ones counted as negative.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, TypeAlias
 
@@ -174,30 +173,8 @@ def unit_name(day: int, unit: str) -> str:
     return date if unit == "day" else f"week of {date}"
 
 
-def named_blocks(blocks: ArrayLike | None, n_rows: int) -> tuple[IndexArray, list[str]]:
-    """The index of each row's block, in order of first occurrence, and the name of each."""
-    if blocks is None:
-        raise InvalidTypeError(
-            "blocks", "name the block of each row for a monitor of blocks", got="None"
-        )
-    names = as_array(blocks, "blocks").ravel()
-    if names.size != n_rows:
-        raise InvalidValueError(
-            "blocks", f"have one entry per score, {n_rows}", got=str(names.size)
-        )
-    number: dict[Hashable, int] = {}
-    numbers = [number.setdefault(name, len(number)) for name in names.tolist()]
-    if any(name is None or name != name for name in number):  # NaN is not equal to itself
-        raise InvalidValueError("blocks", "have no missing values", got="a missing one")
-    return np.array(numbers, dtype=np.intp), [str(name) for name in number]
-
-
-def named_units(
-    unit: str, n_rows: int, at: ArrayLike | None, blocks: ArrayLike | None
-) -> tuple[IndexArray, list[str]]:
-    """The index of each row's day, week or block, and the name of each."""
-    if unit == "block":
-        return named_blocks(blocks, n_rows)
+def named_units(unit: str, n_rows: int, at: ArrayLike | None) -> tuple[IndexArray, list[str]]:
+    """The index of each row's day or week, and the name of each."""
     if at is None:
         raise InvalidTypeError("at", f'be given for unit="{unit}"', got="None")
     numbers, days = numbered_units(days_of(at, n_rows, "at"), unit)
@@ -207,15 +184,10 @@ def named_units(
 def check_unit_order(names: Sequence[str], last: str | None, unit: str) -> None:
     """Raise an error for a unit seen before: all its rows must be in one batch, and units must come
     in time order.
-
-    Blocks may come in any order.
     """
-    if last is None or not names:
-        return
-    if last in names or (unit != "block" and names[0] < last):
+    if last is not None and names and names[0] <= last:
         rule = f"have all rows of a {unit} in one batch, and later ones later"
-        where = "blocks" if unit == "block" else "at"
-        raise InvalidValueError(where, rule, got=f"{names[0]} after {last}")
+        raise InvalidValueError("at", rule, got=f"{names[0]} after {last}")
 
 
 def weekday_of(name: str) -> int:

@@ -77,18 +77,17 @@ for _name in FITTED:
         QUESTIONS[f"drift {_name} {_moved}"] = drifted
         QUESTIONS[f"guarantee kept {_name} {_moved}"] = kept
 
-for _unit in ("day", "week", "block"):
+for _unit in ("day", "week"):
     for _moved in (0.0, 0.4):
 
         def of_units(unit: str = _unit, moved: float = _moved) -> Any:
             monitor = DriftMonitor(
                 FITTED["bins"], unit=unit, reference=3 if unit == "week" else 12, random_state=1
             )
-            beside = {"blocks": DAYS - 19_990} if unit == "block" else {"at": DAYS}
             if unit == "week":
-                monitor.update(LATER.scores, labels(moved), **beside)
+                monitor.update(LATER.scores, labels(moved), at=DAYS)
                 return [monitor.summary(), monitor.to_dict()]
-            return watched(monitor, moved, 8, **beside)
+            return watched(monitor, moved, 8, at=DAYS)
 
         QUESTIONS[f"drift of each {_unit} {_moved}"] = of_units
 
@@ -203,8 +202,6 @@ def refusals_of_monitors() -> Any:
     rows = DriftMonitor(FITTED["bins"], random_state=0)
     days = DriftMonitor(FITTED["bins"], unit="day", random_state=0)
     days.update([0.5], [1], at=[20_000])
-    blocks = DriftMonitor(FITTED["bins"], unit="block", random_state=0)
-    blocks.update([0.5], [1], blocks=[1])
     four = [1, 1, 1, 1]
     return [
         repr(DriftMonitor(FITTED["bins"], random_state=0).update([0.5, 0.6], [0, 1]).summary()),
@@ -225,7 +222,6 @@ def refusals_of_monitors() -> Any:
         refused(lambda: DriftMonitor(FITTED["bins"], unit="week", weekdays=True)),
         refused(lambda: DriftMonitor(FITTED["bins"], reference=0)),
         refused(lambda: DriftMonitor(FITTED["bins"], batch_rows=0)),
-        refused(lambda: rows.update([0.5], [1], blocks=[1])),
         refused(lambda: rows.update([0.5, 0.6], [1])),
         refused(lambda: rows.update_counts(four, [1, 1, 1, 2])),
         refused(lambda: rows.update_counts(four, [0, 0, 0, -1])),
@@ -239,9 +235,6 @@ def refusals_of_monitors() -> Any:
         refused(lambda: days.update_counts(four, [1, 0, 1, 0])),
         refused(lambda: days.update_counts(four, [1, 0, 1, 0], at="2024-10-05")),
         refused(lambda: days.update_counts(four, [1, 0, 1, 0], at="2024-10-05")),
-        refused(lambda: blocks.update([0.5], [1])),
-        refused(lambda: blocks.update([0.5], [1], blocks=[1])),
-        refused(lambda: blocks.update([0.5], [1], blocks=[0])),
     ]
 
 
