@@ -104,10 +104,9 @@ class CalibratedClassifier(
     calibration_size : "auto", float or int, default="auto"
         Fraction or number of rows to hold out, or of groups if `fit` is given groups. "auto" is a
         tenth and at least 100, more for a rare class, but at most a quarter; a quarter if one model
-        is trained. With fewer than 1,000 rows, "auto" is a third: these rows bound the error of
-        models that are trained without them, and then all rows train the models that predict. 0
-        holds out no rows, so nothing is guaranteed. Rows are drawn at random, never stratified,
-        because held-out rows must be i.i.d.
+        is trained. With fewer than 1,000 rows it is a third, and all rows train the models that
+        predict. 0 holds out no rows, so nothing is guaranteed. Rows are drawn at random, never
+        stratified, because held-out rows must be i.i.d.
     confidence_level : float, default=0.9
         Confidence that everything guaranteed holds simultaneously. A calibrator passed as
         `calibrator` has its own level.
