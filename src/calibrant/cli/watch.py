@@ -183,10 +183,5 @@ def status(found: "MonitorSnapshot") -> str:
 
 def write_drift_report(found: "MonitorSnapshot", path: str, title: str) -> None:
     """Write the drift report, with the bound over time."""
-    facts = {
-        "model": title,
-        "until": found.now or "",
-        "counted until": found.counted_until or "",
-        "maturity": f"{found.maturity:g} days",
-    }
+    facts = {"model": title, **found.facts}
     write_report(path, found, facts, overwrite=True, title=f"Drift: {title}")

@@ -5,7 +5,6 @@ Each is a nonnegative martingale under its null hypothesis and starts at 1. By V
 ever reaches 1 / alpha with probability at most alpha. All sums are of logarithms.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -55,7 +54,6 @@ def log_sum(logs: FloatArray) -> float:
     return largest + float(np.log(np.exp(logs - largest).sum()))
 
 
-@dataclass
 class ShiftMixture(Resumed):
     """Bets that the mean of independent N(0, 1) numbers has changed.
 
@@ -90,20 +88,16 @@ class ShiftMixture(Resumed):
         "n_batches": OneCount(),
     }
 
-    directions: FloatArray
-    weights: FloatArray
-    sizes: FloatArray = field(default_factory=lambda: SIZES)
-    first: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
-    moved: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
-    spent: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
-    n_batches: int = 0
-
-    def __post_init__(self) -> None:
-        if self.first.shape[0] == 0:
-            empty = np.zeros((0, self.directions.shape[1]))
-            self.first = empty
-            self.moved = empty
-            self.spent = empty
+    def __init__(
+        self, directions: FloatArray, weights: FloatArray, sizes: FloatArray = SIZES
+    ) -> None:
+        self.directions = directions
+        self.weights = weights
+        self.sizes = sizes
+        self.first = np.zeros((0, directions.shape[1]))
+        self.moved = self.first
+        self.spent = self.first
+        self.n_batches = 0
 
     @property
     def n_channels(self) -> int:
@@ -161,7 +155,6 @@ class ShiftMixture(Resumed):
         return int(np.argmax([log_sum(row) for row in parts]))
 
 
-@dataclass
 class RestartedBets(Resumed):
     """Bets that restart with every batch: M <- (M + w_t) F, for each of several kinds of bets.
 
@@ -190,17 +183,12 @@ class RestartedBets(Resumed):
         "n_batches": OneCount(),
     }
 
-    weights: FloatArray
-    logs: FloatArray = field(default_factory=lambda: np.zeros(0))
-    best: FloatArray = field(default_factory=lambda: np.zeros(0))
-    since: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    n_batches: int = 0
-
-    def __post_init__(self) -> None:
-        if self.logs.size == 0:
-            self.logs = np.full(self.weights.size, -np.inf)
-            self.best = np.full(self.weights.size, -np.inf)
-            self.since = np.zeros(self.weights.size, dtype=np.int64)
+    def __init__(self, weights: FloatArray) -> None:
+        self.weights = weights
+        self.logs = np.full(weights.size, -np.inf)
+        self.best = self.logs
+        self.since = np.zeros(weights.size, dtype=np.int64)
+        self.n_batches = 0
 
     def update(self, log_factors: FloatArray) -> None:
         """Process the logarithm of each factor of a batch."""

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import sqlalchemy as sa
@@ -161,10 +161,10 @@ def advance(rows: ModelRows, live: Live, monitor: "Monitor") -> None:
     }
     sealed = SealedCounts.read(rows, live, monitor)
     tests, closed, stuck = _closed(rows, sealed.tests, due, monitor)
-    for day in closed:
-        live.mature += day.n_rows
-        live.labelled += day.n_labelled
-        new = {"model": rows.model, "day": day.day, "counts": json.dumps(day.counts.tolist())}
+    for day_number, (counts, n_rows, n_labelled) in closed.items():
+        live.mature += n_rows
+        live.labelled += n_labelled
+        new = {"model": rows.model, "day": day_number, "counts": json.dumps(counts.tolist())}
         rows.connection.execute(DAYS.insert().values(new))
     for what, day_number in stuck:
         here = PREDICTIONS.c.day == day_number
@@ -179,14 +179,10 @@ def advance(rows: ModelRows, live: Live, monitor: "Monitor") -> None:
     write_headline(rows, monitor, tests)
 
 
-@dataclass
-class _ClosedDay:
-    """The counts of a day: rows, positive rows and unknown labels of each cell, and totals."""
-
-    day: int
-    counts: IntArray
-    n_rows: int
-    n_labelled: int
+_Counted: TypeAlias = tuple[IntArray, int, int]
+"""Of a day: rows, positive rows and unknown labels of each cell; and all rows, and those with a
+label.
+"""
 
 
 class _StuckDayError(Exception):
@@ -200,7 +196,7 @@ class _StuckDayError(Exception):
 
 def _closed(
     rows: ModelRows, saved: str, due: Mapping[str, Sequence[int]], monitor: "Monitor"
-) -> tuple[Tests, list[_ClosedDay], dict[tuple[str, int], str]]:
+) -> tuple[Tests, dict[int, _Counted], dict[tuple[str, int], str]]:
     """The tests after the days that are due, their counts, and the days that cannot be closed.
 
     A test may have evaluated a part of such a day, so all begin again from the saved state without
@@ -217,7 +213,7 @@ def _closed(
                 with _closing("scores", day):
                     for scores, _, _ in _parts(rows, day):
                         tests.look_at_scores(scores, unit_name(day, "day"), monitor.seed)
-            return tests, [_counted(rows, tests, day) for day in left["labels"]], stuck
+            return tests, {day: _counted(rows, tests, day) for day in left["labels"]}, stuck
         except _StuckDayError as error:
             stuck[error.key] = error.problem
 
@@ -264,13 +260,14 @@ def _parts(rows: ModelRows, day: int) -> Iterator[tuple[FloatArray, FloatArray, 
             yield scores, np.array(known, dtype=np.float64), segments
 
 
-def _counted(rows: ModelRows, tests: Tests, day: int) -> _ClosedDay:
+def _counted(rows: ModelRows, tests: Tests, day: int) -> _Counted:
     """Count the rows of a day once, each with its label at the age of maturity."""
     watched = tests.rates.watched
     classes = watched.classes
     size = watched.cells.n_cells
-    closed = _ClosedDay(day, np.zeros((3, size), dtype=np.int64), 0, 0)
-    counts = closed.counts
+    counts = np.zeros((3, size), dtype=np.int64)
+    n_rows = 0
+    n_labelled = 0
     name = unit_name(day, "day")
     with _closing("labels", day):
         for scores, known, segments in _parts(rows, day):
@@ -280,8 +277,8 @@ def _counted(rows: ModelRows, tests: Tests, day: int) -> _ClosedDay:
             unknown = np.isnan(known).astype(np.uint8)
             counts[:2] += counts_of(cells, codes, size)
             counts[2] += counts_of(cells, unknown, size)[1]
-            closed.n_rows += scores.size
-            closed.n_labelled += int(scores.size - unknown.sum())
+            n_rows += scores.size
+            n_labelled += int(scores.size - unknown.sum())
             if tests.guarantee is not None:
                 labels = np.where(codes == 1, classes.positive, classes.negative).astype(object)
                 labels[unknown == 1] = None
@@ -289,4 +286,4 @@ def _counted(rows: ModelRows, tests: Tests, day: int) -> _ClosedDay:
                 tests.guarantee.update(scores, labels, segments=segments, at=times)
         tests.rates.update_counts(counts[0], counts[1], at=name)
     tests.mark(day)
-    return closed
+    return counts, n_rows, n_labelled

@@ -340,6 +340,15 @@ class MonitorSnapshot(Result):
         )
 
     @property
+    def facts(self) -> dict[str, str]:
+        """What a report says about the data."""
+        return {
+            "until": self.now or "",
+            "counted until": self.counted_until or "",
+            "maturity": f"{self.maturity:g} days",
+        }
+
+    @property
     def share_expired(self) -> float:
         """The share of the labels that came after the age of maturity, too late to count."""
         return self.n_expired / max(self.n_expired + self.n_labels, 1)

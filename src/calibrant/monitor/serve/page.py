@@ -48,7 +48,7 @@ def model_page(service: Service, name: str) -> str:
             f"Label next: {missing} of {found.counted_until}, the next day to be counted, have no"
             " label, and would count as negative"
         )
-    inputs = Inputs(found, title=name, source=_facts(found))
+    inputs = Inputs(found, title=name, source=found.facts)
     shown = result_page(inputs, _SIZES, Extras(notes=tuple(notes)))
     lacking = (
         Quantity("Counted without a label", found.n_mature - found.n_labels),
@@ -62,15 +62,7 @@ def model_page(service: Service, name: str) -> str:
 
 def report(name: str, found: MonitorSnapshot) -> str:
     """The report of a model, as a file."""
-    return html_of(Inputs(found, title=f"Drift: {name}", source=_facts(found)))
-
-
-def _facts(found: MonitorSnapshot) -> dict[str, Any]:
-    return {
-        "until": found.now or "",
-        "counted until": found.counted_until or "",
-        "maturity": f"{found.maturity:g} days",
-    }
+    return html_of(Inputs(found, title=f"Drift: {name}", source=found.facts))
 
 
 def list_page(standings: Iterable[Standing], address: str) -> str:
