@@ -21,7 +21,7 @@ four sums per knot are enough.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
@@ -285,4 +285,4 @@ def _in_order(rows: MemoryRows) -> MemoryRows:
         weights = rows.codes if rows.weights is None else rows.weights
         segment = rows.codes if rows.segment is None else rows.segment
         order = np.lexsort((weights, rows.codes, rows.scores, segment, rows.groups.codes))
-    return replace(rows.take(order), keys=None)
+    return rows.take(order)

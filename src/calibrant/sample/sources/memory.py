@@ -81,8 +81,10 @@ class MemoryRows(Rows):
         The range of the scores, if already known.
     one_of_each : (int, int)
         If these rows are one of each group: the number of groups, and the number of rows left out.
-    keys : array of shape (n,), optional
-        If other rows were drawn from the same data: the position of each row among all rows.
+    drawn : int array, optional
+        If other rows were drawn from the same data: their positions among all rows, in order.
+    places : array of shape (n,), optional
+        If these are some of the rows that remained: the position of each among all rows.
     bounds : DataBounds
         What is known about the data beforehand.
     """
@@ -101,7 +103,8 @@ class MemoryRows(Rows):
     groups: Groups | None = None
     reach: Reach | None = None
     one_of_each: tuple[int, int] = (0, 0)
-    keys: Keys | None = None
+    drawn: IndexArray | None = None
+    places: Keys | None = None
     bounds: DataBounds = NO_BOUNDS
     _known_sums: list[RowSums] = field(
         init=False, default_factory=list
@@ -155,6 +158,13 @@ class MemoryRows(Rows):
         # fixed-width text would lose trailing NULs
         return np.array(self.segment_names, dtype=object if texts else None)[self.segment]
 
+    @property
+    def keys(self) -> Keys | None:
+        """The position of each row among all rows; None if no others were drawn."""
+        if self.places is not None or self.drawn is None:
+            return self.places
+        return np.delete(position_keys(0, len(self) + self.drawn.size), self.drawn)
+
     def take(self, index: IndexArray | BoolArray) -> Self:
         """The rows at `index`."""
         return replace(
@@ -165,7 +175,7 @@ class MemoryRows(Rows):
             weights=entries_at(self.weights, index),
             segment=entries_at(self.segment, index),
             groups=None if self.groups is None else self.groups.take(index),
-            keys=entries_at(self.keys, index),
+            places=entries_at(self.keys, index),
             reach=None,
         )
 
@@ -301,18 +311,15 @@ class MemoryRows(Rows):
             )
         left = np.ones(len(self), dtype=bool)
         left[index] = False
-        others = replace(self.take(left), keys=np.flatnonzero(left).astype(np.uint64))
+        others = replace(self.take(left), drawn=index, places=None)
         scores = scores_of(self.scores)[index].astype(np.float64)
         drawn = self._by_segment(scores, entries_at(self.segment, index))
         return Split(drawn, self.sizes(), others)
 
     def drawn_rows(self, whole: Rows, classes: Classes, most: int | None = None) -> "MemoryRows":
         """The rows of `whole` that were drawn before these remained; at most `most` of them."""
-        rows = whole.collect()
-        drawn = np.ones(len(rows), dtype=bool)
-        if self.keys is not None:
-            drawn[self.keys.astype(np.intp)] = False
-        return rows.take(np.flatnonzero(drawn)).thinned(most)
+        every = whole.collect()
+        return every.take(np.arange(len(every)) if self.drawn is None else self.drawn).thinned(most)
 
     def thinned(self, most: int | None) -> Self:
         """These rows or, if they are more than `most`, at most that many, at equal steps."""
