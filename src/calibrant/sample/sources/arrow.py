@@ -95,7 +95,9 @@ class ArrowData(Rows):
         threads: int = 1,
         progress: Progress = None,
         engine: Engine | None = None,
+        file: Any = None,
     ) -> None:
+        """Parts of the rows. If all columns are text, `file` is the CSV file that converts them."""
         names = schema.names if names is None else names
         super().__init__(None, columns, names=names, progress=progress)
         self.schema = schema
@@ -103,6 +105,7 @@ class ArrowData(Rows):
         self._part_rows = part_rows
         self._threads = threads
         self._engine = engine
+        self.file = file
         self.has_order = engine is None or engine.has_order
 
     def batches(self, names: list[str]) -> Generator[tuple[Any, Place]]:
@@ -146,8 +149,8 @@ class ArrowData(Rows):
                     for batch, place in part.batches(names):
                         if stop.is_set():
                             break
-                        seen = self.looked_at(batch, work.columns, place)
-                        total = total + work(seen, replace(place, before=before[place.part]))
+                        used = self._used(batch, work.columns, place)
+                        total = total + work(used, replace(place, before=before[place.part]))
                         advance(batch.num_rows)
                 except BaseException:
                     stop.set()  # a failure stops all threads
@@ -182,21 +185,17 @@ class ArrowData(Rows):
             for part in self.parts:
                 for batch, place in part.batches(None):
                     ordered = batch if batch.schema.names == names else batch.select(names)
-                    found = self.with_added(added, ordered, place)
-                    if not found.schema.equals(schema):  # files differ in the types of columns
-                        pairs = zip(found.columns, schema, strict=True)
-                        columns = [column.cast(field.type) for column, field in pairs]
-                        found = pa.RecordBatch.from_arrays(columns, schema=schema)
-                    yield found
+                    used = self._used(ordered, added.columns, place)
+                    columns = [*ordered.columns, *added(used).columns[used.num_columns :]]
+                    pairs = zip(columns, schema, strict=True)
+                    # files differ in the types of columns
+                    columns = [column.cast(field.type) for column, field in pairs]
+                    yield pa.RecordBatch.from_arrays(columns, schema=schema)
                     advance(batch.num_rows)
 
-    def looked_at(self, batch: Any, columns: Columns, place: Place) -> Any:
-        """The batch as `fold` passes it to its work."""
-        return batch
-
-    def with_added(self, added: AddColumns, batch: Any, place: Place) -> Any:
-        """The batch with the columns added."""
-        return added(batch)
+    def _used(self, batch: Any, columns: Columns, place: Place) -> Any:
+        """The batch, with the columns that are used in their types."""
+        return batch if self.file is None else self.file.parsed(batch, columns, place)
 
 
 @dataclass(frozen=True, slots=True)

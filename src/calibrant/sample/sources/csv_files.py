@@ -13,11 +13,10 @@ from typing import Any
 from calibrant._optional import Lazy, pa, pc
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import is_number
-from calibrant.sample.added_columns import AddColumns
 from calibrant.sample.arrow_columns import kind_in_words
 from calibrant.sample.batch import Columns
 from calibrant.sample.faults import Place
-from calibrant.sample.sources.arrow import ArrowData, Part
+from calibrant.sample.sources.arrow import Part
 from calibrant.sample.sources.file_kind import SAVE_AS_UTF8, beginning
 from calibrant.text.sentences import Setting, Text
 
@@ -166,6 +165,17 @@ class CsvFile:
             return reader
         return _renamed(reader, {raw: name for name, raw in written.items()})
 
+    def parsed(self, batch: Any, columns: Columns, place: Place) -> Any:
+        """The columns of a batch of text that are used, converted to their types."""
+        kinds = {**self.types, self.columns.score: pa.float64()}
+        texts = {name: batch.column(name) for name in columns.to_read}
+        return pa.RecordBatch.from_pydict(
+            {
+                name: self.as_type(column, name, kinds.get(name, pa.string()), place)
+                for name, column in texts.items()
+            }
+        )
+
     def _known_types(self) -> dict[str, Any]:
         numeric = (self.columns.score, self.columns.weight)
         return {**self.types, **{name: pa.float64() for name in numeric if name is not None}}
@@ -279,37 +289,6 @@ def _number_hint(text: str, decimal: str) -> Text | None:
     if re.fullmatch(r"-?[\d.,]+\s*%", text):
         return "write all entries with a per cent sign, or none"
     return None
-
-
-class TextData(ArrowData):
-    """CSV files as text, so that each entry is written as it was read, including 007 and 1.10.
-
-    The columns that a calibrator uses are also read as numbers.
-    """
-
-    file: CsvFile
-    """The first of the files; the others are written in the same way."""
-
-    def looked_at(self, batch: Any, columns: Columns, place: Place) -> Any:
-        """The used columns, converted to their types."""
-        kinds = {**self.file.types, self.columns.score: pa.float64()}
-        return pa.RecordBatch.from_pydict(
-            {
-                name: self.file.as_type(
-                    batch.column(name), name, kinds.get(name, pa.string()), place
-                )
-                for name in columns.to_read
-            }
-        )
-
-    def with_added(self, added: AddColumns, batch: Any, place: Place) -> Any:
-        """The batch as text, with the columns added."""
-        new = added(self.looked_at(batch, added.columns, place)).columns[
-            len(added.columns.to_read) :
-        ]
-        return pa.RecordBatch.from_arrays(
-            [*batch.columns, *new], names=[*batch.schema.names, *added.names]
-        )
 
 
 def _header(path: Path, delimiter: str) -> list[str] | None:

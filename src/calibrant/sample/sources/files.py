@@ -17,7 +17,7 @@ from calibrant.sample.progress import Progress
 from calibrant.sample.row_keys import key_kind
 from calibrant.sample.sources import file_kind
 from calibrant.sample.sources.arrow import BATCH_ROWS, ArrowData, Part
-from calibrant.sample.sources.csv_files import CsvFile, TextData, delimiter_of
+from calibrant.sample.sources.csv_files import CsvFile, delimiter_of
 from calibrant.sample.sources.hive import Read, columns_of_folders, with_columns
 from calibrant.sample.sources.json_lines import LONGEST_LINE, check_nesting
 from calibrant.sample.sources.spool import Room, parsed_once
@@ -141,11 +141,9 @@ def from_files(
     _check_flat(first, columns)
     known = rows if kind == "parquet" else None
     settings: dict[str, Any] = {"part_rows": known, "threads": threads, "progress": progress}
-    if not as_text:
-        return ArrowData(parts, first, columns, **settings)
-    data = TextData(parts, first, columns, **settings)
-    data.file = files[0].csv()
-    return data
+    if as_text:  # each entry is written as it was read, including 007 and 1.10
+        settings["file"] = files[0].csv()
+    return ArrowData(parts, first, columns, **settings)
 
 
 def _check_one_kind(schema: Any, first: Any, group: str | None) -> None:
