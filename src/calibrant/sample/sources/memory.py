@@ -163,7 +163,8 @@ class MemoryRows(Rows):
         """The position of each row among all rows; None if no others were drawn."""
         if self.places is not None or self.drawn is None:
             return self.places
-        return np.delete(position_keys(0, len(self) + self.drawn.size), self.drawn)
+        every = np.arange(len(self) + self.drawn.size, dtype=np.uint64)
+        return np.delete(every, self.drawn)
 
     def take(self, index: IndexArray | BoolArray) -> Self:
         """The rows at `index`."""
