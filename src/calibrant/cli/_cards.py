@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from calibrant import Calibrator
+    from calibrant.text.picture import Drawn
 
 OUTCOME = "outcome"
 DEFAULT = "default"
@@ -71,66 +72,60 @@ def before_and_after(calibrator: "Calibrator", unseen: Any) -> "Figure":
     from matplotlib.figure import Figure
 
     from calibrant.assess.metrics.reliability import reliability_table
-    from calibrant.draw.axes import in_per_cent
-    from calibrant.draw.diagram import without_frame
+    from calibrant.text.picture import Drawn, Picture
 
     guarantee = calibrator.guarantee_
-    level = guarantee.confidence_level
+    y = unseen[OUTCOME]
+    scores = unseen["score"]
+    asked: dict[str, Any] = {"pos_label": DEFAULT, "confidence_level": guarantee.confidence_level}
+    model = reliability_table(y, scores, n_bins=_BINS_BEFORE, **asked)
+    kept = reliability_table(y, scores, partition=calibrator.partition_, **asked)
+    region = calibrator.partition_.assign(scores)
+    average = np.bincount(region, calibrator.predict(scores), kept.rate.size) / kept.counts
+    worst = np.abs(model.gap).argmax()
+    most = f"{100 * abs(model.gap[worst]):.0f} points"
+    gap = [model.mean_score[worst], model.rate[worst]]
+    within = f"within {100 * guarantee.epsilon:.1f} points"
+    everywhere = np.append(np.linspace(0.0, 1.0, 101), average)
+    everywhere.sort()
+    band = (everywhere - guarantee.epsilon, everywhere + guarantee.epsilon)
+    pictures = (
+        Picture(
+            f"Before: off by up to {most}",
+            "",
+            "model's probability of default",
+            "default rate",
+            (
+                _dots(model.mean_score, model),
+                Drawn(most, [gap[0], gap[0]], gap, kind="line", quiet=True),
+            ),
+            is_square=True,
+        ),
+        Picture(
+            f"After: guaranteed {within}",
+            "",
+            "calibrated probability of default",
+            "",
+            (
+                _dots(average, kept),
+                Drawn(f"guaranteed: {within}", everywhere, everywhere, *band, kind="band", style=0),
+            ),
+            is_square=True,
+        ),
+    )
     figure = Figure(figsize=(10.4, 5.4), layout="constrained")
-    before, after = figure.subplots(1, 2, sharey=True)
-    asked: dict[str, Any] = {"pos_label": DEFAULT, "confidence_level": level}
-    model = reliability_table(unseen[OUTCOME], unseen["score"], n_bins=_BINS_BEFORE, **asked)
-    predicted = calibrator.predict(unseen["score"])
-    kept = reliability_table(
-        unseen[OUTCOME], unseen["score"], partition=calibrator.partition_, **asked
-    )
-    region = calibrator.partition_.assign(unseen["score"])
-    average = np.bincount(region, predicted, kept.rate.size) / kept.counts
-    everywhere = np.array([0.0, 1.0])
-    band = np.append(average, everywhere)
-    order = np.argsort(band)
-    epsilon = guarantee.epsilon
-    after.fill_between(
-        band[order],
-        band[order] - epsilon,
-        band[order] + epsilon,
-        color="#0072B2",
-        alpha=0.18,
-        linewidth=0,
-        label=f"guaranteed: within {100 * epsilon:.1f} points",
-    )
-    _dots(before, model.mean_score, model)
-    _dots(after, average, kept)
-    before.set(xlabel="model's probability of default", ylabel="default rate")
-    worst = np.abs(model.rate - model.mean_score).argmax()
-    most = 100 * float(abs(model.rate[worst] - model.mean_score[worst]))
-    before.set_title(f"Before: off by up to {most:.0f} points", loc="left", weight="bold")
-    ends = np.array([model.rate[worst], model.mean_score[worst]])
-    before.plot([ends[1]] * 2, ends, color="0.5", linewidth=1.2, zorder=1)
-    before.text(ends[1] - 0.015, ends[0] - 0.03, f"{most:.0f} points", ha="right", color="0.3")
-    after.set_xlabel("calibrated probability of default")
-    within = f"After: guaranteed within {100 * epsilon:.1f} points"
-    after.set_title(within, loc="left", weight="bold")
     end = np.ceil(10 * max(model.mean_score.max(), model.upper.max())) / 10
-    for ax in (before, after):
-        ax.plot(everywhere, everywhere, color="0.5", linewidth=1, linestyle=(0, (4, 3)))
+    for ax, picture in zip(figure.subplots(1, 2, sharey=True), pictures, strict=True):
+        picture.plot(ax)
         ax.set(xlim=(0.0, end), ylim=(0.0, end), aspect="equal")
-        in_per_cent(ax.xaxis)
-        in_per_cent(ax.yaxis)
-        without_frame(ax)
-        ax.legend(frameon=False, loc="upper left")
+        ax.set_title("")
+        ax.set_title(picture.title, loc="left", weight="bold")
     return figure
 
 
-def _dots(ax: Any, x: Any, table: Any) -> None:
+def _dots(x: Any, table: Any) -> "Drawn":
     """Observed rates of clients, with exact limits."""
-    ax.errorbar(
-        x,
-        table.rate,
-        yerr=[table.rate - table.lower, table.upper - table.rate],
-        fmt="o",
-        color="#D55E00",
-        markersize=5,
-        linewidth=1.2,
-        label="9,000 new clients, with exact limits",
-    )
+    from calibrant.text.picture import Drawn
+
+    name = "9,000 new clients, with exact limits"
+    return Drawn(name, x, table.rate, table.lower, table.upper, style=1)

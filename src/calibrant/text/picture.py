@@ -117,7 +117,7 @@ class Picture:
             line = ax.axvline if rule.is_upright else ax.axhline
             line(rule.at, color=_GREY, linestyle="--", linewidth=1, label=rule.name)
         if self.is_square:
-            ax.axline((0.0, 0.0), slope=1.0, color=_GREY, linewidth=1)
+            ax.axline((0.0, 0.0), slope=1.0, color=_GREY, linewidth=1, linestyle=(0, (4, 3)))
         if self.rows:
             ax.set_yticks([-float(place) for place in range(len(self.rows))], self.rows)
         if self.is_time:
@@ -161,7 +161,8 @@ class Picture:
                 above = [high - at for at, high in zip(middle, one.high, strict=True)]
                 limits = [below, above]
             where = {"xerr": limits} if self.rows else {"yerr": limits}
-            marker = _MARKERS[number % len(_MARKERS)]
+            is_alone = sum(other.kind == "points" for other in self.drawn) == 1
+            marker = _MARKERS[0 if is_alone else number % len(_MARKERS)]
             ax.errorbar(one.x, one.y, **where, linestyle="", marker=marker, **how)
         else:
             style = "steps-post" if one.kind == "steps" else "default"
