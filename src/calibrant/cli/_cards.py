@@ -86,9 +86,8 @@ def before_and_after(calibrator: "Calibrator", unseen: Any) -> "Figure":
     most = f"{100 * abs(model.gap[worst]):.0f} points"
     gap = [model.mean_score[worst], model.rate[worst]]
     within = f"within {100 * guarantee.epsilon:.1f} points"
-    everywhere = np.append(np.linspace(0.0, 1.0, 101), average)
-    everywhere.sort()
-    band = (everywhere - guarantee.epsilon, everywhere + guarantee.epsilon)
+    ends = [0.0, 1.0]
+    low, high = ([end + side * guarantee.epsilon for end in ends] for side in (-1, 1))
     pictures = (
         Picture(
             f"Before: off by up to {most}",
@@ -108,7 +107,7 @@ def before_and_after(calibrator: "Calibrator", unseen: Any) -> "Figure":
             "",
             (
                 _dots(average, kept),
-                Drawn(f"guaranteed: {within}", everywhere, everywhere, *band, kind="band", style=0),
+                Drawn(f"guaranteed: {within}", ends, ends, low, high, kind="band", style=0),
             ),
             is_square=True,
         ),
