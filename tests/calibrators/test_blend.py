@@ -8,7 +8,7 @@ import pytest
 from scipy.special import expit, logit
 
 from calibrant import BetaCalibrator, BlendCalibrator, IsotonicCalibrator, PlattCalibrator
-from calibrant.calibrators.blend_curve import fit_blend, fit_rising
+from calibrant.calibrators.blend_curve import Problem, fit_blend, fit_blends, fit_rising
 from calibrant.cells.score_counts import ScoreCounts
 from calibrant.export import export_table
 
@@ -346,7 +346,7 @@ def test_the_fit_is_the_best_with_coefficients_that_are_not_negative():
         away = theta - mean
         return (np.logaddexp(0.0, z) - rows.positives * z).sum() + away @ precision @ away / 2
 
-    best, _ = fit_rising(features, rows, mean, precision)
+    ((best, _),) = fit_rising([Problem(features, rows, mean, precision)])
     assert (best[1:] >= 0.0).all()
     assert (best == 0.0).any()
     for step in rng.normal(scale=0.05, size=(300, 4)):
@@ -365,9 +365,10 @@ def test_the_loss_of_rows_left_out_is_nearly_that_of_as_many_fits():
     for i in range(60):
         others = np.arange(60) != i
         rest = counted(x[others], y[others])
-        z = features[i] @ fit_rising(features[others], rest, *prior)[0]
+        ((theta, _),) = fit_rising([Problem(features[others], rest, *prior)])
+        z = features[i] @ theta
         loss += np.logaddexp(0.0, -z if y[i] else z)
-    coefficients, found = fit_rising(features, counted(x, y), *prior)
+    ((coefficients, found),) = fit_rising([Problem(features, counted(x, y), *prior)])
     z = features @ coefficients
     own = (np.logaddexp(0.0, z) - y * z).sum()
     assert loss - own > 0.5  # what the approximation has to find
@@ -432,9 +433,9 @@ def test_cells_of_neighbouring_scores_give_the_curve_of_all_scores(monkeypatch):
 def test_many_rows_are_fitted_as_few_cells(monkeypatch):
     sizes = []
 
-    def spy(features, rows, mean, precision):
-        sizes.append(len(features))
-        return fit_rising(features, rows, mean, precision)
+    def spy(problems):
+        sizes.extend(len(problem.features) for problem in problems)
+        return fit_rising(problems)
 
     monkeypatch.setattr("calibrant.calibrators.blend_curve.fit_rising", spy)
     BlendCalibrator().fit(*drawn(n=100_000))
@@ -445,11 +446,23 @@ def test_many_rows_are_fitted_as_few_cells(monkeypatch):
 def test_more_rows_give_splines_more_nodes(n, n_nodes, monkeypatch):
     sizes = []
 
-    def spy(features, rows, mean, precision):
-        sizes.append(features.shape[1] - 1)
-        return fit_rising(features, rows, mean, precision)
+    def spy(problems):
+        sizes.append([problem.features.shape[1] - 1 for problem in problems])
+        return fit_rising(problems)
 
     monkeypatch.setattr("calibrant.calibrators.blend_curve.fit_rising", spy)
     BlendCalibrator().fit(*drawn(n=n))
-    *_, place, line, stiff, flexible = sizes
-    assert (place, line, stiff, flexible) == (max(n_nodes, 16), 1, n_nodes, n_nodes)
+    assert sizes == [[1, 1, 2, 1], [max(n_nodes, 16), n_nodes, n_nodes]]
+
+
+def test_blends_fitted_together_are_those_fitted_alone():
+    """Of different sizes and scales, ties and separable rows among them."""
+    data = [counted(*drawn(world, n)) for world in WORLDS.values() for n in (3, 30, 500, 12_000)]
+    data.append(counted(np.arange(40.0) / 40, np.arange(40) >= 20))
+    data.append(counted(np.repeat([0.2, 0.7], 30), np.arange(60) % 3 == 0))
+    flags = [bool(rows.scores[0] >= 0.0 and rows.scores[-1] <= 1.0) for rows in data]
+    for together, rows, flag in zip(fit_blends(data, flags), data, flags, strict=True):
+        alone = fit_blend(rows, are_probabilities=flag)
+        np.testing.assert_allclose(
+            together.logits(rows.scores), alone.logits(rows.scores), rtol=1e-9, atol=1e-9
+        )

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from calibrant._typing import CodeArray, FloatArray, IndexArray
-from calibrant.calibrators.curve.curve_kinds import fit_curve, within_0_and_1
+from calibrant.calibrators.curve.curve_kinds import fit_curves, within_0_and_1
 from calibrant.calibrators.curve.pieces import interpolate, simplified
 from calibrant.cells.score_counts import ScoreCounts
 from calibrant.classifier.fitted_parts import Fitting
@@ -53,7 +53,7 @@ class MemberCurve:
         rows = ScoreCounts.of(scores, codes)
         with np.errstate(all="ignore"):
             known = {"are_probabilities": within_0_and_1(rows.scores)}
-            name, curve = fit_curve("auto", rows, **known)
+            ((name, curve),) = fit_curves("auto", [rows], **known)
             knots, values = simplified(rows.scores, curve(rows.scores), _ACCURACY)
         return cls(name, knots, values)
 

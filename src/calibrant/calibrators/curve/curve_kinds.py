@@ -1,6 +1,6 @@
 """Curves by name, or of any calibrator, fitted to counts of rows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from inspect import signature
 from typing import Any, TypeAlias
 
@@ -9,7 +9,7 @@ from scipy.special import xlogy
 
 from calibrant._typing import FloatArray, IntArray
 from calibrant.calibrators.beta import BetaCalibrator
-from calibrant.calibrators.blend_curve import fit_blend, is_falling, mirrored
+from calibrant.calibrators.blend_curve import fit_blends, is_falling, mirrored
 from calibrant.calibrators.curve_calibrator import CurveCalibrator, inner
 from calibrant.calibrators.isotonic import IsotonicCalibrator
 from calibrant.calibrators.platt import PlattCalibrator
@@ -37,51 +37,66 @@ _TRUSTED = 20.0  # rows that a score in [0, 1] counts as if few rows fit a first
 _CLEARLY = 3.0  # by which its log loss over all these rows must be below that of the score itself
 
 
-def fit_curve(
-    curve: str | ScoreCalibrator, rows: ScoreCounts, *, are_probabilities: bool
-) -> tuple[str, Curve]:
-    """Fit a curve to counts of rows, which need not be whole; also return its name.
+def fit_curves(
+    curve: str | ScoreCalibrator, data: Sequence[ScoreCounts], *, are_probabilities: bool
+) -> list[tuple[str, Curve]]:
+    """Fit a curve to each of several counts of rows, which need not be whole; also return its name.
 
     For "auto", `are_probabilities` says what the scores are.
     """
     if not isinstance(curve, str):
         from sklearn.base import clone
 
-        given = clone(curve).set_params(pos_label=1)
-        given._check_parameters()
-        return type(curve).__name__, _fitted(given, rows)
-    name = _AUTO if curve == "auto" else curve
-    if is_falling(rows):
-        rising = _fit_rising(curve, mirrored(rows), are_probabilities)
-        return f"falling {name}", lambda scores: 1.0 - rising(scores)
-    return name, _fit_rising(curve, rows, are_probabilities)
-
-
-def _fit_rising(curve: str, rows: ScoreCounts, are_probabilities: bool) -> Curve:
-    """Fit a curve, by name, to rows whose rate does not clearly decrease."""
+        given = [clone(curve).set_params(pos_label=1) for _ in data]
+        given[0]._check_parameters()
+        return [(type(curve).__name__, _fitted(*pair)) for pair in zip(given, data, strict=True)]
+    fall = [is_falling(rows) for rows in data]
+    rising = [mirrored(rows) if falls else rows for rows, falls in zip(data, fall, strict=True)]
     if curve == "auto":
-        return fit_blend(rows, are_probabilities=are_probabilities)
-    return _fitted(NAMED[curve](), rows)
+        name = _AUTO
+        found: list[Curve] = [*fit_blends(rising, [are_probabilities] * len(rising))]
+    else:
+        name = curve
+        found = [_fitted(NAMED[curve](), rows) for rows in rising]
+    return [
+        (f"falling {name}", _one_minus(fitted)) if falls else (name, fitted)
+        for fitted, falls in zip(found, fall, strict=True)
+    ]
 
 
-def first_curve(rows: ScoreCounts) -> Curve:
-    """A curve for pilot rows; a decreasing one if the rate clearly decreases."""
-    if not is_falling(rows):
-        return _rising_first(rows)
-    rising = _rising_first(mirrored(rows))
-    return lambda scores: 1.0 - rising(scores)
+def first_curves(data: Sequence[ScoreCounts]) -> list[Curve]:
+    """A curve for each of several counts of pilot rows; decreasing where the rate clearly decreases.
 
-
-def _rising_first(rows: ScoreCounts) -> Curve:
-    """The blend; with few rows of a class, a score in [0, 1] itself, or beta or Platt calibration
-    if that is clearly better.
-
-    In the fit of few rows, the score counts as some additional rows, with the score as their rate.
+    The blend; with few rows of a class, a score in [0, 1] itself, or beta or Platt calibration if
+    that is clearly better.
     """
-    are_probabilities = within_0_and_1(rows.scores)
-    if min(rows.n_positive, rows.n_rows - rows.n_positive) >= _OF_EACH_CLASS:
-        return fit_blend(rows, are_probabilities=are_probabilities)
-    if not are_probabilities:
+    fall = [is_falling(rows) for rows in data]
+    rising = [mirrored(rows) if falls else rows for rows, falls in zip(data, fall, strict=True)]
+    many = [rows for rows in rising if _fewer_of_a_class(rows) >= _OF_EACH_CLASS]
+    blends = iter(fit_blends(many, [within_0_and_1(rows.scores) for rows in many]))
+    found: list[Curve] = [
+        next(blends) if _fewer_of_a_class(rows) >= _OF_EACH_CLASS else _of_few_rows(rows)
+        for rows in rising
+    ]
+    return [
+        _one_minus(fitted) if falls else fitted for fitted, falls in zip(found, fall, strict=True)
+    ]
+
+
+def _one_minus(curve: Curve) -> Curve:
+    return lambda scores: 1.0 - curve(scores)
+
+
+def _fewer_of_a_class(rows: ScoreCounts) -> float:
+    return min(rows.n_positive, rows.n_rows - rows.n_positive)
+
+
+def _of_few_rows(rows: ScoreCounts) -> Curve:
+    """A score in [0, 1] itself, or beta or Platt calibration if that is clearly better.
+
+    In the fit, the score counts as some additional rows, with the score as their rate.
+    """
+    if not within_0_and_1(rows.scores):
         return _fitted(PlattCalibrator(), rows)
     share: Any = rows.counts * (_TRUSTED / rows.n_rows)
     positives = rows.positives + share * rows.scores

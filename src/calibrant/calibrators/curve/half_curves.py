@@ -3,6 +3,7 @@ their mean, moved.
 """
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Self
 
 import numpy as np
@@ -15,7 +16,7 @@ from calibrant.calibrators.curve.curve_bounds import (
     CurveRows,
     Mix,
 )
-from calibrant.calibrators.curve.curve_kinds import Curve, fit_curve, within_0_and_1
+from calibrant.calibrators.curve.curve_kinds import Curve, fit_curves, within_0_and_1
 from calibrant.calibrators.curve.least_epsilon import CurveMoves, Side, joined_edges
 from calibrant.calibrators.curve.pilot_rows import (
     AS_ZERO,
@@ -186,15 +187,13 @@ class HalfCurves:
             guess = Guess.of(*rows.pilot_units(first), *ends(knots, first))
             tame = pilot.beyond(knots, guess, rows.expected)
             first = tame.of(first, rows.of_pilot)
+        fitted_to = (rows.to_fit(0), rows.to_fit(1))
+        # with few units, all may be in one half
+        found = iter(_fitted(curve, knots, [counts for counts in fitted_to if counts.any()]))
         names = []
         halves = []
-        fitted_to = (rows.to_fit(0), rows.to_fit(1))
         for counts in fitted_to:
-            if not counts.any():  # with few units, all may be in one half
-                names.append(_FIRST)
-                halves.append(first)
-                continue
-            name, values = _fitted(curve, knots, counts)
+            name, values = next(found) if counts.any() else (_FIRST, first)
             names.append(name)
             halves.append(values if tame is None else tame.of(values, counts))
         unseen = ~np.isin(knots.segment, knots.segment[knots.starts[:-1]][rows.labelled > 0])
@@ -293,24 +292,28 @@ def _at_knots(knots: Knots, curves: list[Curve]) -> FloatArray:
 
 
 def _fitted(
-    curve: str | ScoreCalibrator, knots: Knots, counts: FloatArray | IntArray
-) -> tuple[str, FloatArray]:
-    """A curve fitted to counts by knot and label, at the knots.
+    curve: str | ScoreCalibrator, knots: Knots, fitted_to: list[FloatArray | IntArray]
+) -> list[tuple[str, FloatArray]]:
+    """Curves fitted to several counts by knot and label, at the knots, and their names.
 
     A segment with few rows gets the curve of all rows. Whether scores are probabilities is decided
     by the knots, and so by pilot rows.
     """
     score = np.where(np.isin(knots.score, AS_ZERO), 0.0, knots.score)
-    known = {"are_probabilities": within_0_and_1(np.sort(score))}
-    name, pooled = fit_curve(curve, _distinct(score, counts), **known)
-    n_segments = len(knots.cells.parts)
-    curves = []
-    for number in range(n_segments):
-        here = knots.segment == number
-        own = n_segments > 1 and counts[here].sum() >= _OWN_ROWS
-        rows = _distinct(score[here], counts[here]) if own else None
-        curves.append(pooled if rows is None else fit_curve(curve, rows, **known)[1])
-    return name, _at_knots(knots, curves)
+    ends = np.append(np.unique(knots.segment, return_index=True)[1], knots.n_knots)
+    segments = [slice(*pair) for pair in pairwise(ends.tolist())]
+    data = [_distinct(score, counts) for counts in fitted_to]
+    used = np.repeat(np.arange(len(data)), len(segments)).reshape(len(data), -1)
+    if len(segments) > 1:
+        for number, counts in enumerate(fitted_to):
+            for segment, here in enumerate(segments):
+                if counts[here].sum() >= _OWN_ROWS:
+                    used[number, segment] = len(data)
+                    data.append(_distinct(score[here], counts[here]))
+    are_probabilities = within_0_and_1(np.sort(score))
+    found = fit_curves(curve, data, are_probabilities=are_probabilities)
+    curves = [[found[fit][1] for fit in of_segments] for of_segments in used.tolist()]
+    return [(name, _at_knots(knots, own)) for (name, _), own in zip(found, curves, strict=False)]
 
 
 def _distinct(scores: FloatArray, counts: FloatArray | IntArray) -> ScoreCounts:

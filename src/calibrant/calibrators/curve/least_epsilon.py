@@ -49,6 +49,7 @@ _BEYOND = 0.5  # of the distance to 0 or 1: how far the curve moves at its ends
 _NEAREST = 1e-9  # to 0 and 1, where a divergence is computed
 _PREFERENCE = 0.02  # of epsilon: what the whole allowed divergence counts as
 _PROGRAMMES = 6
+_TOLERANCE = 1e-6  # by which a condition may be broken
 _GOOD_ENOUGH = 0.005  # how much epsilon may exceed the smallest one
 _MOST_OFF = 10.0  # times what is allowed: tangents further away are of little use
 _BISECTIONS = 20
@@ -137,15 +138,14 @@ class CurveMoves:
 
         The widest blend whose epsilon is not much larger than that of the curve with jumps.
         """
-        with_jumps: float | None = None
-        for width in _WIDTHS:
+        least = self._least_possible
+        found = _Programme(self, _WIDTHS[0], allowed, smoothness).solved()
+        if found.epsilon > _WIDER * least:
+            least = _Programme(self, _NO_BLEND, allowed, smoothness).least_epsilon()
+        for width in _WIDTHS[1:]:
+            if found.epsilon <= _WIDER * least:
+                break
             found = _Programme(self, width, allowed, smoothness).solved()
-            if found.epsilon <= _WIDER * self._least_possible:
-                break
-            if with_jumps is None:
-                with_jumps = _Programme(self, _NO_BLEND, allowed, smoothness).solved().epsilon
-            if found.epsilon <= _WIDER * with_jumps:
-                break
         return found
 
     def divergence(self, values: FloatArray) -> FloatArray:
@@ -276,7 +276,8 @@ class _Programme:
             found = self._solution(matrix, limits + of_rest @ more, tangents)
             if found is None:
                 break
-            wanted, at_least = found
+            variables, at_least = found
+            wanted = variables[: self.sizes[0]]
             inside = self._towards(wanted)
             value = self.goal(inside)
             if value < smallest:
@@ -289,6 +290,17 @@ class _Programme:
             more = np.maximum(moves.off(self._rest(inside)) - guessed, 0.0)
         values = self.values @ best
         return MovedCurve(values, best, self.epsilon(best, values))
+
+    def least_epsilon(self) -> float:
+        """About the smallest epsilon, by one programme with one tangent in each region."""
+        matrix, limits, _ = self._conditions()
+        found = self._solution(matrix, limits, [self._tangents(self._pulled())])
+        if found is None:
+            unmoved = self.moves.unmoved
+            return self.epsilon(unmoved, self.values @ unmoved)
+        variables, at_least = found
+        refuted = variables[-1 - self.moves.n_regions : -1].sum()
+        return at_least - _REFUTED * float(refuted)
 
     def goal(self, coefficients: FloatArray) -> float:
         """What is made small."""
@@ -416,7 +428,7 @@ class _Programme:
         mean = moves.mean
         segment = moves.knots.segment
         sparse = self._sparse
-        same = np.flatnonzero(np.diff(segment) == 0)
+        self.in_order = same = np.flatnonzero(np.diff(segment) == 0)
         first = np.flatnonzero(np.diff(segment, prepend=-1))
         last = np.append(first[1:], segment.size) - 1
         rows = [
@@ -458,25 +470,42 @@ class _Programme:
                 limits += [-known, known]
                 wider += [-one, one]
         of_rest = sparse.vstack([sparse.csr_matrix((n_others, moves.n_regions)), *wider])
+        region = moves.knots.region
+        self.used = np.ones(sum(map(len, limits)), dtype=bool)
+        self.used[: same.size] = region[same] != region[same + 1]
+        self.used[n_others:] = np.tile(np.repeat([True, False], here.size), 4)
         return self._stacked(rows), np.concatenate(limits), of_rest.tocsr()
 
     def _solution(
         self, matrix: Any, limits: FloatArray, tangents: list[tuple[Any, FloatArray]]
     ) -> tuple[FloatArray, float] | None:
-        """Coefficients, and a lower bound on the goal; None if the solver finds none."""
+        """The variables, and a lower bound on the goal; None if the solver finds none.
+
+        Most curves that are in order at edges are in order everywhere, so the other conditions on the
+        order are used only in regions where a solution breaks one.
+        """
         # without whole numbers milp calls the same solver as linprog, with less work around it
         from scipy.optimize import Bounds, LinearConstraint, milp
 
-        rows = self._sparse.vstack([matrix, *(rows for rows, _ in tangents)], format="csc")
-        most = np.concatenate([limits, *(limit for _, limit in tangents)])
-        found = milp(
-            np.repeat(self.goals, self.sizes),
-            constraints=LinearConstraint(rows, -np.inf, most),
-            bounds=Bounds(*self._bounds.T),
-        )
-        if not found.success:
-            return None
-        return found.x[: self.sizes[0]], float(found.fun)
+        while True:
+            chosen = [matrix[self.used], *(rows for rows, _ in tangents)]
+            most = [limits[self.used], *(limit for _, limit in tangents)]
+            found = milp(
+                np.repeat(self.goals, self.sizes),
+                constraints=LinearConstraint(
+                    self._sparse.vstack(chosen, format="csc"), -np.inf, np.concatenate(most)
+                ),
+                bounds=Bounds(*self._bounds.T),
+            )
+            if not found.success:
+                return None
+            broken = matrix @ found.x > limits + _TOLERANCE
+            if not (broken & ~self.used).any():
+                return found.x, float(found.fun)
+            # all of the region's conditions, so that few rounds are needed
+            region = self.moves.knots.region[self.in_order]
+            broken[: region.size] = np.isin(region, region[broken[: region.size]])
+            self.used |= broken
 
     @cached_property
     def _bounds(self) -> FloatArray:

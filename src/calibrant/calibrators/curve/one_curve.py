@@ -4,7 +4,7 @@ For plain rows without pilot rows, or with another interval. Every curve is allo
 to the counted rows:
 
 1. count the rows in fine cells of the score (`Grid`), and find the limits of the rates;
-2. fit the curve to all rows (`fit_curve`), as a table of straight pieces (`Pieces`);
+2. fit the curve to all rows (`fit_curves`), as a table of straight pieces (`Pieces`);
 3. shift it into the limits on the rates where the data refute it (`shifted_into_limits`);
 4. bound how far its averages can be off (`CurveProof.margin`).
 """
@@ -15,14 +15,13 @@ import numpy as np
 from scipy.special import expit, logit
 
 from calibrant._typing import FloatArray
-from calibrant.calibrators.curve.curve_kinds import Curve, fit_curve, within_0_and_1
+from calibrant.calibrators.curve.curve_kinds import fit_curves, within_0_and_1
 from calibrant.calibrators.curve.fine_cells import Averages, Grid
 from calibrant.calibrators.curve.fitted_curve import CurveProof, FittedCurve, Parts
 from calibrant.calibrators.curve.pieces import Pieces, simplified
 from calibrant.calibrators.regions.binned_rows import Binned
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.cells.bins import Bins
-from calibrant.cells.score_counts import ScoreCounts
 from calibrant.cells.tally import Tally
 from calibrant.limits.interval import Interval
 
@@ -61,22 +60,25 @@ def _fitted(
     `whole` includes rows that only cut.
     """
     everything = np.ones(grid.rows.size, dtype=bool)
-    name, pooled = _curve(kind, whole.distinct(everything))
-    knots = [grid.knots(number) for number in range(len(regions.parts))]
-    values = []
-    for number, x in enumerate(knots):
-        here = everything if len(knots) == 1 else grid.segment == number
-        own = len(knots) > 1 and whole.rows[here].sum() >= _FEW_ROWS
-        fitted = _curve(kind, whole.distinct(here))[1] if own else pooled
+    chosen = [everything]
+    used = []  # the fitted curve of each segment
+    for number in range(len(regions.parts)):
+        here = grid.segment == number
+        own = len(regions.parts) > 1 and whole.rows[here].sum() >= _FEW_ROWS
+        used.append(len(chosen) if own else 0)
+        if own:
+            chosen.append(here)
+    data = [whole.distinct(cells) for cells in chosen]
+    fitted = fit_curves(kind, data, are_probabilities=within_0_and_1(data[0].scores))
+    kept = []
+    for number, curve in enumerate(used):
+        x = grid.knots(number)
         # nothing is known about a segment without rows
-        y = fitted(x) if grid.rows[here].any() else np.full(1, 0.5)
-        values.append(_monotone(y) if isinstance(kind, str) else y)
-    kept = [simplified(x, y) for x, y in zip(knots, values, strict=True)]
+        seen = grid.rows[grid.segment == number].any()
+        y = fitted[curve][1](x) if seen else np.full(1, 0.5)
+        kept.append(simplified(x, _monotone(y) if isinstance(kind, str) else y))
+    name, _ = fitted[0]
     return name, Pieces.through(regions, [x for x, _ in kept], [y for _, y in kept])
-
-
-def _curve(kind: str | ScoreCalibrator, rows: ScoreCounts) -> tuple[str, Curve]:
-    return fit_curve(kind, rows, are_probabilities=within_0_and_1(rows.scores))
 
 
 def _monotone(values: FloatArray) -> FloatArray:

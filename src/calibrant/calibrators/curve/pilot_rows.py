@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
-from calibrant.calibrators.curve.curve_kinds import Curve, first_curve, within_0_and_1
+from calibrant.calibrators.curve.curve_kinds import Curve, first_curves, within_0_and_1
 from calibrant.cells.bins import Bins
 from calibrant.cells.entries import Entries
 from calibrant.cells.knots import Knots
@@ -148,7 +148,7 @@ class LabelledPilot:
 
     def first_curves(self) -> list[Curve]:
         """The first curve of each segment."""
-        return [first_curve(rows) for rows, _ in self._distinct]
+        return first_curves([rows for rows, _ in self._distinct])
 
     @cached_property
     def _distinct(self) -> list[tuple[ScoreCounts, bool]]:
@@ -166,10 +166,12 @@ class LabelledPilot:
     def knots(self, curves: list[Curve], n_rows: int) -> Knots:
         """Knots at the edges of regions, and between them as these rows suggest."""
         inner = []
-        parts = zip(self.regions.parts, curves, self._distinct, strict=True)
-        for part, curve, (rows, is_tied) in parts:
+        of_segments = np.bincount(self.segment, minlength=len(self.regions.parts))
+        expected = n_rows * of_segments / max(of_segments.sum(), 1)
+        parts = zip(self.regions.parts, curves, self._distinct, expected.tolist(), strict=True)
+        for part, curve, (rows, is_tied), of_segment in parts:
             values = curve(rows.scores)
-            n_cells = cells_of_region(n_rows, part.n_regions)
+            n_cells = cells_of_region(of_segment, part.n_regions)
             inner.append(knot_scores(part, rows, values, n_cells, is_tied=is_tied))
         return Knots.between(self.regions, inner)
 
