@@ -16,7 +16,7 @@ from typing import NamedTuple, Self, TypeAlias
 import numpy as np
 from scipy.special import expit, logit
 
-from calibrant._typing import BoolArray, FloatArray, IndexArray
+from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.cells.score_counts import ScoreCounts
 
 Scale: TypeAlias = Callable[[FloatArray], FloatArray]
@@ -299,13 +299,16 @@ def fit_rising(problems: Sequence[Problem]) -> list[tuple[FloatArray, float]]:
     alike: dict[tuple[int, int], list[int]] = {}
     for number, problem in enumerate(problems):
         n_cells, width = problem.features.shape
-        alike.setdefault((width, n_cells.bit_length()), []).append(number)
+        # the padded length depends on the problem alone, and so does its solution, to the last bit
+        step = 1 << max(n_cells.bit_length() - 3, 0)
+        alike.setdefault((-(-n_cells // step) * step, width), []).append(number)
     found: list[tuple[FloatArray, float]] = [(np.empty(0), 0.0)] * len(problems)
-    for (width, doublings), numbers in alike.items():
-        most = max(_TOGETHER // (width << doublings), 1)
+    for (n_cells, width), numbers in alike.items():
+        most = max(_TOGETHER // (n_cells * width), 1)
         for start in range(0, len(numbers), most):
             some = numbers[start : start + most]
-            coefficients, losses = _Stack.of([problems[number] for number in some]).solved()
+            stack = _Stack.of([problems[number] for number in some], n_cells)
+            coefficients, losses = stack.solved()
             for number, theta, loss in zip(some, coefficients, losses.tolist(), strict=True):
                 found[number] = (theta, loss)
     return found
@@ -321,11 +324,10 @@ class _Stack(NamedTuple):
     precision: FloatArray
 
     @classmethod
-    def of(cls, problems: list[Problem]) -> Self:
+    def of(cls, problems: list[Problem], n_cells: int) -> Self:
         """Stack the problems."""
-        n_cells = max(len(problem.features) for problem in problems)
 
-        def padded(arrays: list[FloatArray]) -> FloatArray:
+        def padded(arrays: Sequence[FloatArray | IntArray]) -> FloatArray:
             found = np.zeros((len(arrays), n_cells, *arrays[0].shape[1:]))
             for place, array in zip(found, arrays, strict=True):
                 place[: len(array)] = array
@@ -387,7 +389,8 @@ class _Stack(NamedTuple):
             slope = _products(stack.features.transpose(0, 2, 1), errors)
             slope += _products(stack.precision, theta - stack.mean)
             slope = np.where(free, slope, 0.0)
-            step = np.linalg.solve(stack._hessian(p, free), slope[:, :, None])[:, :, 0]
+            solved = np.linalg.solve(stack._hessian(p, free), slope[:, :, None])
+            step = np.asarray(solved[:, :, 0], dtype=np.float64)
             decrease = (step * slope).sum(axis=1)
             goes_on = decrease >= _DECREASE
             length, z, reached = stack._descended(

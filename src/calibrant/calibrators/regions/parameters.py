@@ -179,6 +179,9 @@ class ValueParameters(rules.CheckedParameters):
 class CutParameters(LabelParameters, SegmentParameters, BinParameters):
     """The parameters of calibrators that accept segments, or regions fixed beforehand."""
 
+    _pilot_for: ClassVar[int] = 1
+    """There are at least as many pilot rows as so many bins need."""
+
     def _automatic_bins(self, n_rows: int) -> int:
         return automatic_bins(n_rows)
 
@@ -228,7 +231,7 @@ class RegionParameters(CutParameters, ValueParameters):
 
 
 def check_interval(interval: str, with_what: str, advice: str | None = None) -> None:
-    """Raise an error for an interval that is not available for rows with weights or groups."""
+    """Raise an error for an interval that is not available for curves, weights or groups."""
     if interval != "auto":
         left = f'be "auto" with {with_what}, for which limits always come from bets'
         raise InvalidValueError("interval", left, repr(interval), advice)
