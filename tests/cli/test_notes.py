@@ -224,7 +224,17 @@ class TestRowsWithoutLimits:
     def test_few_rows_are_not_called_none(self, folder: Path, calibrant: Any) -> None:
         """Hoeffding's limits are 0 and 1 where rows are few, and there the value is no placeholder."""
         (folder / "few.csv").write_text("p,y\n0.1,0\n0.2,1\n0.9,1\n0.8,0\n")
-        options = ("--bins", "1", "--interval", "hoeffding", "-o", "few.json", "--json")
+        options = (
+            "--method",
+            "binning",
+            "--bins",
+            "1",
+            "--interval",
+            "hoeffding",
+            "-o",
+            "few.json",
+            "--json",
+        )
         fitted = calibrant("fit", "few.csv", *COLUMNS, *options).json["guarantee"]["regions"][0]
         assert (fitted["counts"], fitted["lower"], fitted["upper"]) == (4, 0.0, 1.0)
         answer = calibrant("apply", "few.json", "few.csv", "-o", "out.csv")

@@ -57,7 +57,7 @@ def test_what_audit_and_compare_and_plan_say(
 
 @pytest.mark.broad
 def test_limits_of_the_paper_are_cited_by_number(folder: Path, calibrant: Any) -> None:
-    paper = ("--bins", "4", "--interval", "empirical-bernstein", "--json")
+    paper = ("--method", "binning", "--bins", "4", "--interval", "empirical-bernstein", "--json")
     theorem = calibrant("fit", "scores.csv", *COLUMNS, *paper).json["guarantee"]["theorem"]
     assert "2020, Theorem 4" in theorem
     check_plain(theorem)

@@ -51,6 +51,7 @@ from calibrant.sample.reader import read_rows, refuse, refuse_segments
 from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
 from calibrant.text.numbers import nearest
+from calibrant.text.sentences import Setting
 
 _NAMED_JUMPS = 8
 _USUAL_LEVEL = 0.9
@@ -264,7 +265,8 @@ class Calibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter):
         self._check_assumptions(assumptions)
         counted = None
         if is_plain(data):
-            check_interval(self.interval, "a curve", "use BinningCalibrator for other intervals")
+            bins = Setting("method", "binning", python="BinningCalibrator")
+            check_interval(self.interval, "a curve", ("use ", bins, " for other intervals"))
             with np.errstate(all="ignore"):
                 binned, counted = cut_bins(
                     data,

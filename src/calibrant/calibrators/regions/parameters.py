@@ -19,7 +19,7 @@ from calibrant.params.declared_state import Saved
 from calibrant.params.kind import Entry
 from calibrant.params.rules import GROUP_SIZE, GROUP_TARGET, WEIGHT_BOUND
 from calibrant.sample.reader import bound_of
-from calibrant.text.sentences import Setting
+from calibrant.text.sentences import Setting, Text
 
 EXACT = "clopper-pearson"
 """What "auto" stands for, unless rows have weights or groups: these use the "betting" interval."""
@@ -230,7 +230,7 @@ class RegionParameters(CutParameters, ValueParameters):
     """The parameters of calibrators that predict one value in each region."""
 
 
-def check_interval(interval: str, with_what: str, advice: str | None = None) -> None:
+def check_interval(interval: str, with_what: str, advice: Text | None = None) -> None:
     """Raise an error for an interval that is not available for curves, weights or groups."""
     if interval != "auto":
         left = f'be "auto" with {with_what}, for which limits always come from bets'
