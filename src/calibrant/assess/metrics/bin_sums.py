@@ -21,11 +21,11 @@ from calibrant.sample.reader import read_judged, refuse
 from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
 from calibrant.sample.sources.memory import MemoryRows
+from calibrant.sample.taken_rows import distinct_scores
 
 BINS = ("auto", "uniform", "quantile", "values")
 _ROWS_PER_VALUE = 20
 MOST_VALUES = 1000
-_LOOK = 4 * MOST_VALUES
 
 
 CALIBRATE_FIRST = "turn scores into probabilities first, for example with BinningCalibrator"
@@ -178,12 +178,11 @@ def binned(rows: MemoryRows, n_bins: int, strategy: str) -> BinSums:
     if strategy == "quantile":
         inverse = np.unique(rows.scores, return_inverse=True)[1]
         return BinSums.of(rows, equal_mass(np.bincount(inverse, rows.weights), n_bins)[inverse])
-    # some rows are enough to show that there are many values
-    if strategy == "values" or (
-        strategy == "auto" and few_values(np.unique(rows.scores[:_LOOK]).size, len(rows))
-    ):
-        values = np.unique(rows.scores)  # takes a quarter of the time of numbering the rows too
-        if strategy == "values" or few_values(values.size, len(rows)):
+    if strategy in ("auto", "values"):
+        most = MOST_VALUES if strategy == "auto" else len(rows)
+        values = distinct_scores(rows.scores, most)
+        few = values is not None and few_values(values.size, len(rows))
+        if values is not None and (few or strategy == "values"):
             return BinSums.of(rows, kernels.assign(rows.scores, values[1:]))
     # the paper's intervals [(b - 1) / B, b / B), with the last one closed; the edges are doubles
     # and are not rounded
