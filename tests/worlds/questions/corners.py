@@ -162,8 +162,7 @@ def findings_of_audits() -> Any:
     ]
     return [
         [
-            [finding.text("month") for finding in one.findings],
-            [finding.text() for finding in one.findings],
+            [str(finding) for finding in one.findings],
             one.table.is_finest,
             list(one.table.verdict),
             [[part.start, part.stop] for part in one.table.blocks],

@@ -372,10 +372,9 @@ class Exchangeability(Result):
             again = words(("Check again with ", Setting("group", name)))
             steps.append(NextStep(again, command=f"check {{rows}} --group {column}{{time}}"))
         if not self.alarm:
-            if self.n_left_out:
-                steps.append(NextStep(words(_WITHOUT_GROUPS)))
             audit = NextStep("Audit the scores", "audit(y, scores)", "audit {rows} -o audit.html")
-            return (*steps, audit)
+            alone = [NextStep(words(_WITHOUT_GROUPS))] if self.n_left_out else []
+            return (*steps, audit, *alone)
         recent = "fit {rows} --holdout last{time} -o model.json" if "labels" in self.causes else ""
         for text in (*self._on_drift(), *self._on_groups()):
             steps.append(NextStep(words(text), command=recent))
