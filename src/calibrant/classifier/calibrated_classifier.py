@@ -17,8 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from calibrant._typing import ArrayLike, BoolArray, FeatureRows, FloatArray
 from calibrant.classifier.arguments import read_task
-from calibrant.classifier.bag import mean_probabilities
-from calibrant.classifier.bagged_fit import fit_bag, no_guarantee
+from calibrant.classifier.bag import NO_GUARANTEE, fit_bag, mean_probabilities
 from calibrant.classifier.fitted_parts import Fitting
 from calibrant.classifier.folds import parts
 from calibrant.classifier.parameters import ClassifierParameters, router_of
@@ -282,7 +281,7 @@ class CalibratedClassifier(
         """What is guaranteed for the calibrated probabilities."""
         check_is_fitted(self, "calibrator_")
         if self.calibrator_ is None:
-            return no_guarantee()
+            return NO_GUARANTEE
         answering: Any = getattr(self, "refit_", self.calibrator_)
         guarantee: Guarantee | ClassWiseGuarantee | NoGuarantee = answering.guarantee_
         return guarantee

@@ -32,9 +32,9 @@ from calibrant.classifier.bag import (
     by_curves,
     curves_of,
     fit_folds,
+    proved,
     shares_of,
 )
-from calibrant.classifier.bagged_fit import proved
 from calibrant.classifier.fitted_parts import Fitting
 from calibrant.classifier.folds import Fold, folds_within, held_out, units_of
 from calibrant.classifier.responses import columns_of

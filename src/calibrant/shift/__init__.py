@@ -6,8 +6,7 @@ from calibrant.cells.entries import Entries
 from calibrant.limits.shift.betting import betting
 from calibrant.limits.shift.empirical_bernstein import empirical_bernstein
 from calibrant.limits.shift.evidence import Evidence, ShiftMethod
-from calibrant.limits.shift.oracle import oracle
-from calibrant.limits.shift.paper import paper
+from calibrant.limits.shift.paper import oracle, paper
 from calibrant.limits.shift.shift_methods import (
     SHIFT_METHODS,
     get_shift_method,
