@@ -1,4 +1,4 @@
-"""What goes into a report, and its page: parts as data, which one template draws."""
+"""What goes into a report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from calibrant.draw.report.scales import Thresholds
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.text.picture import Picture
-from calibrant.text.quantity import Quantity
 from calibrant.text.result import Result, Verdict
 
 
@@ -78,16 +77,6 @@ VERDICTS: dict[Verdict | None, tuple[str, str]] = {
 """The sign, and the word, for each verdict."""
 
 
-class Answer(NamedTuple):
-    """A sentence at the top, next to its verdict: `kind` determines the colour and the sign."""
-
-    kind: str
-    tag: str
-    text: str
-    details: tuple[str, ...] = ()
-    is_main: bool = True
-
-
 class Section(NamedTuple):
     """A section: its anchor, its title, the template of its body, and what that template shows."""
 
@@ -95,26 +84,6 @@ class Section(NamedTuple):
     title: str
     template: str
     content: Mapping[str, Any] = {}
-
-
-class Step(NamedTuple):
-    """A next step: why, and the call or command that does it."""
-
-    why: str
-    how: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A report. Everything is already text, in the reader's terms."""
-
-    title: str
-    eyebrow: str | None
-    statements: tuple[Answer, ...]
-    to_copy: str
-    sections: tuple[Section, ...]
-    numbers: tuple[Quantity, ...] = ()
-    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

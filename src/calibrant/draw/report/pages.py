@@ -12,13 +12,10 @@ from calibrant.draw.report.audit_figures import curve_figure, guaranteed_figure
 from calibrant.draw.report.audit_page import audit_sections
 from calibrant.draw.report.page import (
     VERDICTS,
-    Answer,
     Extras,
     Inputs,
     MostShown,
-    Page,
     Section,
-    Step,
 )
 from calibrant.draw.report.picture_figure import picture_figures
 from calibrant.draw.report.table_file import shown_tables
@@ -34,25 +31,26 @@ _MOST_FACTS = 60
 _LONGEST_FACT = 400
 
 
-def result_page(inputs: Inputs, sizes: MostShown, extras: Extras) -> Page:
-    """The page of a result, and of the guarantee of a calibrator beside it."""
+def result_page(inputs: Inputs, sizes: MostShown, extras: Extras) -> dict[str, Any]:
+    """What the page of a result shows, and of the guarantee of a calibrator beside it, as text."""
     found = inputs.result
     guarantee = inputs.guarantee
     results = [found] if guarantee is None or guarantee is found else [found, guarantee]
     sections = [*sections_of(found, inputs, sizes, extras), *_last_sections(inputs, extras)]
     of_guarantee = (number for one in results[1:] for number in one.numbers)
-    return Page(
-        title=name_of(inputs.title or _DEFAULT_TITLE, _LONGEST_TITLE),
-        eyebrow=_DEFAULT_TITLE if inputs.title else None,
-        statements=tuple(
+    copied = words(joined(*(part for one in results for part in (" ", to_copy(one))))).strip()
+    return {
+        "title": name_of(inputs.title or _DEFAULT_TITLE, _LONGEST_TITLE),
+        "eyebrow": _DEFAULT_TITLE if inputs.title else None,
+        "statements": [
             _statement(one, inputs.warnings, extras.notes if one is found else (), one is found)
             for one in results
-        ),
-        to_copy=words(joined(*(part for one in results for part in (" ", to_copy(one))))).strip(),
-        numbers=(*found.numbers, *map(_after_calibration, of_guarantee)),
-        sections=tuple(sections),
-        warnings=tuple(inputs.warnings),
-    )
+        ],
+        "to_copy": copied,
+        "numbers": [*found.numbers, *map(_after_calibration, of_guarantee)],
+        "sections": sections,
+        "warnings": inputs.warnings,
+    }
 
 
 def _after_calibration(number: Quantity) -> Quantity:
@@ -62,13 +60,15 @@ def _after_calibration(number: Quantity) -> Quantity:
 
 def _statement(
     found: Result, warnings: Iterable[str], notes: tuple[str, ...], is_main: bool
-) -> Answer:
+) -> dict[str, Any]:
+    """A sentence at the top, beside its verdict: `kind` determines the colour and the sign."""
     verdict: Verdict | None = found.verdict
     if verdict == "ok" and list(warnings):
         verdict = "unclear"
-    return Answer(
-        *VERDICTS[verdict], found.sentence, (*found.remarks, *found.notes, *notes), is_main
-    )
+    kind, tag = VERDICTS[verdict]
+    details = (*found.remarks, *found.notes, *notes)
+    said = {"kind": kind, "tag": tag, "text": found.sentence}
+    return {**said, "details": details, "is_main": is_main}
 
 
 def to_copy(found: Result) -> Text:
@@ -134,11 +134,12 @@ def _last_sections(inputs: Inputs, extras: Extras) -> Iterator[Section]:
     yield Section("made-title", "How this report was made", "made", content)
 
 
-def _step(step: NextStep, places: Mapping[str, str] | None) -> Step:
+def _step(step: NextStep, places: Mapping[str, str] | None) -> tuple[str, str]:
+    """A next step: why, and the call or command that does it."""
     if places is None or not step.command:
-        return Step(step.what, step.call)
+        return step.what, step.call
     command = step.command.format(**{"model": "model.json", **places})
-    return Step(step.what, f"calibrant {command}")
+    return step.what, f"calibrant {command}"
 
 
 def listed_facts(source: Mapping[str, Any]) -> list[tuple[str, str]]:

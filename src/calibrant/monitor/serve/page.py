@@ -1,7 +1,6 @@
 """The pages: all models, and one model. They are drawn as reports are."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -54,7 +53,7 @@ def model_page(service: Service, name: str) -> str:
         Quantity("Counted without a label", found.n_mature - found.n_labels),
         Quantity("Conflicting", found.n_conflicting),
     )
-    shown = replace(shown, eyebrow="In production", numbers=(*shown.numbers, *lacking))
+    shown |= {"eyebrow": "In production", "numbers": [*shown["numbers"], *lacking]}
     here = f"/models/{quoted(name)}"
     events = f"/v1{here}/events"
     return filled_template("live/model.html.jinja", page=shown, here=here, events=events)
