@@ -129,7 +129,7 @@ def test_order_statistics_equal_those_of_numpy(shape: str, kind: Any) -> None:
 @pytest.mark.parametrize("limit", [0, 1, 2**40, 2**62, 2**63, 2**64 - 1, 2**64])
 @pytest.mark.parametrize("key", [7, 2**64 - 300])
 def test_rows_are_drawn_as_everywhere(
-    interpreted: Any, key: int, limit: int, monkeypatch: pytest.MonkeyPatch
+    key: int, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(draws, "_DRAWN_ROWS", 300)
     want = np.flatnonzero(Draw(key, limit).chosen(position_keys(0, 700)))
