@@ -15,7 +15,7 @@ from calibrant import kernels
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import as_numbers, as_scores
-from calibrant.params.declared_state import NOTHING_KNOWN, Saved, restored, stored
+from calibrant.params.declared_state import NOTHING_KNOWN, Saved, restored
 from calibrant.params.kind import Known
 from calibrant.params.rules import SCORE_RANGE, Integer, check_bins
 from calibrant.params.saved_state import check_state
@@ -51,10 +51,6 @@ class Partition(Saved, ABC):
 
     has_segments: ClassVar[bool] = False
     """Whether a segment is needed to find a row's region."""
-
-    def __getstate__(self) -> Any:
-        """What is pickled."""
-        return stored(self)
 
     @property
     @abstractmethod

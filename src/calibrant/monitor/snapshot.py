@@ -345,7 +345,7 @@ class MonitorSnapshot(Result):
         return {
             "until": self.now or "",
             "counted until": self.counted_until or "",
-            "maturity": f"{self.maturity:g} days",
+            "maturity": self._age,
         }
 
     @property

@@ -27,7 +27,6 @@ calibrant.errors.InvalidValueError: counts must have 2 entries; got 3
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
-from functools import cached_property
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar
@@ -231,18 +230,6 @@ class Saved(DeclaredState):
 
     def _check_state(self, known: Known) -> None:
         """Raise an error for entries that contradict each other or what is known."""
-
-
-def stored(thing: object) -> Any:
-    """What is pickled: all attributes but cached ones, which are computed from others on first use."""
-    state = object.__getstate__(thing)
-    if not isinstance(state, dict):  # a class with slots
-        return state
-    return {
-        name: value
-        for name, value in state.items()
-        if not isinstance(getattr(type(thing), name, None), cached_property)
-    }
 
 
 def restored(kind: type[S], state: Any, known: Known = NOTHING_KNOWN) -> S:

@@ -18,7 +18,7 @@ from calibrant.cells.lines import Lines
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.errors import InvalidValueError
 from calibrant.limits.interval import Interval
-from calibrant.params.declared_state import Saved, stored
+from calibrant.params.declared_state import Saved
 from calibrant.params.estimator import check_is_fitted
 from calibrant.params.frames import framed
 from calibrant.params.kind import Entry, EntryTable, Known
@@ -53,10 +53,6 @@ class Pieces(Saved):
     cells: Bins
     left: FloatArray
     right: FloatArray
-
-    def __getstate__(self) -> Any:
-        """What is pickled."""
-        return stored(self)
 
     def __post_init__(self) -> None:
         """Make the curve constant in cells so narrow or so wide that their slope is not finite."""
