@@ -11,7 +11,6 @@ from calibrant.calibrators.regions.proof import Proof
 from calibrant.errors import CalibrantError
 from calibrant.intervals import get_method
 from calibrant.limits.error_budget import absorbed_budget, n_fixed_ranks
-from calibrant.limits.kolmogorov import kolmogorov_distance
 from calibrant.limits.region_limits import absorbed_shares, region_limits
 
 
@@ -19,12 +18,6 @@ def draw(n, seed=0):
     rng = np.random.default_rng(seed)
     scores = rng.uniform(size=n)
     return scores, (rng.uniform(size=n) < scores**3).astype(int)
-
-
-def test_shares_of_distances_are_exact_levels():
-    found = kolmogorov_distance(np.array([40, 90]), 0.05, np.array([0.2, 0.8]))
-    for rows, share, limit in zip((40, 90), (0.2, 0.8), found, strict=True):
-        assert limit == pytest.approx(stats.kstwo.isf(1 - 0.95**share, rows), rel=0.01)
 
 
 def test_the_budget_of_a_curve_adds_up_to_alpha():
