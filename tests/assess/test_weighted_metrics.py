@@ -5,7 +5,7 @@ import pytest
 import sklearn.metrics as reference
 from matplotlib.figure import Figure
 
-from calibrant import BinningCalibrator, Partition, ReliabilityDisplay, scored
+from calibrant import BinningCalibrator, Partition, ReliabilityDisplay, audit, scored
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.metrics import (
     brier_score,
@@ -281,3 +281,21 @@ def test_bad_weights_and_sizes_are_refused():
         brier_score(y, scores, weight_bound=1.0)
     with pytest.raises(InvalidTypeError, match=r"^max_group_size must be None without groups"):
         brier_score(y, scores, max_group_size=3)
+
+
+def test_sentences_are_short_with_groups_and_weights_too() -> None:
+    """35 words; what a rate is given, and how large groups count, is in the notes."""
+    rng = np.random.default_rng(0)
+    scores = rng.uniform(size=900)
+    y = rng.uniform(size=900) < scores**2
+    units = {"groups": rng.integers(90, size=900), "importance_weight": rng.uniform(1, 2, 900)}
+    bounds = {"max_group_size": 4, "weight_bound": 2.0}
+    short = [ece(y, scores, **units), smooth_ece(y, scores, **units)]
+    short += [brier_score(y, scores, **units, **bounds)]
+    short += [log_loss(y, scores, clip=0.01, **units, **bounds)]
+    for found in (*short, audit(y, scores, **units, **bounds)):
+        assert len(found.sentence.split()) <= 35
+    for found in short[:2]:
+        assert "the rate of a row is that given all scores of its group" in found.notes[0]
+    for found in short[2:]:
+        assert "a group counts by a weight of at most 8" in found.notes[0]

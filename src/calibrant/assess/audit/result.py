@@ -251,7 +251,9 @@ class Audit(Result, Bounds):
     @property
     def sentence(self) -> str:
         """What was shown, how sure it is, and what is assumed."""
-        about = f"; errors{self.population}" if self.population else ""
+        # the number of groups, and an assumption, already say what a sentence would
+        population = self.population.removeprefix(" of rows of new groups")
+        about = f"; errors{population}" if population else ""
         basis = f"{numbers.rows(self.n_rows, self.n_groups)}, assumed independent{about}"
         subgroups = self.by_attributes
         sure = f"{numbers.percent(self.confidence_level)} confidence, {basis}"

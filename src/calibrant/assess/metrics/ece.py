@@ -47,6 +47,7 @@ _BIN_SHARE = {
 }  # share of alpha for simultaneous limits in all bins
 # share of alpha for the lower limit of "l1" by a sum over bins; the rest is for the upper limit
 _LOWER_SHARE = 0.375
+RATE_IN_GROUP = "; the rate of a row is that given all scores of its group"
 _SWEPT = "as if the bins had not been chosen by looking at the labels"
 
 
@@ -247,10 +248,7 @@ def _bins(rows: MemoryRows, n_bins: int | str, strategy: str) -> BinSums:
 
 def given_in(rows: MemoryRows) -> str:
     """What an estimate is conditional on."""
-    given = "scores" if rows.weights is None else "scores and weights"
-    if rows.groups is None:
-        return f"{given} seen"
-    return f"{given} seen, where the rate of a row is that given all {given} of its group"
+    return "scores seen" if rows.weights is None else "scores and weights seen"
 
 
 def ece_in(
@@ -272,6 +270,8 @@ def ece_in(
     basis = _BY_LIMITS if bins.squares is None else _BY_HOEFFDING
     if norm != "max":
         basis = f"{_OF_SUMS[norm]}, and {basis}"
+    if bins.noise is not None:
+        basis += RATE_IN_GROUP
     where = (
         f"over the {given}"
         if exact

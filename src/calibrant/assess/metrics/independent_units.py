@@ -65,6 +65,11 @@ class Units:
         how = f", where a group counts {self.counts_as}" if self.capped else ""
         return f"{self.population}{how}"
 
+    @property
+    def stated_cap(self) -> str:
+        """How a group counts if some are capped, to follow what limits rest on."""
+        return f"; a group counts {self.counts_as}" if self.capped else ""
+
     @classmethod
     def of(cls, rows: MemoryRows) -> tuple[MemoryRows, Self]:
         """The units of rows, and the rows with the weights with which they count.

@@ -22,6 +22,7 @@ _CLIP = Number(
     open_low=True,
     open_high=True,
 )
+_NORMAL = "the normal approximation for a mean"
 _BOUNDED = (
     "bets against each value of the mean of a bounded loss, which aim at the capital that is needed"
 )
@@ -151,8 +152,8 @@ def brier_score(
         upper=upper,
         confidence_level=float(confidence_level),
         heuristic=not units.bounded,
-        target=f"the expected Brier score{units.stated_population}",
-        basis=_BOUNDED,
+        target=f"the expected Brier score{units.population}",
+        basis=f"{_BOUNDED}{units.stated_cap}",
         exact=bool(bins.is_value.all()),
         calibration=float(bins.mass @ bins.gap**2),
         refinement=refinement,
@@ -244,7 +245,7 @@ def log_loss(
         heuristic=clip is None or not units.bounded,
         target=(
             "the expected log"
-            f" loss{'' if clip is None else ' of the clipped scores'}{units.stated_population}"
+            f" loss{'' if clip is None else ' of the clipped scores'}{units.population}"
         ),
-        basis="the normal approximation for a mean" if clip is None else _BOUNDED,
+        basis=f"{_NORMAL if clip is None else _BOUNDED}{units.stated_cap}",
     )

@@ -10,7 +10,7 @@ from scipy import fft
 
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.assess.metrics.bin_sums import binned, read_forecasts
-from calibrant.assess.metrics.ece import given_in, rate_limits
+from calibrant.assess.metrics.ece import RATE_IN_GROUP, given_in, rate_limits
 from calibrant.assess.metrics.estimate import Estimate
 from calibrant.limits.non_identical import largest_variance, noise_bound
 from calibrant.params.rules import Integer, error_budget
@@ -21,6 +21,9 @@ _SECTIONS = np.arange(1, 17) / 17.0
 _TRIED = 40  # bandwidths used for the lower limit
 _NARROWEST = 1e-3
 _BINS = 10  # in which the variance of labels is bounded
+_BASIS = (
+    "a sum of labels with fixed multipliers (Hoeffding 1963), bounded differences (McDiarmid 1989)"
+)
 _BIN_SHARE = 0.1  # share of alpha for limits on the rates in these bins
 
 
@@ -140,10 +143,7 @@ def smooth_ece(
         confidence_level=float(confidence_level),
         heuristic=False,
         target=f"the smooth calibration error of the {given_in(rows)}",
-        basis=(
-            "a sum of labels with fixed multipliers (Hoeffding 1963), bounded differences"
-            " (McDiarmid 1989)"
-        ),
+        basis=_BASIS if rows.groups is None else f"{_BASIS}{RATE_IN_GROUP}",
     )
 
 
