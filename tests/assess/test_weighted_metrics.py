@@ -233,7 +233,7 @@ def test_without_a_bound_intervals_are_heuristic_and_say_what_they_are_for():
     proved = brier_score(y, scores, groups=group, max_group_size=5)
     assert not proved.heuristic
     assert proved.target == "the expected Brier score of rows of new groups"
-    assert "at most 2 rows" in brier_score(y, scores, groups=group, max_group_size=2).target
+    assert "at most 2 rows" in brier_score(y, scores, groups=group, max_group_size=2).basis
     assert log_loss(y, scores, groups=group).heuristic
     alone = brier_score(y, scores, groups=np.arange(200), max_group_size=1)
     assert (alone.lower, alone.upper) == pytest.approx(
