@@ -28,11 +28,11 @@ DEFAULT = Calibrator().fit(SCORES, Y)
 WITHOUT_PILOT = Calibrator(pilot=None).fit(SCORES, Y)
 
 
-def forged(fitted: Calibrator, **limits: Any) -> bytes:
+def forged(fitted: Calibrator, name: str, **parts: Any) -> bytes:
     """A model with other margins and limits, and an epsilon that follows from them."""
     content = json.loads(written(fitted))
     curve = content["calibrator"]["state"]["curve"]
-    curve.update(limits)
+    curve[name].update(parts)
     tally = fitted.tally_
     low, high = fitted.value_ranges()  # which any average lies between
     curve["average"] = np.clip(tally.positives / tally.counts, low, high).tolist()
@@ -43,13 +43,31 @@ def forged(fitted: Calibrator, **limits: Any) -> bytes:
 def test_a_default_model_with_a_forged_epsilon_is_refused() -> None:
     n = DEFAULT.partition_.n_regions
     narrow = [[-1e-6] * n, [1e-6] * n]
-    refused(forged(DEFAULT, errors=narrow), "errors of the curve must leave at least")
+    refused(forged(DEFAULT, "proved", errors=narrow), "errors of the curve must leave at least")
     rates = DEFAULT.tally_.rates.tolist()
-    refused(forged(DEFAULT, rates=[rates, rates]), "rates of the curve must leave at least")
     refused(
-        forged(DEFAULT, errors=narrow[::-1]),
-        r"curve\.errors must have lower",
+        forged(DEFAULT, "proved", rates=[rates, rates]), "rates of the curve must leave at least"
     )
+    refused(
+        forged(DEFAULT, "proved", errors=narrow[::-1]),
+        r"curve\.proved\.errors must have lower",
+    )
+
+
+def test_a_model_without_pilot_rows_and_with_forged_margins_is_refused() -> None:
+    n = WITHOUT_PILOT.partition_.n_regions
+    refused(
+        forged(WITHOUT_PILOT, "parts", margin=[0.0] * n), "margin of the curve must leave at least"
+    )
+
+
+def test_a_model_without_pilot_rows_has_no_bets() -> None:
+    n = WITHOUT_PILOT.partition_.n_regions
+    for bets in ({"lower": [-0.01] * n}, {"upper": [0.01] * n}, {"shares": [1.0 / n] * n}):
+        refused(forged(WITHOUT_PILOT, "parts", **bets), "lower and upper must be -1 and 1")
+    content = json.loads(written(WITHOUT_PILOT))
+    del content["calibrator"]["state"]["curve"]["parts"]
+    refused(sealed(content), "parts must be given without limits by bets")
 
 
 CURVES = {
@@ -73,7 +91,11 @@ def test_no_fit_beats_the_best_case(name: str, n_rows: int) -> None:
         y = (rng.uniform(size=n_rows) < CURVES[name](scores)).astype(int)
         level = (0.9, 0.5, 0.999)[seed]
         fitted = Calibrator(confidence_level=level).fit(scores, y, classes=(0, 1))
-        fitted._fitted_curve.check(fitted.tally_.counts, fitted.proof_.for_limits)
+        proved = fitted._fitted_curve.proved
+        if proved is None:
+            fitted.proof_.check_parts(fitted._fitted_curve)
+        else:
+            proved.check(fitted.tally_.counts, fitted.proof_.for_limits)
         assert (
             Calibrator.from_dict(fitted.to_dict()).guarantee_.epsilon == fitted.guarantee_.epsilon
         )
@@ -88,7 +110,7 @@ def test_averages_that_round_above_one_are_saved() -> None:
 READ = {
     "bins": (BinningCalibrator(4).fit(SCORES, Y), ("counts",)),
     "curve": (DEFAULT, ("counts", "limits", "averages", "margins")),
-    "curve without pilot rows": (WITHOUT_PILOT, ("counts", "limits", "averages", "margins")),
+    "curve without pilot rows": (WITHOUT_PILOT, ("counts", "averages", "margins")),
     "weights": (
         BinningCalibrator(4).fit(SCORES, Y, importance_weight=1.0 + SCORES, weight_bound=2.0),
         ("counts", "limits"),

@@ -18,12 +18,14 @@ from calibrant import (
     scored,
 )
 from calibrant.calibrators.curve.curve_kinds import NAMED, _rounded
+from calibrant.calibrators.curve.fine_cells import Grid, grid_ranks
 from calibrant.calibrators.curve.pieces import interpolate, simplified
 from calibrant.calibrators.curve.pilot_rows import knot_scores
 from calibrant.cells.score_counts import ScoreCounts
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.errors import InvalidValueError, PooledSegmentsWarning
 from calibrant.limits.kolmogorov import kolmogorov_distance
+from calibrant.sample.reader import read_rows
 from calibrant.text.numbers import upper
 
 CURVES = ("auto", *NAMED)
@@ -141,8 +143,7 @@ def test_a_value_that_many_scores_share_keeps_its_own_prediction_and_jumps_to_it
     assert model.n_shifted_ == 0
     assert model.predict([1.0])[0] == pytest.approx(y[scores == 1.0].mean(), abs=0.02)
     assert model.predict([1.0 - 2.0**-49])[0] < 0.4
-    low, high = model.value_ranges()
-    assert high[0] - low[0] < 0.4
+    assert model.pieces_.variation(model.partition_.as_bins())[0] < 0.4
 
 
 @pytest.mark.broad
@@ -197,7 +198,7 @@ def test_scores_of_exactly_0_and_1_do_not_bend_the_curve():
     rate = rng.beta(0.3, 0.3, size=4000)
     scores = rng.binomial(50, rate) / 50  # a forest of 50 trees
     y = (rng.uniform(size=4000) < 0.1 + 0.8 * scores).astype(int)
-    model = Calibrator("beta", n_bins=4).fit(scores, y)
+    model = Calibrator("beta", n_bins=4, pilot=None).fit(scores, y)
     assert np.abs(model.predict(np.linspace(0, 1, 11)) - np.linspace(0.1, 0.9, 11)).max() < 0.06
 
 
@@ -241,6 +242,23 @@ def test_partition_with_segments_is_refused():
     bins = Partition.by_segment({"a": Partition.fixed_width(2)})
     with pytest.raises(InvalidValueError, match="without segments"):
         Calibrator(partition=bins).fit(*draw(100))
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 100, 1024, 1025, 10**6])
+def test_ranks_of_the_grid_reach_from_the_smallest_to_the_largest_row(n_rows):
+    ranks = grid_ranks(n_rows)
+    assert ranks[0] == 1
+    assert ranks[-1] == n_rows
+    assert (np.diff(ranks) > 0).all()
+    assert ranks.size <= 2048
+
+
+def test_ranks_of_the_grid_are_closest_in_the_tails():
+    ranks = grid_ranks(10**6)
+    assert ranks.size == 410
+    assert [*ranks[13:23]] == [14, 16, 17, 19, 20, 22, 24, 26, 29, 32]  # eight for each doubling
+    assert list(10**6 + 1 - ranks[::-1]) == list(ranks)
+    assert np.diff(ranks).max() == 3922  # a 255th of the rows
 
 
 def test_simplified_curve_stays_close_and_keeps_the_ends():
@@ -368,6 +386,14 @@ def test_the_sentence_states_the_average_only_where_it_says_more():
     assert stated in Calibrator().fit(*draw(10_000, rate=lambda s: s**3)).guarantee_.details
 
 
+def test_the_largest_score_of_a_range_is_a_cell_of_its_own() -> None:
+    regions = Partition.fixed_width(2, (0.0, 1.0)).as_bins()
+    grid = Grid.count(read_rows([0.2, 0.9, 1.0, 1.0], [0, 1, 1, 1]), regions, {None: 4})
+    low = grid.begin
+    high = grid.end
+    assert (low[-1], high[-1], grid.rows[-1]) == (1.0, 1.0, 2)
+
+
 @pytest.mark.broad
 def test_the_curve_does_not_depend_on_the_confidence_level():
     rng = np.random.default_rng(5)
@@ -377,6 +403,13 @@ def test_the_curve_does_not_depend_on_the_confidence_level():
     assert [model.n_shifted_ for model in models] == [0, 0, 0]
     np.testing.assert_array_equal(models[0].predict(scores), models[2].predict(scores))
     np.testing.assert_array_equal(models[1].predict(scores), models[2].predict(scores))
+
+
+def test_ranks_of_the_grid_are_eight_for_each_doubling_in_the_tails():
+    n_rows = 4096  # four doublings above 256 values
+    tail = {int(2 ** (step / 8)) for step in range(32)}
+    evenly = {round(1 + place * 4095 / 255) for place in range(256)}
+    assert set(grid_ranks(n_rows).tolist()) == evenly | tail | {n_rows + 1 - rank for rank in tail}
 
 
 @pytest.mark.parametrize("has_segments", [False, True])

@@ -181,9 +181,9 @@ def test_half_k_has_no_part_in_its_own_curve(monkeypatch):
     kept = []
     fit = half_curves._fitted
 
-    def spy(curve, knots, fitted_to):
-        kept.extend(counts.sum() for counts in fitted_to)
-        return fit(curve, knots, fitted_to)
+    def spy(curve, knots, counts):
+        kept.append(counts.sum())
+        return fit(curve, knots, counts)
 
     monkeypatch.setattr(half_curves, "_fitted", spy)
     found = HalfCurves.fit(RowsAtKnots.of_binned(binned, 0), "beta")
@@ -331,7 +331,7 @@ def test_regions_of_tied_edges_are_those_of_a_count_of_their_own(n_tied, monkeyp
 def test_files_with_limits_that_no_rows_give_are_refused():
     scores, y, model = fitted()
     state = model.fit(scores, y).to_dict()
-    state["state"]["curve"]["errors"] = [[-1e-6] * 7, [1e-6] * 7]
+    state["state"]["curve"]["proved"]["errors"] = [[-1e-6] * 7, [1e-6] * 7]
     with pytest.raises(ValueError, match="leave at least"):
         Calibrator.from_dict(state)
 

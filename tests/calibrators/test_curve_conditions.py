@@ -188,22 +188,22 @@ def test_limits_are_those_of_the_curve_that_predicts():
     for rate in (np.square, lambda s: np.where(s < 0.5, 0.002, 0.998)):
         scores, y = draw(2_000, rate=rate)
         seen = []
-        limits_of = CurveBounds.limits_of
+        proved_for = CurveBounds.proved_for
 
-        def spy(bounds, curve, mix, *rest, seen=seen, limits_of=limits_of):
-            seen.append((bounds, curve, mix, limits_of(bounds, curve, mix, *rest)))
+        def spy(bounds, curve, mix, *rest, seen=seen, proved_for=proved_for):
+            seen.append((bounds, curve, mix, proved_for(bounds, curve, mix, *rest)))
             return seen[-1][-1]
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(CurveBounds, "limits_of", spy)
+            patch.setattr(CurveBounds, "proved_for", spy)
             model = Calibrator().fit(scores, y)
-        bounds, curve, mix, (errors, *_) = seen[-1]
+        bounds, curve, mix, proved = seen[-1]
         knots = bounds.evidence.knots
         np.testing.assert_array_equal(model.pieces_.left, curve[knots.first])
         straight = model.pieces_.is_straight
         np.testing.assert_array_equal(model.pieces_.right[straight], curve[knots.last][straight])
         expected = bounds.errors(curve, mix)
-        np.testing.assert_array_equal(errors.lower, expected.lower)
+        np.testing.assert_array_equal(proved.errors.lower, expected.lower)
         np.testing.assert_array_equal(model.guarantee_.errors.upper, expected.upper)
         assert curve.min() >= 0.0
         assert curve.max() <= 1.0

@@ -205,6 +205,9 @@ def test_unlabelled_scores_are_refused_where_they_are_not_built(rows):
         with pytest.raises(InvalidValueError) as caught:
             Calibrator().fit(scores, y, unlabelled_scores=scores, **named)
         assert caught.value.parameter == "unlabelled_scores"
+    with pytest.raises(InvalidValueError) as caught:
+        Calibrator(pilot=None).fit(scores, y, unlabelled_scores=scores)
+    assert caught.value.parameter == "unlabelled_scores"
 
 
 @pytest.mark.parametrize("n", [1, 3, 10, 40, 200, 2_000])

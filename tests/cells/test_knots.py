@@ -146,24 +146,3 @@ def test_a_cell_of_a_single_value_is_constant():
     regions = ScorePartition.at(np.array([0.5]))
     knots = Knots.between(regions, [np.array([0.0, 1.0])])
     assert np.diff(knots.starts).tolist() == [2, 1, 2]
-
-
-def test_rows_that_count_several_times_keep_counts_and_averages():
-    regions = ScorePartition(np.array([0.5]))
-    knots = Knots.between(regions, [np.array([0.0, 0.2, 0.4, 0.7, 1.0])])
-    rng = np.random.default_rng(1)
-    scores = np.append(rng.uniform(size=400), [0.5, 0.0, 1.0])
-    codes = (rng.uniform(size=scores.size) < scores).astype(np.uint8)
-    repeats = rng.integers(1, 2_000, scores.size)
-    counts = knots.count_repeated(scores, codes, repeats, RandomSource(3))
-    assert counts.shape == (knots.n_places, 2, 2)
-    assert counts[:, :, 1].sum() == repeats[codes == 1].sum()
-    assert counts.sum() == repeats.sum()
-    halves = counts.sum(axis=(0, 2)) / counts.sum()
-    np.testing.assert_allclose(halves, 0.5, atol=0.005)
-    rows, _ = knots.of_cells(counts)
-    np.testing.assert_array_equal(rows, np.bincount(scores >= 0.5, repeats))
-    average = (repeats * scores).sum() / repeats.sum()
-    at_knots = counts[: knots.n_knots].sum(axis=(1, 2))
-    found = (at_knots * knots.score).sum() / at_knots.sum()
-    assert found == pytest.approx(average, abs=0.001)

@@ -49,11 +49,11 @@ class TestFit:
             {"p": np.linspace(0, 1, 1_000_000), "y": np.arange(1_000_000) % 50_000 == 0}
         )
         pq.write_table(rare, folder / "rare.parquet")
-        options = ("--method", "binning", "--bins", "1")
-        answer = calibrant("fit", "rare.parquet", *COLUMNS, *options)
+        answer = calibrant("fit", "rare.parquet", *COLUMNS, "--bins", "1")
         assert answer.code == 0, answer.err
-        found = calibrant("fit", "rare.parquet", *COLUMNS, *options, "--json").json
-        region = found["guarantee"]["regions"][0]
+        region = calibrant("fit", "rare.parquet", *COLUMNS, "--bins", "1", "--json").json[
+            "guarantee"
+        ]["regions"][0]
         assert 1e-6 < region["lower"] < 2e-5 < region["upper"] < 1e-4
         ((low, high),) = re.findall(r"([\d.]+) to ([\d.]+)%", answer.out)
         assert 0 < float(low) / 100 <= region["lower"]

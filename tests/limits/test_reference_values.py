@@ -21,7 +21,7 @@ from calibrant.intervals import (
 )
 from calibrant.limits.binomial import lower_limit, upper_limit
 from calibrant.limits.error_budget import sidak_level
-from calibrant.limits.kolmogorov import kolmogorov_distance
+from calibrant.limits.kolmogorov import kolmogorov_distance, rank_distance
 
 ALPHA = 0.1
 B = 10
@@ -196,6 +196,44 @@ def test_blaker_is_the_convex_hull_of_the_acceptable_means(n, alpha):
 
 def test_kolmogorov_distance_of_one_row_is_that_of_smirnov() -> None:
     assert kolmogorov_distance(np.array([1]), 0.1) == pytest.approx(0.95)
+
+
+def rank_limit(before: int, after: int, n: int, level: float) -> float:
+    """How far shares from before / n to after / n can be from the population: quantiles of order
+    statistics.
+    """
+    lowest = stats.beta.ppf(level / (2 * n), before, n + 1 - before) if before else 0.0
+    highest = stats.beta.ppf(1 - level / (2 * n), after + 1, n - after) if after < n else 1.0
+    return max(after / n - lowest, highest - before / n)
+
+
+def test_rank_distance_is_that_of_order_statistics_in_narrow_cells() -> None:
+    # the second region has the cells of the first in reverse order, and another level; one cell is
+    # in no region
+    rows = np.array([4, 5, 1, 80, 6, 4, 7, 4, 6, 80, 1, 5, 4])
+    region = np.array([0] * 6 + [-1] + [1] * 6)
+    distance = np.array([0.2, 0.2])
+    level = np.array([0.01, 0.03])
+    found = rank_distance(rows, region, distance, level)
+    for start, number in ((0, 0), (7, 1)):
+        ends = np.cumsum(rows[start : start + 6])
+        for cell, (after, count) in enumerate(zip(ends, rows[start : start + 6], strict=True)):
+            exact = rank_limit(after - count, after, 100, level[number])
+            # a cell with a quarter of 100 * 0.2 rows, or more, has the limit of the region
+            assert found[start + cell] == pytest.approx(
+                min(0.2, exact) if count < 5 else 0.2, rel=1e-9
+            )
+    assert found[0] < 0.2
+    assert found[6] == 0.0
+
+
+@pytest.mark.parametrize("n", [2_000, 2_001])
+def test_rank_distance_is_exact_up_to_2000_rows(n) -> None:
+    found = rank_distance(
+        np.array([1, n - 1]), np.zeros(2, dtype=int), np.array([0.04]), np.array([0.01])
+    )
+    assert found[0] == pytest.approx(rank_limit(0, 1, n, 0.01) if n == 2_000 else 0.04, rel=1e-9)
+    assert found[1] == 0.04
 
 
 def test_kolmogorov_distance_is_smirnovs_up_to_2000_rows_and_massarts_beyond() -> None:

@@ -40,7 +40,6 @@ threshold separates the labels, or if there is only one class. Probabilities are
 
 _NEWTON_STEPS = 500
 _NEWTON_TOLERANCE = 1e-13
-_FIRST_ROWS = 1 << 12  # from twice as many on, a fit to some of them gives the start
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -247,14 +246,7 @@ def fit_logistic(
     columns = [np.ascontiguousarray(column) for column in scaled.T]
     if intercept:
         columns.append(np.ones(len(scaled)))
-    theta = np.zeros(len(columns))
-    step = len(share) // _FIRST_ROWS
-    if step > 1:
-        # rows that are in the order of their scores: some of them give a start near the optimum
-        some = share[::step]
-        of_some = [column[::step] for column in columns]
-        theta, _ = _newton(theta, of_some, targets[::step], some / some.sum())
-    theta, loss = _newton(theta, columns, targets, share)
+    theta, loss = _newton(columns, targets, share)
     slopes = np.where(constant, 0.0, theta[: scaled.shape[1]] / np.where(constant, 1.0, spread))
     offset = float(theta[-1] - (slopes * centre).sum()) if intercept else 0.0
     largest = np.finfo(np.float64).max
@@ -274,21 +266,18 @@ def _logistic_loss(
 
 
 def _newton(
-    theta: FloatArray, columns: list[FloatArray], targets: FloatArray, share: FloatArray
+    columns: list[FloatArray], targets: FloatArray, share: FloatArray
 ) -> tuple[FloatArray, float]:
     k = len(columns)
+    theta = np.zeros(k)
     loss, z = _logistic_loss(theta, columns, targets, share)
     for _ in range(_NEWTON_STEPS):
         p = expit(z)
-        off = share * (p - targets)
-        # sums rather than a matrix product: BLAS may add in another order on another machine
-        gradient = np.array([(column * off).sum() for column in columns]) + RIDGE * theta
+        gradient = _gradient(columns, share * (p - targets)) + RIDGE * theta
         curvature = share * p * (1.0 - p)
-        hessian = np.empty((k, k))
-        for i, column in enumerate(columns):
-            curved = column * curvature
-            for j, other in enumerate(columns[: i + 1]):
-                hessian[i, j] = hessian[j, i] = (curved * other).sum()
+        curved = [column * curvature for column in columns]
+        # sums rather than a matrix product: BLAS may add in another order on another machine
+        hessian = np.array([[(one * other).sum() for other in columns] for one in curved])
         step = np.linalg.solve(hessian + RIDGE * np.eye(k), gradient)
         decrease = float((step * gradient).sum())
         length = 1.0
@@ -310,3 +299,13 @@ def _newton(
         if moved <= _NEWTON_TOLERANCE * (1.0 + float(np.abs(theta).max())):
             break
     return theta, loss
+
+
+def _gradient(columns: list[FloatArray], off: FloatArray) -> FloatArray:
+    """The sums of the columns times `off`, added up as numpy adds up the columns of a matrix: row by
+    row, unless there is only one.
+    """
+    products = [column * off for column in columns]
+    if len(products) == 1:
+        return np.array([products[0].sum()])
+    return np.array([np.cumsum(product)[-1] for product in products])

@@ -200,23 +200,6 @@ class Knots:
             total += np.bincount(place, minlength=size)
         return total.reshape(self.n_places, _HALVES, n_labels)
 
-    def count_repeated(
-        self, prepared: Any, codes: CodeArray, repeats: IntArray, source: RandomSource
-    ) -> IntArray:
-        """The same for rows that count several times: their repeats are independent rows."""
-        counting, first, begin, inverse = self.counting
-        cell = counting.regions_of(prepared)
-        share = np.clip((scores_of(prepared) - begin[cell]) * inverse[cell], 0.0, 1.0)
-        generator = source.for_purpose("repeats").generator()
-        at_next = generator.binomial(repeats, share)
-        total = np.zeros((self.n_places + 1) * _HALVES * 2)
-        for place, rows in ((first[cell], repeats - at_next), (first[cell] + 1, at_next)):
-            second = generator.binomial(rows, 0.5)
-            for half, of_half in enumerate((rows - second, second)):
-                where = (place * _HALVES + half) * 2 + codes
-                total += np.bincount(where, of_half, minlength=total.size)
-        return total.astype(np.int64).reshape(-1, _HALVES, 2)[:-1]
-
     def of_cells(self, counts: IntArray) -> tuple[IntArray, IntArray]:
         """Rows and positives of each cell in which the regions are counted, from counts by place.
 

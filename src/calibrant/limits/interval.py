@@ -172,11 +172,14 @@ def check_widths(limits: Mapping[str, Interval], counts: IntArray, alpha: float,
     """
     # the largest share of a population of which n rows have nothing, with probability alpha / 2
     unseen = -np.expm1(np.log(alpha / 2.0) / np.maximum(counts, 1))
-    least = _SHARE * unseen
     for name, interval in limits.items():
-        width = interval.upper - interval.lower
-        short = np.flatnonzero(width < least * (1.0 - _ROUNDING) - _ROUNDING)
-        if short.size:
-            region = int(short[0])
-            rule = f"leave at least {least[region]:.3g} in region {region}: its counts show no more"
-            raise InvalidValueError(f"{name} of {of}", rule, got=f"{width[region]:.3g}")
+        check_width(f"{name} of {of}", interval.upper - interval.lower, _SHARE * unseen)
+
+
+def check_width(name: str, width: FloatArray, least: FloatArray) -> None:
+    """Raise an error if the width of a region is less than the smallest possible one."""
+    short = np.flatnonzero(width < least * (1.0 - _ROUNDING) - _ROUNDING)
+    if short.size:
+        region = int(short[0])
+        rule = f"leave at least {least[region]:.3g} in region {region}: its counts show no more"
+        raise InvalidValueError(name, rule, got=f"{width[region]:.3g}")

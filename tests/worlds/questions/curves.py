@@ -5,9 +5,12 @@ from typing import Any
 import numpy as np
 
 import calibrant
-from calibrant import Partition
+from calibrant import Partition, Tally
 from calibrant.assess.threshold.decisions import decision_columns
+from calibrant.calibrators.curve.fine_cells import Averages, Grid
 from calibrant.calibrators.curve.pieces import Pieces, interpolate, simplified
+from calibrant.cells.score_partition import ScorePartition
+from calibrant.cells.segmented_partition import SegmentedPartition
 from worlds.questions.base import QUESTIONS, question
 from worlds.questions.pairs import SEGMENTS, SMALL, TARGETS
 
@@ -19,6 +22,8 @@ SHAPES = {
     "flat": np.full(5, 0.3),
 }
 REGIONS = Partition.from_edges([0.3, 0.6])
+CELLS = Partition.from_edges(np.linspace(0.05, 0.95, 19))
+ROWS = np.where(np.arange(20) % 3 == 0, 0, np.arange(20))
 
 
 def _jumping(values: Any, jump: float) -> Pieces:
@@ -29,6 +34,8 @@ def _jumping(values: Any, jump: float) -> Pieces:
 
 
 def _of_pieces(curve: Pieces) -> list[Any]:
+    grid = Grid(CELLS, Tally(ROWS, ROWS // 2))
+    averages = Averages.over(curve, grid, REGIONS)
     return [
         curve.left,
         curve.right,
@@ -36,7 +43,13 @@ def _of_pieces(curve: Pieces) -> list[Any]:
         curve.falling_segments,
         curve.falls,
         curve.regions(REGIONS),
+        curve.variation(REGIONS),
         curve.range(REGIONS),
+        averages.ends(curve),
+        averages.steps(*averages.ends(curve)),
+        averages.of(curve),
+        averages.mean()(curve.left, curve.right),
+        averages.sums(ROWS),
     ]
 
 
@@ -47,6 +60,35 @@ for _name, _values in SHAPES.items():
             return _of_pieces(_jumping(values, jump))
 
         QUESTIONS[f"pieces {_name} {_jump:g}"] = pieces
+
+
+def _of_grid(grid: Grid, regions: Any) -> list[Any]:
+    finite = np.isfinite(grid.begin) & np.isfinite(grid.end)
+    return [
+        grid.begin[finite],
+        grid.end[finite],
+        grid.segment,
+        grid.middle,
+        grid.regions(regions),
+        [grid.knots(number) for number in range(len(grid.cells.parts))],
+        [grid.distinct(grid.segment == number) for number in range(len(grid.cells.parts))],
+    ]
+
+
+@question
+def grids_of_cells() -> Any:
+    """Cells of one value, gaps, cells without rows, and a segment without any."""
+    values = np.array([0.2, 0.5, 0.8])
+    cuts = np.sort(np.concatenate([values, np.nextafter(values, 1.0), [0.35, 0.65]]))
+    cells = ScorePartition(cuts)
+    found: list[Any] = []
+    for rows in ([0, 3, 0, 2, 1, 0, 0, 4, 0], [5, 0, 1, 0, 0, 2, 2, 0, 3], [0] * 9):
+        counts = np.array(rows)
+        found += [_of_grid(Grid(cells, Tally(counts, counts // 2)), REGIONS)]
+    parts = SegmentedPartition({"north": cells, "south": cells, "east": cells})
+    both = np.array([0, 3, 0, 2, 1, 0, 0, 4, 0] + [0] * 9 + [1] * 9)
+    regions = SegmentedPartition({"north": REGIONS, "south": REGIONS, "east": REGIONS})
+    return [*found, _of_grid(Grid(parts, Tally(both, both // 2)), regions)]
 
 
 @question

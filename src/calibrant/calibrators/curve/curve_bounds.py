@@ -52,8 +52,9 @@ from typing import Protocol, Self
 import numpy as np
 
 from calibrant._typing import BoolArray, FloatArray, IntArray
+from calibrant.calibrators.curve.fitted_curve import ProvedCurve
 from calibrant.calibrators.curve.least_epsilon import Side
-from calibrant.calibrators.curve.pieces import ROUNDING, Pieces
+from calibrant.calibrators.curve.pieces import Pieces
 from calibrant.calibrators.curve.pilot_rows import Guess, ends
 from calibrant.cells.entries import Entries
 from calibrant.cells.knots import Knots
@@ -69,6 +70,8 @@ first curve.
 CURVE_SHARE = 0.05
 """Share of the rest for (C), the averages of the curves of both halves minus the first one."""
 _FIRST_SHARE = 0.5  # of the share for (D): what goes to the averages of the first curve
+ROUNDING = 1e-12
+"""Added to averages, which are sums over knots."""
 PRIOR_ROWS = 2.0
 """Rows that the knots of a region count as in a guess at how rows are distributed."""
 
@@ -411,11 +414,10 @@ class CurveBounds:
             np.where(no_negative, 1.0, np.clip(upper, 0.0, 1.0)),
         )
 
-    def limits_of(
+    def proved_for(
         self, curve: FloatArray, mix: Mix | None, partition: Partition, alpha: float
-    ) -> tuple[Interval, Interval, FloatArray]:
-        """Limits on the errors of a curve at knots, made of a mix, and on the rates; and how far its
-        averages over rows and population may be apart.
+    ) -> ProvedCurve:
+        """The limits that follow for a curve at knots, made of a mix.
 
         The bounds are about the rows strictly between edges. If a bin absorbs a tied edge v, at
         most the share q of the bin lies at v, at a cost that `alpha` includes. With limits [l1, u1]
@@ -433,7 +435,7 @@ class CurveBounds:
             errors = _mixed(errors, Interval(-at_edge, 1.0 - at_edge), share)
             rates = _mixed(rates, Interval(np.zeros(share.size), np.ones(share.size)), share)
             margin = margin + share * (high - low)
-        return errors, rates, np.minimum(margin, 1.0)
+        return ProvedCurve(errors, rates, np.minimum(margin, 1.0))
 
 
 def _both(one: Interval, other: Interval) -> Interval:

@@ -9,7 +9,8 @@ What `fit_binned` does after the regions are cut, with groups, weights, or pilot
 4. bets on labels minus the first curve, and on what the curves of both halves add to it, give limits
    (`CurveBounds`).
 
-Without pilot rows, the first curve is the score itself, or 1/2, and knots are at equal steps.
+With plain rows and another interval, or no pilot rows, one curve is fitted to all rows
+(`calibrant.calibrators.curve.one_curve`).
 """
 
 from __future__ import annotations
@@ -20,27 +21,31 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from calibrant._typing import ArrayLike, FloatArray
+from calibrant.calibrators.curve.curve_bounds import ROUNDING
 from calibrant.calibrators.curve.curve_kinds import CURVES
 from calibrant.calibrators.curve.fitted_curve import (
     THEOREM,
     THEOREM_OF_UNITS,
+    USUAL_LEVEL,
+    CurveProof,
     FittedCurve,
 )
 from calibrant.calibrators.curve.half_curves import HalfCurves, RowsAtKnots
 from calibrant.calibrators.curve.least_epsilon import SMOOTHNESS
+from calibrant.calibrators.curve.one_curve import fit_to_all_rows
 from calibrant.calibrators.curve.pieces import PiecewiseCalibrator
-from calibrant.calibrators.curve.unlabelled import other_population, read_unlabelled
-from calibrant.calibrators.regions.binned_rows import Binned, cut_bins
-from calibrant.calibrators.regions.grouped_rows import cut_units
-from calibrant.calibrators.regions.parameters import (
-    DataAssumptions,
-    automatic_bins,
-    check_interval,
+from calibrant.calibrators.curve.unlabelled import (
+    check_unlabelled,
+    other_population,
+    read_unlabelled,
 )
-from calibrant.calibrators.regions.proof import Proof
+from calibrant.calibrators.regions.binned_rows import Binned, CutBins, cut_bins
+from calibrant.calibrators.regions.grouped_rows import cut_units
+from calibrant.calibrators.regions.parameters import EXACT, DataAssumptions, automatic_bins
 from calibrant.calibrators.regions.region_calibrator import BinnedCalibrator, is_plain
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
+from calibrant.limits.interval import Interval
 from calibrant.params.declared_state import Inline
 from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes
@@ -51,11 +56,8 @@ from calibrant.sample.reader import read_rows, refuse, refuse_segments
 from calibrant.sample.rows import Rows
 from calibrant.sample.sample import Sample
 from calibrant.text.numbers import nearest
-from calibrant.text.sentences import Setting
 
 _NAMED_JUMPS = 8
-_USUAL_LEVEL = 0.9
-"""Curves are moved as at this level, so that they do not depend on `confidence_level`."""
 
 
 @dataclass(eq=False, repr=False)
@@ -99,9 +101,8 @@ class Calibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter):
         of the number of rows: the curve varies within a region, so regions can be larger than bins.
     confidence_level : float, default=0.9
         Confidence that everything claimed holds simultaneously.
-    interval : {"auto"}, default="auto"
-        Bets, or exact limits where these are expected to be narrower. For another method, use
-        `BinningCalibrator`.
+    interval : str, default="auto"
+        Method for the intervals of the rates; as in `BinningCalibrator`.
     partition : {"quantile", "uniform"} or Partition, default="quantile"
         As in `BinningCalibrator`. A Partition must have bins of the score, without segments.
     pilot : "auto", None, float or int, default="auto"
@@ -154,12 +155,20 @@ class Calibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter):
     about the weighted population, and there is no statement about masses. Rows from files are read
     into memory.
 
-    Without pilot rows (none drawn, bins fixed beforehand, a `sample_weight`, a few dozen rows), g0 is
-    the score itself if the regions' edges are between 0 and 1, and 1/2 otherwise, and knots are at
-    equal steps between edges.
+    For plain rows without pilot rows (none drawn, bins fixed beforehand, a `sample_weight`, a few
+    dozen rows), or with another `interval`, the proof is different. Let h be the curve, h_b its
+    average over the N_b rows counted in region b, and [L_b, U_b] the interval of the region's rate.
+    The averages of h over the rows and over the population differ by at most V_b D_b, where V_b is
+    the total variation of h over the whole region and D_b is a limit on the Kolmogorov distance
+    (Koksma's inequality). The bound is smaller where limits on F at each rank are tighter. This
+    holds for every h simultaneously, even one fitted to the same rows. Write M_b for the bound.
+    Then E[Y - h(X) | b] lies in [L_b - h_b - M_b, U_b - h_b + M_b]. Where h_b lies outside [L_b,
+    U_b], the data refute the curve, and it is shifted there on the logit scale until h_b lies
+    inside.
 
     The error budget: 5% is for limits on mass. Of the rest, 1% is for the shares of rows at knots and
-    1% for E[g0]; of what remains, 95% is for E[Y - g0] and 5% for E[g_k - g0].
+    1% for E[g0]; of what remains, 95% is for E[Y - g0] and 5% for E[g_k - g0]. Without bets, a
+    tenth is for the distances and the remainder for the rates.
 
     This calibrator cannot be updated from a stream, because the curve is fitted to all rows at
     once. See `OnlineCalibrator`.
@@ -178,10 +187,8 @@ class Calibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter):
     ('blend', 0.04)
     """
 
-    # a first curve needs pilot rows even if there is one region, which has no edges
-    _pilot_for: ClassVar[int] = 2
     _learned: ClassVar[EntryTable] = {
-        "proof": Entry(Inline(Proof), of="proof_"),
+        "proof": Entry(Inline(CurveProof), of="proof_"),
         "curve": Entry(Nested(FittedCurve), of="_fitted_curve"),
     }
 
@@ -265,63 +272,81 @@ class Calibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter):
         self._check_assumptions(assumptions)
         counted = None
         if is_plain(data):
-            bins = Setting("method", "binning", python="BinningCalibrator")
-            check_interval(self.interval, "a curve", ("use ", bins, " for other intervals"))
-            with np.errstate(all="ignore"):
-                binned, counted = cut_bins(
-                    data,
-                    self,
-                    assumptions,
-                    lambda cut: RowsAtKnots.of_cut(
-                        replace(cut, unlabelled=unlabelled), self.random_state
-                    ),
-                )
+            binned, counted = cut_bins(
+                data,
+                self,
+                assumptions,
+                lambda cut: self._counted(replace(cut, unlabelled=unlabelled)),
+            )
         else:
             binned = cut_units(data, self, assumptions)
         self._fit_counted(binned, counted)
         self._warn_if_weak()
         return self
 
+    def _counted(self, cut: CutBins) -> tuple[Binned, RowsAtKnots | None]:
+        """Count plain rows in regions and at knots; None if there are no knots."""
+        if self._exact_interval != EXACT:
+            return cut.counted(), None
+        with np.errstate(all="ignore"):
+            return RowsAtKnots.of_cut(cut, self.random_state)
+
     def fit_binned(self, binned: Binned) -> None:
         """Fit the curve to rows that are already counted in regions."""
         self._fit_counted(binned, None)
 
     def _fit_counted(self, binned: Binned, counted: RowsAtKnots | None) -> None:
-        proof = Proof.of(binned, self)
-        with np.errstate(all="ignore"):
-            halves = HalfCurves.fit(counted or self._counted_again(binned, proof), self.curve)
-        fitted = self._moved(halves, proof)
+        proof = CurveProof.of(binned, self)
+        if counted is None:
+            counted = self._counted_again(binned, proof)
+        if counted is None:
+            check_unlabelled(binned)
+            fitted, limits = fit_to_all_rows(binned, proof, self.curve)
+        else:
+            with np.errstate(all="ignore"):
+                halves = HalfCurves.fit(counted, self.curve)
+            fitted, limits = self._moved(halves, proof)
         if proof.weighted is not None:
-            proof = replace(proof, weighted=replace(proof.weighted, limits=fitted.rates))
-        self._set_curve(fitted, proof, binned.classes, binned.facts)
+            proof = replace(proof, weighted=replace(proof.weighted, limits=limits))
+        self._set_curve(fitted, proof, limits, binned.classes, binned.facts)
         self.score_range_seen_ = binned.reach.seen
         self._state_unlabelled(binned)
 
-    def _counted_again(self, binned: Binned, proof: Proof) -> RowsAtKnots:
-        """Count rows at knots whose regions are already counted."""
-        if proof.is_plain:
+    def _counted_again(self, binned: Binned, proof: CurveProof) -> RowsAtKnots | None:
+        """Count rows at knots whose regions are already counted; None if plain rows have no pilot
+        rows, or limits other than exact ones.
+        """
+        with np.errstate(all="ignore"):
+            if not proof.is_plain:
+                bound = 1.0 if proof.weighted is None else proof.weighted.bound
+                cap = bound if binned.design is None else binned.design.cap
+                return RowsAtKnots.of_units(binned, self.random_state, cap)
+            if self._exact_interval != EXACT:
+                return None
             return RowsAtKnots.of_binned(binned, self.random_state)
-        bound = 1.0 if proof.weighted is None else proof.weighted.bound
-        cap = bound if binned.design is None else binned.design.cap
-        return RowsAtKnots.of_units(binned, self.random_state, cap)
 
-    def _moved(self, halves: HalfCurves, proof: Proof) -> FittedCurve:
-        """The mean of the curves, moved to a small epsilon, and its limits by bets."""
+    def _moved(self, halves: HalfCurves, proof: CurveProof) -> tuple[FittedCurve, Interval]:
+        """The mean of the curves, moved to a small epsilon, its limits by bets, and limits on the
+        rates.
+        """
         evidence = halves.evidence
         with np.errstate(all="ignore"):
             bounds = halves.bounds(proof.for_bets)
             usual = bounds
-            if proof.confidence_level != _USUAL_LEVEL:
-                usual = halves.bounds(replace(proof, confidence_level=_USUAL_LEVEL).for_bets)
+            if proof.confidence_level != USUAL_LEVEL:
+                usual = halves.bounds(replace(proof, confidence_level=USUAL_LEVEL).for_bets)
             values = evidence.mean_curve
             mix = None
             if self._is_increasing():
                 values, mix = halves.moved(usual, self.smoothness)
             n_refuted = int(bounds.refuted(values, mix).sum())
             values = bounds.shifted(values, mix)
-            limits = bounds.limits_of(values, mix, proof.partition, proof.for_limits)
+            proved = bounds.proved_for(values, mix, proof.partition, proof.for_limits)
         average = np.clip(evidence.averages(values), 0.0, 1.0)
-        return FittedCurve(halves.name, evidence.pieces(values), average, n_refuted, *limits)
+        unknown = np.full(average.size, ROUNDING)
+        pieces = evidence.pieces(values)
+        fitted = FittedCurve(halves.name, pieces, average, unknown, n_refuted, None, proved)
+        return fitted, proved.rates
 
     def _state_unlabelled(self, binned: Binned) -> None:
         """State what is assumed about unlabelled scores, and whether a test rejects it."""
@@ -349,20 +374,30 @@ class Calibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter):
     def _set_curve(
         self,
         fitted: FittedCurve,
-        proof: Proof,
+        proof: CurveProof,
+        limits: Interval,
         classes: Classes,
         facts: RowFacts,
     ) -> None:
         """Derive the guarantee from a fitted or loaded curve."""
+        proved = fitted.proved
+        if proved is None:
+            margin, errors = proof.errors(fitted, limits)
+            theorem = None
+        else:
+            margin = proved.margin
+            errors = proved.errors
+            theorem = THEOREM if proof.is_plain else THEOREM_OF_UNITS
+        falls = self._is_increasing() and fitted.curve.falls
         guarantee = proof.guarantee(
             self,
-            fitted.rates,
+            limits,
             fitted.average,
             classes.positive,
-            margin=fitted.margin,
-            errors=fitted.errors,
-            falls=self._is_increasing() and fitted.curve.falls,
-            theorem=THEOREM if proof.is_plain else THEOREM_OF_UNITS,
+            margin=margin,
+            errors=errors,
+            falls=falls,
+            theorem=theorem,
         )
         jumps = fitted.curve.jumps
         if self._is_increasing() and jumps.size:
@@ -374,16 +409,26 @@ class Calibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter):
         self._fitted_curve = fitted
         self.curve_ = fitted.name
         self.n_shifted_ = fitted.n_shifted
-        self._set_pieces(fitted.curve, fitted.errors)
+        self._set_pieces(fitted.curve, errors)
 
     def _needs_rows(self) -> tuple[str, ...]:
-        return (*super()._needs_rows(), "limits", "averages", "margins")
+        if self._fitted_curve.proved is not None:
+            return (*super()._needs_rows(), "limits", "averages", "margins")
+        return (*super()._needs_rows(), "averages", "margins")
 
     def _take(self, learned: dict[str, Any], classes: Classes) -> None:
-        proof: Proof = learned["proof"]
+        proof: CurveProof = learned["proof"]
         fitted: FittedCurve = learned["curve"]
-        fitted.check(proof.tally.counts, proof.for_limits)
-        self._set_curve(fitted, proof, classes, learned["facts"])
+        if fitted.proved is None and not proof.is_plain:
+            rule = "have limits by bets where rows have groups or weights"
+            raise InvalidValueError("curve", rule, got="none")
+        if fitted.proved is None:
+            limits = proof.rates()
+            proof.check_parts(fitted)
+        else:
+            fitted.proved.check(proof.tally.counts, proof.for_limits)
+            limits = fitted.proved.rates
+        self._set_curve(fitted, proof, limits, classes, learned["facts"])
 
 
 def _note_on_jumps(jumps: FloatArray) -> str:

@@ -37,7 +37,6 @@ from calibrant.errors import InvalidValueError
 from calibrant.limits.interval import Interval
 from calibrant.params.random import RandomSource
 from calibrant.sample.rows import Rows
-from calibrant.sample.sources.memory import MemoryRows
 
 _OWN_ROWS = 250  # rows of a half from which on a segment has its own curve
 _SLACK = 0.01  # how much epsilon may exceed the smallest one, so that probabilities move less
@@ -73,16 +72,15 @@ class RowsAtKnots:
     rows: CurveRows
 
     @classmethod
-    def of_cut(cls, cut: CutBins, random_state: Seed) -> tuple[Binned, Self]:
-        """Count plain rows; once, by region, knot and label, if there are pilot rows.
+    def of_cut(cls, cut: CutBins, random_state: Seed) -> tuple[Binned, Self | None]:
+        """Count plain rows once, by region, knot and label; None with few pilot rows.
 
         The regions are views of the same counts. Knots need regions, and counts show which edges of
         regions are tied, so the knots are those of untied edges. A tied edge that its bin absorbs
         has the same knots. One that is a region of its own does not: then rows are counted again.
         """
         if not has_pilot(cut.drawn):
-            binned = cut.counted()
-            return binned, cls.of_binned(binned, random_state)
+            return cut.counted(), None
         try:
             classes = cut.rows.known_classes()
         except InvalidValueError:
@@ -99,37 +97,46 @@ class RowsAtKnots:
         binned = cut.settled(Tally(rows, positives, 0, cells), classes, reach)
         found = binned.partition.as_bins()
         if found.layout.n_atoms > regions.layout.n_atoms:
-            return binned, cls.of_binned(binned, random_state)
+            return binned, cls._plain(binned, source)
         plain = _plain_rows(knots, counts, pilot, source, cut.unlabelled)
         return binned, cls(pilot, firsts, replace(plain, knots=replace(knots, regions=found)))
 
     @classmethod
-    def of_binned(cls, binned: Binned, random_state: Seed) -> Self:
-        """Count plain rows whose regions were counted before."""
-        source = _source(binned.whole, random_state)
-        pilot = LabelledPilot.of(_drawn(binned, MOST_PILOT), binned.partition.as_bins())
+    def of_binned(cls, binned: Binned, random_state: Seed) -> Self | None:
+        """Count plain rows whose regions were counted before; None with few pilot rows."""
+        if not has_pilot(binned.drawn):
+            return None
+        return cls._plain(binned, _source(binned.whole, random_state))
+
+    @classmethod
+    def _plain(cls, binned: Binned, source: RandomSource) -> Self:
+        drawn = binned.rows.drawn_rows(binned.whole, binned.classes, MOST_PILOT)
+        pilot = LabelledPilot.of(drawn, binned.partition.as_bins())
         firsts = pilot.first_curves()
         knots = pilot.knots(firsts, int(binned.tally.counts.sum()))
         counts, _ = binned.rows.count_knots(knots, binned.classes, source)
-        return cls(pilot, firsts, _plain_rows(knots, counts, pilot, source, binned.unlabelled))
+        plain = _plain_rows(knots, counts, pilot, source, binned.unlabelled)
+        return cls(pilot, firsts, plain)
 
     @classmethod
     def of_units(cls, binned: Binned, random_state: Seed, cap: float | None) -> Self:
         """Sum rows over units; `cap` says how these count (`GroupDesign.cap`)."""
-        pilot = LabelledPilot.of(_drawn(binned), binned.partition.as_bins())
+        if any(map(len, binned.drawn.values())):
+            drawn = binned.rows.drawn_rows(binned.whole, binned.classes)
+        else:
+            drawn = binned.whole.collect().take(np.empty(0, dtype=np.intp))
+        pilot = LabelledPilot.of(drawn, binned.partition.as_bins())
         source = _source(binned.whole, random_state)
         n_units = binned.whole.n_groups() if binned.design else int(binned.tally.counts.sum())
-        firsts = pilot.first_curves()
-        knots = pilot.knots(firsts, n_units)
-        used = pilot.rows if pilot.is_enough else None
-        return cls(pilot, firsts, CurveUnits.of(binned, used, knots, source, cap))
-
-
-def _drawn(binned: Binned, most: int | None = None) -> MemoryRows | None:
-    """The pilot rows, or at most so many of them; None if there are none."""
-    if not any(map(len, binned.drawn.values())):
-        return None
-    return binned.rows.drawn_rows(binned.whole, binned.classes, most)
+        if pilot.is_enough:
+            firsts = pilot.first_curves()
+            knots = pilot.knots(firsts, n_units)
+            rows = CurveUnits.of(binned, pilot.rows, knots, source, cap)
+        else:
+            firsts = pilot.blind_curves()
+            knots = pilot.blind_knots(n_units)
+            rows = CurveUnits.of(binned, None, knots, source, cap)
+        return cls(pilot, firsts, rows)
 
 
 def _source(whole: Rows, random_state: Seed) -> RandomSource:

@@ -126,6 +126,15 @@ class Pieces(Saved):
         within = self.cells.layout.cells.segment if partition.has_segments else None
         return np.asarray(partition.regions_of(partition.prepared(inside, within)))
 
+    def variation(self, partition: Bins) -> FloatArray:
+        """The total variation of the curve over each region, from its start to its end."""
+        region = self.regions(partition)
+        total = np.bincount(region, np.abs(self.right - self.left), minlength=partition.n_regions)
+        same = region[1:] == region[:-1]
+        jumps = np.abs(self.left[1:] - self.right[:-1])
+        total += np.bincount(region[1:], np.where(same, jumps, 0.0), minlength=partition.n_regions)
+        return np.where(total > 0.0, total + ROUNDING, 0.0)
+
     def range(self, partition: Bins) -> tuple[FloatArray, FloatArray]:
         """The smallest and the largest value in each region."""
         region = self.regions(partition)

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import xlogy
 
-from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray, IntArray
+from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.calibrators.curve.curve_kinds import Curve, first_curves, within_0_and_1
 from calibrant.cells.bins import Bins
 from calibrant.cells.entries import Entries
@@ -22,7 +22,7 @@ from calibrant.limits.error_budget import even_widths
 from calibrant.params.random import RandomSource
 from calibrant.sample.sources.memory import MemoryRows
 
-_FEWEST_ROWS = 5  # with fewer pilot rows there is no first curve
+_FEWEST_ROWS = 12  # with fewer pilot rows there is no first curve
 CELLS = 24
 """Cells of each region, unless there are few rows or many regions."""
 _FEW_CELLS = 12  # used if there are fewer rows than this:
@@ -40,10 +40,6 @@ AS_ZERO = (_NEXT_TO_ZERO, _NEXT_IN_SINGLE)
 _OUTER = (0.1, 0.5, 2.0)
 _FEW_SCORES = 12  # if pilot rows have fewer different scores, in [0, 1], there are also knots here:
 _TENTHS = np.arange(1, 10) / 10.0
-# where knots are beyond the outer regions without pilot rows: shares of the distance to 0 or 1, and
-# multiples of the distance between the outer edges
-_HALVINGS = 0.5 ** np.arange(1, 8)
-_DOUBLINGS = 2.0 ** np.arange(-4, 11)
 MOST_PILOT = 1 << 20
 """The largest number of plain pilot rows that first curves and knots are made from.
 
@@ -116,39 +112,34 @@ class Guess:
 
 @dataclass(frozen=True, eq=False)
 class LabelledPilot:
-    """Pilot rows in segments, and what follows from them. There may be few or none.
+    """Pilot rows in segments, and the first curve fitted to them.
 
     Attributes
     ----------
-    rows : MemoryRows or None
+    rows : MemoryRows
         The rows, with labels.
     regions : Bins
         The regions.
-    scores, codes, segment : arrays of shape (n,)
-        Scores and labels, and the index of each row's segment among those of the regions.
+    segment : int array of shape (n,)
+        The index of each row's segment among those of the regions.
     """
 
-    rows: MemoryRows | None
+    rows: MemoryRows
     regions: Bins
-    scores: FloatArray
-    codes: CodeArray
     segment: IndexArray
 
     @classmethod
-    def of(cls, rows: MemoryRows | None, regions: Bins) -> Self:
+    def of(cls, rows: MemoryRows, regions: Bins) -> Self:
         """The labelled pilot rows, drawn before any row was counted."""
-        if rows is None:
-            none = np.empty(0, dtype=np.intp)
-            return cls(None, regions, np.empty(0), none.astype(np.uint8), none)
         segment = np.zeros(len(rows), dtype=np.intp)
         if rows.segment is not None:
             segment = regions.numbers(rows.segment_names)[rows.segment]
-        return cls(rows, regions, rows.scores, rows.codes, segment)
+        return cls(rows, regions, segment)
 
     @property
     def is_enough(self) -> bool:
         """Whether there are enough rows for a first curve."""
-        return self.scores.size >= _FEWEST_ROWS
+        return len(self.rows) >= _FEWEST_ROWS
 
     def own(self, number: int) -> BoolArray:
         """The rows that determine a segment's curve and knots: its own or, if these are few, all."""
@@ -156,19 +147,8 @@ class LabelledPilot:
         return own if own.sum() >= _OWN_PILOT else np.ones(own.size, dtype=bool)
 
     def first_curves(self) -> list[Curve]:
-        """The first curve of each segment; without enough rows, scores between 0 and 1 themselves."""
-        if self.is_enough:
-            return first_curves([rows for rows, _ in self._distinct])
-        return [_clipped if self._are_rates(part) else _one_half for part in self.regions.parts]
-
-    def _known(self, part: ScorePartition) -> FloatArray:
-        """The scores that are known of a segment before rows are counted, sorted."""
-        ends = np.array([part.low, part.high])
-        return np.unique(np.concatenate([ends[np.isfinite(ends)], part.cuts, self.scores]))
-
-    def _are_rates(self, part: ScorePartition) -> bool:
-        known = self._known(part)
-        return known.size > 0 and within_0_and_1(known)
+        """The first curve of each segment."""
+        return first_curves([rows for rows, _ in self._distinct])
 
     @cached_property
     def _distinct(self) -> list[tuple[ScoreCounts, bool]]:
@@ -178,28 +158,40 @@ class LabelledPilot:
         found = []
         for number in range(len(self.regions.parts)):
             own = self.own(number)
-            rows = ScoreCounts.of(self.scores[own], self.codes[own])
+            rows = ScoreCounts.of(self.rows.scores[own], self.rows.codes[own])
             is_tied = rows.scores.size < rows.n_rows
             found.append((rows.thinned(_MOST_SCORES), is_tied))
         return found
 
     def knots(self, curves: list[Curve], n_rows: int) -> Knots:
         """Knots at the edges of regions, and between them as these rows suggest."""
-        parts = self.regions.parts
-        if not self.is_enough:
-            inner = [
-                _even_scores(self._known(part), cells_of_region(n_rows, part.n_regions))
-                for part in parts
-            ]
-            return Knots.between(self.regions, inner)
         inner = []
-        of_segments = np.bincount(self.segment, minlength=len(parts))
-        expected = n_rows * of_segments / of_segments.sum()
-        every = zip(parts, curves, self._distinct, expected.tolist(), strict=True)
-        for part, curve, (rows, is_tied), of_segment in every:
+        of_segments = np.bincount(self.segment, minlength=len(self.regions.parts))
+        expected = n_rows * of_segments / max(of_segments.sum(), 1)
+        parts = zip(self.regions.parts, curves, self._distinct, expected.tolist(), strict=True)
+        for part, curve, (rows, is_tied), of_segment in parts:
             values = curve(rows.scores)
             n_cells = cells_of_region(of_segment, part.n_regions)
             inner.append(knot_scores(part, rows, values, n_cells, is_tied=is_tied))
+        return Knots.between(self.regions, inner)
+
+    def blind_curves(self) -> list[Curve]:
+        """First curves without pilot rows: the score itself, if its range is that of rates."""
+        found: list[Curve] = []
+        for part in self.regions.parts:
+            is_rate = part.low >= 0.0 and part.high <= 1.0
+            found.append(_clipped if is_rate else _one_half)
+        return found
+
+    def blind_knots(self, n_rows: int) -> Knots:
+        """Knots at equal steps between the ends of regions."""
+        inner = []
+        for part in self.regions.parts:
+            ends = np.concatenate([[part.low], part.cuts, [part.high]])
+            ends = np.unique(ends[np.isfinite(ends)])
+            n_cells = cells_of_region(n_rows, part.n_regions)
+            steps = np.arange(n_cells) / n_cells
+            inner.append((ends[:-1] + np.diff(ends) * steps[:, None]).ravel())
         return Knots.between(self.regions, inner)
 
     def beyond(self, knots: Knots, guess: Guess, rows: FloatArray | IntArray) -> "Beyond":
@@ -211,7 +203,7 @@ class LabelledPilot:
         last = np.empty(len(self.regions.parts), dtype=np.intp)
         first = np.empty(len(self.regions.parts), dtype=np.intp)
         for number in range(last.size):
-            scores = self.scores[self.own(number)]
+            scores = self.rows.scores[self.own(number)]
             here = np.flatnonzero(knots.segment == number)
             inside = here[(knots.score[here] >= scores.min()) & (knots.score[here] <= scores.max())]
             first[number], last[number] = (
@@ -223,9 +215,9 @@ class LabelledPilot:
     def count(self, knots: Knots, source: RandomSource) -> IntArray:
         """Count these rows by knot and label."""
         prepared = self.regions.prepared(
-            self.scores, self.segment if self.regions.has_segments else None
+            self.rows.scores, self.segment if self.regions.has_segments else None
         )
-        counts = knots.count(prepared, self.codes, source)
+        counts = knots.count(prepared, self.rows.codes, source)
         return np.asarray(counts[: knots.n_knots].sum(axis=1))
 
 
@@ -286,25 +278,7 @@ def _one_half(scores: FloatArray) -> FloatArray:
     return np.full(scores.shape, 0.5)
 
 
-def _even_scores(known: FloatArray, n_cells: int) -> FloatArray:
-    """Knots without pilot rows: at equal steps between known scores, and at ever smaller ones towards
-    0 and 1, or ever larger ones beyond the outer scores. If no score is known, it may be either.
-    """
-    found = []
-    if not known.size or not within_0_and_1(known):
-        first, last = known[[0, -1]].tolist() if known.size else (0.0, 0.0)
-        far = ((last - first) or abs(first) or 1.0) * _DOUBLINGS
-        found = [first - far, last + far]
-    if not known.size or within_0_and_1(known):
-        inside = known[(known > 0.0) & (known < 1.0)]
-        first, last = inside[[0, -1]].tolist() if inside.size else (0.5, 0.5)
-        found += [[_NEXT_TO_ZERO, 1.0], first * _HALVINGS, 1.0 - (1.0 - last) * _HALVINGS]
-        known = np.unique(np.concatenate([[0.0], known, [1.0]]))
-    steps = np.arange(n_cells) / n_cells
-    return np.concatenate([(known[:-1] + np.diff(known) * steps[:, None]).ravel(), *found])
-
-
-def cells_of_region(n_rows: float, n_regions: int) -> int:
+def cells_of_region(n_rows: int, n_regions: int) -> int:
     """The number of cells in each region of a segment, given all rows and the segment's regions.
 
     >>> [cells_of_region(n_rows, n_regions) for n_rows, n_regions in ((500, 4), (10**6, 50))]

@@ -25,6 +25,15 @@ def read_unlabelled(scores: ArrayLike | None, **others: object) -> FloatArray | 
     return np.asarray(as_scores(scores, name="unlabelled_scores"), dtype=np.float64)
 
 
+def check_unlabelled(binned: Binned) -> None:
+    """Raise an error for unlabelled scores that cannot be used."""
+    if binned.unlabelled is None:
+        return
+    rule = "be None without pilot rows, and with an interval that you chose"
+    advice = ("use the defaults of ", Setting("pilot"), " and ", Setting("interval"))
+    raise InvalidValueError("unlabelled_scores", rule, got="scores", advice=advice)
+
+
 def other_population(binned: Binned) -> str | None:
     """Why labelled and unlabelled scores cannot be from one population; None if they may be.
 

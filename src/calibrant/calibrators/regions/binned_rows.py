@@ -271,9 +271,7 @@ class _Cutting:
         if repeats or not can_look:
             return {name: chosen_by.get(name, 0) for name in sizes}
         return {
-            name: max(
-                look_size(rows, max(bins[name], self.settings._pilot_for)), chosen_by.get(name, 0)
-            )
+            name: max(look_size(rows, bins[name]), chosen_by.get(name, 0))
             for name, rows in sizes.items()
         }
 

@@ -19,7 +19,7 @@ from calibrant.params.declared_state import Saved
 from calibrant.params.kind import Entry
 from calibrant.params.rules import GROUP_SIZE, GROUP_TARGET, WEIGHT_BOUND
 from calibrant.sample.reader import bound_of
-from calibrant.text.sentences import Setting, Text
+from calibrant.text.sentences import Setting
 
 EXACT = "clopper-pearson"
 """What "auto" stands for, unless rows have weights or groups: these use the "betting" interval."""
@@ -179,9 +179,6 @@ class ValueParameters(rules.CheckedParameters):
 class CutParameters(LabelParameters, SegmentParameters, BinParameters):
     """The parameters of calibrators that accept segments, or regions fixed beforehand."""
 
-    _pilot_for: ClassVar[int] = 1
-    """There are at least as many pilot rows as so many bins need."""
-
     def _automatic_bins(self, n_rows: int) -> int:
         return automatic_bins(n_rows)
 
@@ -230,8 +227,8 @@ class RegionParameters(CutParameters, ValueParameters):
     """The parameters of calibrators that predict one value in each region."""
 
 
-def check_interval(interval: str, with_what: str, advice: Text | None = None) -> None:
-    """Raise an error for an interval that is not available for curves, weights or groups."""
+def check_interval(interval: str, with_what: str, advice: str | None = None) -> None:
+    """Raise an error for an interval that is not available for rows with weights or groups."""
     if interval != "auto":
         left = f'be "auto" with {with_what}, for which limits always come from bets'
         raise InvalidValueError("interval", left, repr(interval), advice)

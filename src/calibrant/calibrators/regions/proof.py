@@ -88,7 +88,7 @@ class Proof(Saved):
         if binned.tally.weights is None:
             return proof
         return replace(
-            proof, design=None, weighted=WeightedLimits.of(binned, settings, proof.for_limits)
+            proof, design=None, weighted=WeightedLimits.of(binned, settings, proof.for_rates)
         )
 
     @classmethod
@@ -126,6 +126,11 @@ class Proof(Saved):
         return budgets(alpha)[0] if self.is_plain else alpha
 
     @property
+    def for_rates(self) -> float:
+        """The error budget of the limits on rates: all of it, unless a curve needs a part."""
+        return self.for_limits
+
+    @property
     def for_bets(self) -> float:
         """The error budget of all limits except those on the shares of absorbed edges."""
         return self.for_limits - absorbed_budget(self.partition, self.for_limits)
@@ -142,10 +147,10 @@ class Proof(Saved):
             return self.weighted.limits
         if self.design is None:
             method = get_method(self.interval)
-            return region_limits(self.partition, self.tally, method, self.for_limits)
+            return region_limits(self.partition, self.tally, method, self.for_rates)
         design = self.design
         return mean_limits(
-            self._group_entries, self.for_limits, order=design.order, unproved=design.unproved
+            self._group_entries, self.for_rates, order=design.order, unproved=design.unproved
         )
 
     @property

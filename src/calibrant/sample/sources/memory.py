@@ -332,10 +332,7 @@ class MemoryRows(Rows):
     ) -> tuple[IntArray, Reach]:
         """Count the rows by place, half and label; see `Knots.count`."""
         rows = self.prepared, self.codes
-        if self.repeats is None:
-            counts = knots.count(*rows, source, self.keys, threads=self.threads)
-        else:
-            counts = knots.count_repeated(*rows, self.repeats, source)
+        counts = knots.count(*rows, source, self.keys, threads=self.threads)
         return counts, self.reach or Reach.of(self.scores)
 
     def n_groups(self) -> int:
