@@ -342,7 +342,7 @@ def test_the_first_rows_are_read_with_pyarrow_or_an_error_says_so(
         group_signs(data)
 
 
-@pytest.mark.parametrize(("unit", "n"), [("row", 2000), ("day", 30), ("week", 12), ("block", 30)])
+@pytest.mark.parametrize(("unit", "n"), [("row", 2000), ("day", 30), ("week", 12)])
 def test_how_many_units_a_monitor_takes_as_reference(unit: str, n: int) -> None:
     bins = Partition.fixed_width(1)
     usual = DriftMonitor(bins, unit=unit, random_state=0)

@@ -76,7 +76,7 @@ def test_every_statement_comes_from_one_event(interval: str) -> None:
             counts, rng.binomial(counts, rng.uniform(size=9)), partition=partition
         )
         one = Guarantee.from_tally(partition, tally, interval=interval, confidence_level=1 - alpha)
-        limits = get_method(interval)(tally, 0.95 * alpha, partition)
+        limits = get_method(interval)(tally, 0.95 * alpha)
         masses = mass_limits(partition, tally, 0.05 * alpha)
         np.testing.assert_allclose(one.lower, limits.lower, rtol=1e-9)
         np.testing.assert_allclose(one.upper, limits.upper, rtol=1e-9)

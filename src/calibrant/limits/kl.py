@@ -138,7 +138,7 @@ def kl(tally: Tally, alpha: float) -> Interval:
         entropy = xlog1py(p, off / q) + xlog1py((n - tally.positives) / n, -off / (1.0 - q))
         return np.asarray(n * entropy < bound)
 
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         lower, _ = bisected(
             lambda q: ~is_allowed(q), np.full(n.size, SMALLEST), np.maximum(p, SMALLEST)
         )

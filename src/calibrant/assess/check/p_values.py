@@ -80,7 +80,7 @@ def smaller_before(order: IndexArray) -> IndexArray:
     of positions, or of ranks; each block is counted on its own.
 
     >>> smaller_before(np.argsort([3, 1, 4, 2, 5]))
-    array([0, 0, 2, 1, 4])
+    array([0, 0, 2, 1, 4], dtype=int32)
     """
     bits = _bits_of_blocks(order.size)
     n_blocks = max(-(-order.size // (1 << bits)), 1)

@@ -147,6 +147,7 @@ def between_edges(bins: Any) -> IndexArray:
 def _divided(part: ScorePartition, pilot: FloatArray, n_parts: int) -> ScorePartition:
     """The bins of one segment, divided."""
     begin, end = part.bounds.T
+    shares = np.arange(1, n_parts) / n_parts
     region = np.searchsorted(part.cuts, pilot, side="right")
     inner = []
     for number in range(part.n_regions):
@@ -154,7 +155,8 @@ def _divided(part: ScorePartition, pilot: FloatArray, n_parts: int) -> ScorePart
         own = own[own > begin[number]]
         if own.size >= _PILOT_ROWS * n_parts:
             inner.append(own[np.arange(1, n_parts) * own.size // n_parts])
-        elif np.isfinite(end[number] - begin[number]):
-            inner.append(np.linspace(begin[number], end[number], n_parts + 1)[1:-1])
+        elif np.isfinite([begin[number], end[number]]).all():
+            between = begin[number] * (1.0 - shares) + end[number] * shares  # never overflows
+            inner.append(np.clip(between, begin[number], end[number]))
     cuts = np.unique(np.concatenate([part.count_cuts, *inner]))
     return ScorePartition(cuts[(cuts > part.low) & (cuts <= part.high)], (part.low, part.high))
