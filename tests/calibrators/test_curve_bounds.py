@@ -181,9 +181,9 @@ def test_half_k_has_no_part_in_its_own_curve(monkeypatch):
     kept = []
     fit = half_curves._fitted
 
-    def spy(curve, knots, counts):
-        kept.append(counts.sum())
-        return fit(curve, knots, counts)
+    def spy(curve, knots, fitted_to):
+        kept.extend(counts.sum() for counts in fitted_to)
+        return fit(curve, knots, fitted_to)
 
     monkeypatch.setattr(half_curves, "_fitted", spy)
     found = HalfCurves.fit(RowsAtKnots.of_binned(binned, 0), "beta")
