@@ -96,7 +96,9 @@ def before_and_after(calibrator: "Calibrator", unseen: Any) -> "Figure":
             "default rate",
             (
                 _dots(model.mean_score, model),
-                Drawn(most, [gap[0], gap[0]], gap, kind="line", quiet=True),
+                Drawn(
+                    f"largest difference: {most}", [gap[0], gap[0]], gap, kind="line", quiet=True
+                ),
             ),
             is_square=True,
         ),

@@ -163,7 +163,7 @@ class Picture:
             where = {"xerr": limits} if self.rows else {"yerr": limits}
             is_alone = sum(other.kind == "points" for other in self.drawn) == 1
             marker = _MARKERS[0 if is_alone else number % len(_MARKERS)]
-            ax.errorbar(one.x, one.y, **where, linestyle="", marker=marker, **how)
+            ax.errorbar(one.x, one.y, **where, linestyle="", marker=marker, zorder=3, **how)
         else:
             style = "steps-post" if one.kind == "steps" else "default"
             ax.plot(one.x, one.y, drawstyle=style, **how)
