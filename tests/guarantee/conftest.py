@@ -59,10 +59,9 @@ class Limits:
         self.tables: dict[object, Table] = {}
         self.learned: dict[object, int] = {}
         for name, method in list(METHODS.items()):
-            if not method.takes_partition:  # it depends on more than the counts of each region
-                monkeypatch.setitem(
-                    METHODS, name, replace(method, function=self._of_method(name, method.function))
-                )
+            monkeypatch.setitem(
+                METHODS, name, replace(method, function=self._of_method(name, method.function))
+            )
         monkeypatch.setattr(mass, "upper_limit", self._of_mass(mass.upper_limit))
         monkeypatch.setattr(guarantee, "mass_limits", self._remembered(mass.mass_limits))
 

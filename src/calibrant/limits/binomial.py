@@ -17,7 +17,7 @@ from calibrant.errors import InvalidValueError
 SMALLEST = float(np.finfo(np.float64).tiny)
 """The smallest limit above 0."""
 
-_WRONG = 1e-5  # relative error of a tail from which on an answer is not accepted
+_WRONG = 1e-9  # relative error of a tail from which on an answer is not accepted
 _BISECTIONS = 70
 # relative distance by which limits are moved outwards, more than their error: in all cases, and per
 # square root of the number of trials, up to the largest

@@ -96,7 +96,7 @@ class DriftMonitor(ShiftMonitor):
         because the calibrator does not store the days of its rows. Units without rows don't count.
     batch_rows : int, default=None
         Rows are collected until there are this many, because tiny batches waste evidence. None
-        means 10 for each region.
+        means 10 for each cell.
     weekdays : bool, default=False
         For ``unit="day"``: rank each day among those of the same weekday.
     classes, pos_label : optional

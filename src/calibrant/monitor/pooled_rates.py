@@ -20,7 +20,7 @@ CELL = 0.08
 """Weights of bets on a slope inside all regions, on one inside a single region, and on single cells;
 they come out of the weight on single regions.
 """
-_ROWS_A_REGION = 10  # average number in a batch
+_ROWS_A_CELL = 10  # average number in a batch
 
 
 class PooledRates(Pool):
@@ -38,7 +38,7 @@ class PooledRates(Pool):
         super().__init__(watched.cells.rows, watched.cells.hits, mixture, source)
         self.watched = watched
         self.reference = 0 if watched.has_counts else reference
-        usual = _ROWS_A_REGION * watched.n_regions
+        usual = _ROWS_A_CELL * watched.cells.n_cells
         self.batch_rows = usual if batch_rows is None else batch_rows
         self._variances = watched.variances()
 
