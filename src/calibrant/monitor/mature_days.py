@@ -249,8 +249,10 @@ def _parts(rows: ModelRows, day: int) -> Iterator[tuple[FloatArray, FloatArray, 
     arrived too late are NaN.
     """
     table = PREDICTIONS.c
-    query = sa.select(table.score, table.label, table.segment).where(
-        rows.of(PREDICTIONS) & (table.day == day)
+    query = (
+        sa.select(table.score, table.label, table.segment)
+        .where(rows.of(PREDICTIONS) & (table.day == day))
+        .order_by(table.score, sa.nulls_first(table.label))  # sums do not depend on the database
     )
     with rows.connection.execute(query.execution_options(yield_per=_CHUNK)) as found:
         for part in found.partitions():
