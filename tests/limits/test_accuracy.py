@@ -9,7 +9,7 @@ its square.
 import mpmath as mp
 import numpy as np
 import pytest
-from scipy.special import betainc, betaincinv
+from scipy.special import betainc
 
 from calibrant import Tally
 from calibrant.intervals import blaker, hoeffding, kl
@@ -172,7 +172,6 @@ def test_known_failures_of_the_beta_quantile():
     assert lower_limit(1, 10**9, 0.025) == pytest.approx(float(first), rel=BAR)
     found = lower_limit(1000, 1_608_395_716, 1.05e-11)
     assert betainc(1000, 1_608_395_716 - 999, found) == pytest.approx(1.05e-11, rel=1e-6)
-    assert betaincinv(1000, 1_608_395_716 - 999, 1.05e-11) > 1.5 * found
 
 
 def test_the_distance_to_one_is_resolved_as_well_as_the_limit():

@@ -55,7 +55,7 @@ def test_an_alarm_is_told_once_with_its_story(world: World) -> None:
         assert hook.look() == 0
     [message] = receiver.messages
     assert message["model"] == "fraud"
-    assert "changed" in str(message["story"]) or "holds" in str(message["story"])
+    assert "changed" in str(message["story"]) or "hold" in str(message["story"])
 
 
 def test_a_receiver_that_was_down_for_an_hour_hears_of_it_once(world: World) -> None:
