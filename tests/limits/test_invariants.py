@@ -58,8 +58,8 @@ def check_order(name, tally, alpha):
 def check_mirror(name, tally, alpha):
     interval = get_method(name)(tally, alpha)
     mirrored = get_method(name)(flipped(tally), alpha)
-    np.testing.assert_allclose(mirrored.lower, 1 - interval.upper, rtol=0, atol=1e-14)
-    np.testing.assert_allclose(mirrored.upper, 1 - interval.lower, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(mirrored.lower, 1 - interval.upper, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(mirrored.upper, 1 - interval.lower, rtol=0, atol=1e-12)
 
 
 def check_nested(name, tally, levels):
