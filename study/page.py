@@ -17,6 +17,7 @@ from unseen_tables import (
     over_oracle,
     unseen_classifiers,
     unseen_criteria,
+    unseen_few,
     unseen_figures,
     unseen_guarantees,
     unseen_large,
@@ -24,6 +25,7 @@ from unseen_tables import (
     unseen_methods,
     unseen_monitors,
     unseen_sigmoid,
+    unseen_sizes,
     unseen_subgroups,
 )
 
@@ -95,7 +97,9 @@ TABLES = {
         unseen_margins,
         unseen_methods,
         unseen_sigmoid,
+        unseen_sizes,
         unseen_classifiers,
+        unseen_few,
         unseen_criteria,
         unseen_subgroups,
         unseen_large,

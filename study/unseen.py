@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -34,6 +34,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from calibrant import (
     BinningCalibrator,
+    BlendCalibrator,
     CalibratedClassifier,
     Calibrator,
     DriftMonitor,
@@ -42,7 +43,7 @@ from calibrant import (
 
 Line = dict[str, Any]
 UNSEEN_SPLITS = 10
-SPLITS = {"unseen_large": 1}
+SPLITS = {"unseen_large": 1, "unseen_few": 3, "unseen_our_few": 3}
 """Of parts that have fewer."""
 UNSEEN_MODELS = ("logistic", "lightgbm", "forest")
 SIZES = (100, 300, 1_000, 3_000)
@@ -104,13 +105,30 @@ OURS: dict[str, Method] = {
     "calibrant": ours(Calibrator),
     "calibrant binning": ours(BinningCalibrator),
 }
+FEW = (100, 300, 1_000)
+RIVALS_BY_SIZE = {
+    name: RIVALS[name]
+    for name in (
+        "scikit-learn sigmoid",
+        "scikit-learn isotonic",
+        "probmetrics beta",
+        "probmetrics quadratic",
+    )
+} | {"probcal Spline": probcal("Spline")}
+OURS_BY_SIZE = {"BlendCalibrator": ours(BlendCalibrator), "calibrant": ours(Calibrator)}
 
 
 def unseen_part(
-    methods: dict[str, Method], real: RealSet, model: str, split: str, cache_folder: Path
+    methods: dict[str, Method],
+    real: RealSet,
+    model: str,
+    split: str,
+    cache_folder: Path,
+    *,
+    sizes: Sequence[int] = (),
 ) -> Iterator[Line]:
-    """Rows split at random: each method is fitted to the calibration rows, and measured on the
-    test rows.
+    """Rows split at random: each method is fitted to the calibration rows, or to the first few of
+    them, and measured on the test rows.
 
     scikit-learn's calibrators take the log odds of a logistic regression, as they would in
     `CalibratedClassifierCV`.
@@ -118,13 +136,15 @@ def unseen_part(
     scores, y, n = scored(real, model, int(split), cache_folder)
     smallest = np.finfo(float).eps
     decisions = logit(np.clip(scores, smallest, 1 - smallest))
-    for name, method in methods.items():
+    for size, (name, method) in itertools.product(sizes or (n,), methods.items()):
+        if size > n or len(np.unique(y[:size])) < 2:
+            continue
         given, run = scores, method
         if model == "logistic" and name in BY_DECISIONS:
             given, run = decisions, BY_DECISIONS[name]
-        common = {"set": real.name, "model": model, "split": split, "method": name, "rows": n}
+        common = {"set": real.name, "model": model, "split": split, "method": name, "rows": size}
         try:
-            found = measure(run(given[:n], y[:n], given[n:]), y[n:])
+            found = measure(run(given[:size], y[:size], given[n:]), y[n:])
         except Exception as error:  # whatever a peer raises is counted, and told on the page
             yield {**common, "failed": type(error).__name__}
             continue
@@ -190,7 +210,16 @@ def _lightgbm() -> Any:
     return LGBMClassifier(n_jobs=1, verbose=-1, random_state=0)
 
 
-Classifiers = Callable[[str, np.ndarray, np.ndarray, np.ndarray], Iterator[tuple[str, np.ndarray]]]
+class Probabilities(NamedTuple):
+    """What a classifier predicts for new rows, and what it guarantees."""
+
+    method: str
+    p: np.ndarray
+    epsilon: float = np.nan
+
+
+Classifiers = Callable[[str, np.ndarray, np.ndarray, np.ndarray], Iterator[Probabilities]]
+FEW_TRAINING = (80, 150, 300, 600, 1_000)
 
 
 @cache
@@ -207,9 +236,15 @@ def prepared(real: RealSet) -> tuple[np.ndarray, np.ndarray]:
 
 
 def unseen_classifiers_part(
-    run: Classifiers, real: RealSet, model: str, split: str, cache_folder: Path
+    run: Classifiers,
+    real: RealSet,
+    model: str,
+    split: str,
+    cache_folder: Path,
+    *,
+    sizes: Sequence[int] = (),
 ) -> Iterator[Line]:
-    """Whole classifiers on the same rows: 70% fit, 30% test.
+    """Whole classifiers on the same rows: 70% fit, or the first few of them, and 30% test.
 
     scikit-learn's ways and cross-fitted Venn-Abers share the five models of the folds, and the
     model of all rows; each gives what its own class would give.
@@ -217,27 +252,32 @@ def unseen_classifiers_part(
     X, y = prepared(real)
     order = generator(real.name, "classifiers", int(split)).permutation(len(y))
     n = int(0.7 * len(y))
-    known, new = order[:n], order[n:]
-    for name, p in run(model, X[known], y[known], X[new]):
-        common = {"set": real.name, "model": model, "split": split, "method": name, "rows": n}
-        yield {**common, **measure(p, y[new])}
+    new = order[n:]
+    for size in sizes or (n,):
+        known = order[:size]
+        if size > n or np.bincount(y[known], minlength=2).min() < N_FOLDS:
+            continue
+        for name, p, epsilon in run(model, X[known], y[known], X[new]):
+            common = {"set": real.name, "model": model, "split": split, "method": name}
+            yield {**common, "rows": size, "epsilon": epsilon, **measure(p, y[new])}
 
 
 def our_classifier(
     model: str, X: np.ndarray, y: np.ndarray, new: np.ndarray
-) -> Iterator[tuple[str, np.ndarray]]:
+) -> Iterator[Probabilities]:
     """The probabilities of `CalibratedClassifier` for new rows."""
     fitted = CalibratedClassifier(CLASSIFIERS[model]()).fit(X, y)
-    yield "calibrant CalibratedClassifier", fitted.predict_proba(new)[:, 1]
+    p = fitted.predict_proba(new)[:, 1]
+    yield Probabilities("calibrant CalibratedClassifier", p, fitted.guarantee_.epsilon)
 
 
 def rival_classifiers(
     model: str, X: np.ndarray, y: np.ndarray, new: np.ndarray
-) -> Iterator[tuple[str, np.ndarray]]:
+) -> Iterator[Probabilities]:
     """The probabilities of the other classifiers for new rows."""
     make = CLASSIFIERS[model]
     whole = make().fit(X, y)
-    yield "uncalibrated, all rows", whole.predict_proba(new)[:, 1]
+    yield Probabilities("uncalibrated, all rows", whole.predict_proba(new)[:, 1])
     folds = [
         (clone(whole).fit(X[others], y[others]), inside)
         for others, inside in StratifiedKFold(N_FOLDS).split(X, y)
@@ -249,9 +289,10 @@ def rival_classifiers(
             .predict_proba(new)[:, 1]
             for one, inside in folds
         ]
-        yield f"scikit-learn {method}", np.mean(each, axis=0)
-    yield "scikit-learn sigmoid, ensemble=False", one_model(whole, folds, X, y, new)
-    yield "venn-abers, cross-fitted", cross_venn_abers(folds, X, y, new)
+        yield Probabilities(f"scikit-learn {method}", np.mean(each, axis=0))
+    single = one_model(whole, folds, X, y, new)
+    yield Probabilities("scikit-learn sigmoid, ensemble=False", single)
+    yield Probabilities("venn-abers, cross-fitted", cross_venn_abers(folds, X, y, new))
 
 
 Folds = list[tuple[Any, np.ndarray]]
@@ -425,6 +466,10 @@ UNSEEN_PARTS: dict[str, Callable[..., Iterator[Line]]] = {
     "unseen_ours": partial(unseen_part, OURS),
     "unseen_guarantees": unseen_guarantees_part,
     "unseen_our_classifiers": partial(unseen_classifiers_part, our_classifier),
+    "unseen_sizes": partial(unseen_part, RIVALS_BY_SIZE, sizes=FEW),
+    "unseen_our_sizes": partial(unseen_part, OURS_BY_SIZE, sizes=FEW),
+    "unseen_few": partial(unseen_classifiers_part, rival_classifiers, sizes=FEW_TRAINING),
+    "unseen_our_few": partial(unseen_classifiers_part, our_classifier, sizes=FEW_TRAINING),
     "unseen_subgroups": unseen_subgroups_part,
     "unseen_large": unseen_large_part,
     "unseen_monitors": unseen_monitors_part,

@@ -11,30 +11,31 @@ import pandas as pd
 from quoting import NOMINAL, at_least, markdown, read, share, shown
 from ranking import holm, mean_ranks, median_limits
 from scipy.stats import wilcoxon
-from unseen import UNSEEN_MODELS
+from unseen import OURS_BY_SIZE, UNSEEN_MODELS
 
 DEFAULT = "calibrant"
 SIGMOID = "scikit-learn sigmoid"
 CLASSIFIER = "calibrant CalibratedClassifier"
 FEW_ROWS = 600  # to calibrate
+FIRST_NEW_SPLIT = 4  # the splits before had been run with earlier versions
 
 
-def lines(folder: Path, *parts: str) -> pd.DataFrame:
-    """The lines of some parts, for the splits that all of them have."""
+def lines(folder: Path, *parts: str, first: int = 0) -> pd.DataFrame:
+    """The lines of some parts, for the splits that all of them have, from the `first` on."""
     tables = [read(folder, part) for part in parts]
     common = set.intersection(*(set(table.split) for table in tables))
     table = pd.concat(tables, ignore_index=True)
-    return table[table.split.isin(common)]
+    return table[table.split.isin(common) & (table.split >= first)]
 
 
-def compared_unseen(folder: Path) -> pd.DataFrame:
+def compared_unseen(folder: Path, first: int = 0) -> pd.DataFrame:
     """The methods that turn scores into probabilities."""
-    return lines(folder, "unseen", "unseen_ours")
+    return lines(folder, "unseen", "unseen_ours", first=first)
 
 
-def classifiers(folder: Path) -> pd.DataFrame:
+def classifiers(folder: Path, first: int = 0) -> pd.DataFrame:
     """Whole classifiers."""
-    return lines(folder, "unseen_classifiers", "unseen_our_classifiers")
+    return lines(folder, "unseen_classifiers", "unseen_our_classifiers", first=first)
 
 
 def by_set(table: pd.DataFrame, measure: str = "log_loss") -> pd.DataFrame:
@@ -135,6 +136,53 @@ def win_rates(table: pd.DataFrame) -> pd.Series:
     return pd.Series(rates)
 
 
+def contest(table: pd.DataFrame, name: str, others: list[str]) -> str:
+    """The share of others with a larger log loss, and the mean and largest distance to the best of
+    all, over sets, models and splits.
+    """
+    cells = table.pivot_table(index=["set", "model", "split"], columns="method", values="log_loss")
+    cells = cells[[name, *others]].dropna()
+    wins = cells[others].gt(cells[name], axis=0).mean(axis=1).mean()
+    behind = cells[name] / cells.min(axis=1) - 1
+    return f"{wins:.1%}, {behind.mean():.2%}, {behind.max():.1%}"
+
+
+def unseen_sizes(folder: Path) -> str:
+    """Win rate, mean and largest distance to the best, by number of rows.
+
+    Each of ours meets the rivals without the other; a rival meets the other rivals and
+    `BlendCalibrator`.
+    """
+    table = lines(folder, "unseen_sizes", "unseen_our_sizes")
+    rivals = [name for name in table.method.unique() if name not in OURS_BY_SIZE]
+    best = next(iter(OURS_BY_SIZE))
+    sizes = sorted(table.rows.unique())
+    cells = []
+    for name in (*OURS_BY_SIZE, *rivals):
+        others = rivals if name in OURS_BY_SIZE else [best, *rivals]
+        others = [other for other in others if other != name]
+        each = [contest(table[table.rows == n], name, others) for n in sizes]
+        cells.append([f"**{name}**" if name in OURS_BY_SIZE else name, *each])
+    return markdown(["win rate, mean and worst gap", *(f"{n:,} rows" for n in sizes)], cells)
+
+
+def unseen_few(folder: Path) -> str:
+    """`CalibratedClassifier` with few rows: over scikit-learn's ways, and its epsilon."""
+    table = lines(folder, "unseen_few", "unseen_our_few")
+    cells = []
+    for n, each in table.groupby("rows"):
+        losses = by_set(each)
+        row = [f"{n:,}", f"{len(losses)}"]
+        for rival in (SIGMOID, "scikit-learn temperature", "uncalibrated, all rows"):
+            ratios = (losses[CLASSIFIER] / losses[rival]).to_numpy()
+            row += [f"{np.exp(np.log(ratios).mean()):.3f}", percent_change(ratios)]
+        cells.append([*row, f"{each.epsilon.median():.3f}"])
+    header = ["rows", "sets"]
+    for rival in ("sigmoid", "temperature", "uncalibrated"):
+        header += [f"over {rival}: mean", "median (95% limits)"]
+    return markdown([*header, "epsilon"], cells)
+
+
 def unseen_sigmoid(folder: Path) -> str:
     """The default curve over scikit-learn's sigmoid, by kind of model."""
     table = compared_unseen(folder)
@@ -160,9 +208,9 @@ def _by_model(table: pd.DataFrame, ours: str, rivals: list[str]) -> str:
     return markdown(["ours over", *UNSEEN_MODELS, "all models"], cells)
 
 
-def over_mcgrad(folder: Path) -> pd.DataFrame:
+def over_mcgrad(folder: Path, first: int = 0) -> pd.DataFrame:
     """The log loss of `SubgroupCalibrator` over mcgrad's, by set, for each model and for all."""
-    table = read(folder, "unseen_subgroups")
+    table = lines(folder, "unseen_subgroups", first=first)
     losses = table.groupby(["set", "model", "method"], sort=False).log_loss.mean().unstack()
     ratios = (losses["SubgroupCalibrator"] / losses["mcgrad"]).unstack()
     pooled = losses.groupby("set", sort=False).mean()
@@ -195,42 +243,49 @@ def unseen_subgroups(folder: Path) -> str:
 
 
 def unseen_criteria(folder: Path) -> str:
-    """What was fixed before the run, and what came out."""
-    draws = read(folder, "unseen_guarantees")
+    """What was fixed before the run, and what came out: in all splits, and in the new ones."""
+    every, new = criteria(folder), criteria(folder, FIRST_NEW_SPLIT)
+    cells = [[name, *every[name], *new[name]] for name in every]
+    header = ["criterion", "all splits", "found", "new splits alone", "found"]
+    return markdown(header, cells)
+
+
+def criteria(folder: Path, first: int = 0) -> dict[str, tuple[str, str]]:
+    """Whether each criterion is met in the splits from the `first` on, and what was found."""
+    draws = lines(folder, "unseen_guarantees", first=first)
     draws = draws[draws.method == DEFAULT]
     kept = [
         share(int(each.broken.sum()), len(each))[1] <= NOMINAL for _, each in draws.groupby("n")
     ]
-    losses = by_set(compared_unseen(folder))
-    sigmoid = median_limits((losses[DEFAULT] / losses[SIGMOID]).to_numpy() - 1)[2]
-    whole = classifiers(folder)
+    losses = by_set(compared_unseen(folder, first))
+    sigmoid = (losses[DEFAULT] / losses[SIGMOID]).to_numpy()
+    whole = classifiers(folder, first)
     below = 0
     for model in UNSEEN_MODELS:
         each = by_set(whole[whole.model == model])
         below += median_limits((each[CLASSIFIER] / each[SIGMOID]).to_numpy() - 1)[2] < 0
-    ratios = over_mcgrad(folder)
+    ratios = over_mcgrad(folder, first)
     met = (ratios["all models"] <= 1.001).sum()
     others = (ratios["without forests"] <= 1.001).sum()
     kinds = len(UNSEEN_MODELS)
-    cells = [
-        ["guarantees hold at each n", _verdict(all(kept)), f"{sum(kept)} of {len(kept)} sizes"],
-        [
-            "default curve better than scikit-learn's sigmoid",
-            _verdict(sigmoid < 0),
-            percent_change((losses[DEFAULT] / losses[SIGMOID]).to_numpy()),
-        ],
-        [
-            "`CalibratedClassifier` better than scikit-learn's default, for each kind of model",
+    return {
+        "guarantees hold at each n": (
+            _verdict(all(kept)),
+            f"{sum(kept)} of {len(kept)} sizes",
+        ),
+        "default curve better than scikit-learn's sigmoid": (
+            _verdict(median_limits(sigmoid - 1)[2] < 0),
+            percent_change(sigmoid),
+        ),
+        "`CalibratedClassifier` better than scikit-learn's default, for each kind of model": (
             _verdict(below == kinds),
             f"{below} of {kinds} kinds",
-        ],
-        [
-            "`SubgroupCalibrator` at most 1.001 times mcgrad's log loss on each set",
+        ),
+        "`SubgroupCalibrator` at most 1.001 times mcgrad's log loss on each set": (
             _verdict(met == len(ratios)),
             f"{met} of {len(ratios)} sets; without forests, {others} of {len(ratios)}",
-        ],
-    ]
-    return markdown(["criterion", "met", "found"], cells)
+        ),
+    }
 
 
 def _verdict(met: bool) -> str:

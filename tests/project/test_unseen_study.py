@@ -42,7 +42,8 @@ def rows() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def test_models_that_are_fitted_once_give_what_scikit_learns_class_gives(rows, monkeypatch):
     monkeypatch.setattr(unseen, "cross_venn_abers", lambda folds, X, y, new: np.zeros(len(new)))
     X, y, new = rows
-    found = dict(unseen.rival_classifiers("logistic", X, y, new))
+    each = unseen.rival_classifiers("logistic", X, y, new)
+    found = {method: p for method, p, _ in each}
     for method in ("sigmoid", "isotonic"):
         theirs = CalibratedClassifierCV(LogisticRegression(max_iter=2000), method=method, cv=5)
         expected = theirs.fit(X, y).predict_proba(new)[:, 1]
