@@ -57,7 +57,8 @@ class Along:
     """Writes values chunk by chunk, with reused buffers."""
 
     def __init__(self, lines: FloatArray, rows: int) -> None:
-        self._columns = [np.ascontiguousarray(column) for column in lines.T]
+        self._columns = [np.ascontiguousarray(column) for column in lines.T[:LINE]]
+        self._offsets = np.ascontiguousarray(lines[:, LINE:])
         most = min(rows, CHUNK_ROWS)
         self._cells = np.empty(most, np.intp)
         self._values = np.empty(most)
@@ -68,12 +69,14 @@ class Along:
         rows = scores.shape[0]
         places = self._cells[:rows]
         places[:] = cells
-        start, value, slope, *offsets = self._columns
+        start, value, slope = self._columns
         found = self._found[:rows]
-        curve = self._values[:rows] if offsets else out
+        curve = self._values[:rows] if self._offsets.size else out
         np.subtract(scores, start.take(places, out=found, mode="clip"), out=curve)
         np.multiply(curve, slope.take(places, out=found, mode="clip"), out=curve)
         np.add(curve, value.take(places, out=found, mode="clip"), out=curve)
-        for place, offset in enumerate(offsets):
-            np.add(curve, offset.take(places, out=found, mode="clip"), out=found)
-            np.clip(found, 0.0, 1.0, out=out[:, place])
+        if self._offsets.size:
+            self._offsets.take(places, axis=0, out=out, mode="clip")
+            for column in out.T:
+                np.add(column, curve, out=column)
+            np.clip(out, 0.0, 1.0, out=out)

@@ -24,6 +24,7 @@ LINEAR = 1  # from equal steps between the outermost cuts
 
 MAGIC = 2.0**52  # added to a float below 2**51, it leaves the nearest integer in the low bits
 MAGIC_BITS = int(np.float64(MAGIC).view(np.int64))
+MOST_STEPS = 2.0**50  # from zero to a score: so that adding MAGIC rounds to whole steps
 
 RANGE_KEYS = 1 << 14  # for order statistics: fewer keys leave more scores to be copied and sorted
 SAMPLE_ROWS = 2048  # rows used to choose a grid: enough to see a share of 1% of the rows
@@ -58,6 +59,7 @@ class CutKeys:
     low: float
     high: float
     scale: float
+    start: float
     share: float = 0.0
 
     @property
@@ -65,18 +67,26 @@ class CutKeys:
         """Number of keys."""
         return len(self.first)
 
-    def keys(self, scores: FloatArray, out: IndexArray, work: FloatArray) -> IndexArray:
+    def reaches(self, limits: tuple[float, float] | None) -> bool:
+        """Whether scores within these limits have keys, without being clipped to the grid."""
+        if limits is None:
+            return False
+        return max(map(abs, limits)) * self.scale < MOST_STEPS
+
+    def keys(
+        self, scores: FloatArray, out: IndexArray, work: FloatArray, *, clip: bool = True
+    ) -> IndexArray:
         """Write the keys of contiguous `scores` to `out`.
 
-        They may lie outside the grid and must then be clipped.
+        They may lie outside the grid and must then be clipped. Without `clip`, no score may lie so
+        far outside that its key isn't a whole number: see `reaches`.
         """
         if self.kind == POSITIVE_BITS:
             np.right_shift(scores.view(np.int64), self.shift, out=out)
             return np.subtract(out, self.offset, out=out)
-        np.clip(scores, self.low, self.high, out=work)
-        np.subtract(work, self.low, out=work)
-        np.multiply(work, self.scale, out=work)
-        np.add(work, MAGIC, out=work)
+        near = np.clip(scores, self.low, self.high, out=work) if clip else scores
+        np.multiply(near, self.scale, out=work)
+        np.add(work, self.start, out=work)
         return np.subtract(work.view(np.int64), MAGIC_BITS, out=out)
 
     def sample_keys(self, scores: FloatArray) -> IndexArray:
@@ -173,7 +183,9 @@ def _remembered(cut_bytes: bytes, kind: int, size: int) -> CutKeys | None:
         # outer cuts' keys.
         low = low - 1.0 / scale
         high = high + 1.0 / scale
-        if not (-np.inf < low < cuts[0] and cuts[-1] < high < np.inf):
+        if not (low < cuts[0] and cuts[-1] < high):
+            return None
+        if not max(-low, high) * scale < MOST_STEPS:
             return None
     else:
         if low < 0:
@@ -198,6 +210,7 @@ def _remembered(cut_bytes: bytes, kind: int, size: int) -> CutKeys | None:
         low=low,
         high=high,
         scale=scale,
+        start=MAGIC - low * scale,
     )
     keys = grid.keys(cuts, np.empty(cuts.shape, np.intp), np.empty_like(cuts))
     used = int(keys[-1]) + 2
