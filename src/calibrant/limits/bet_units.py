@@ -166,30 +166,33 @@ def _ordered(
     if n_regions > 1:
         small = units.region[order].astype(np.min_scalar_type(n_regions))
         order = order[np.argsort(small, kind="stable")]
-    region = units.region[order]
     z = units.value[order]
     weight = None if units.weight is None else units.weight[order]
-    w = np.ones(z.size) if weight is None else weight
-    n_units = np.bincount(region, minlength=n_regions)
-    left = np.repeat(np.cumsum(n_units), n_units) - np.arange(1, region.size + 1)
+    n_units = np.bincount(units.region[order], minlength=n_regions)
+    stop = np.cumsum(n_units)
     ends = block_ends(int(n_units.max(initial=1)))
     late_ends = ends[: np.searchsorted(ends, _EXACT) + 1]
     late = np.zeros((2, late_ends[-1], n_regions))
-    is_late = left < late_ends[-1]
-    late[:, left[is_late], region[is_late]] = z[is_late], w[is_late]
-    block = np.searchsorted(ends, left, side="right") - 1
+    region, left = np.nonzero(np.arange(late_ends[-1]) < n_units[:, None])
+    unit = stop[region] - 1 - left
+    late[0, left, region] = z[unit]
+    late[1, left, region] = 1.0 if weight is None else weight[unit]
     moments = np.zeros((len(MOMENTS), 2, ends.size - 1, n_regions))
     heaviest = np.zeros(moments.shape[1:])
-    starts = np.flatnonzero(np.diff(region * ends.size + block, prepend=-1))
+    # the blocks of each region, in the order of the bets
+    region, later = np.nonzero(ends[-2::-1] < n_units[:, None])
+    block = ends.size - 2 - later
+    starts = stop[region] - np.minimum(ends[block + 1], n_units[region])
 
     def added(term: FloatArray) -> FloatArray:
         return np.add.reduceat(term, starts)  # pairwise, so that sums of 10^7 terms are precise
 
     if starts.size:
-        at = block[starts], region[starts]
         for kind, chosen in enumerate((z < 0.5, z >= 0.5)):
-            moments[:, kind, *at] = _moments(z, weight, chosen.astype(np.float64), added)
-            heaviest[kind, *at] = np.maximum.reduceat(w * chosen, starts)
+            number = chosen.astype(np.float64)
+            moments[:, kind, block, region] = _moments(z, weight, number, added)
+            weighty = number if weight is None else weight * number
+            heaviest[kind, block, region] = np.maximum.reduceat(weighty, starts)
     return moments, heaviest, late, late_ends
 
 

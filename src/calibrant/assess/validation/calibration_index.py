@@ -117,16 +117,13 @@ def _limits(
     codes: CodeArray, scores: FloatArray, alpha: float, units: Units
 ) -> tuple[dict[str, float], dict[str, float]] | None:
     """Lower and upper limits on the numbers; None if the rows refute a nondecreasing rate."""
-    rows = ScoreCounts.of(scores, codes)
-    steps = BandSteps.of(rows, "auto", (1.0 - _MEAN_SHARE) * alpha)
+    steps = BandSteps.of(ScoreCounts.of(scores, codes), "auto", (1.0 - _MEAN_SHARE) * alpha)
     if steps.refutation is not None:
         return None
-    values = rows.scores
-    lower, upper = steps.at(values)
-    nearest = np.maximum(np.maximum(lower - values, values - upper), 0.0)
-    farthest = np.maximum(np.abs(values - lower), np.abs(values - upper))
-    each, _ = rows.whole
-    least, most = (_summaries(np.repeat(one, each), units) for one in (nearest, farthest))
+    lower, upper = steps.at(scores)
+    least = _summaries(np.maximum(np.maximum(lower - scores, scores - upper), 0.0), units)
+    most = _summaries(np.maximum(np.abs(scores - lower), np.abs(scores - upper)), units)
+    del lower, upper
     low, high = _mean_limits(codes, scores, _MEAN_SHARE * alpha)
     least["ICI"] = max(least["ICI"], low)
     most["ICI"] = min(most["ICI"], high)
@@ -145,7 +142,10 @@ def _mean_limits(codes: CodeArray, scores: FloatArray, alpha: float) -> tuple[fl
 
 def isotonic_rates(codes: CodeArray, scores: FloatArray, units: Units) -> FloatArray:
     """The fitted rate of each row, in increasing order of scores; equal scores share one rate."""
-    first = np.flatnonzero(np.append(True, scores[1:] != scores[:-1]))
+    is_first = np.append(True, scores[1:] != scores[:-1])
+    if is_first.all() and units.row_weights is None:
+        return np.asarray(isotonic_regression(codes.astype(np.float64)))
+    first = np.flatnonzero(is_first)
     each = units.weights(codes.size)
     weights = np.add.reduceat(each, first)
     rates = np.add.reduceat(each * codes, first) / weights

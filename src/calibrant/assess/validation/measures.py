@@ -8,14 +8,12 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtri
 
 from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray
 from calibrant.assess.metrics.auc import auc_limits
 from calibrant.assess.metrics.independent_units import Units
 from calibrant.assess.validation.result import ASYMPTOTIC, PROVED, GradeTable, Measure
-from calibrant.calibrators.curve_calibrator import fit_logistic
 from calibrant.cells.units import RowUnits
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.limits.error_budget import sidak_level
@@ -26,6 +24,8 @@ from calibrant.text.sentences import shown
 
 _ROUNDING = 1e-12
 CLIP = 1e-6  # scores of 0 and 1 have no logit
+_NEWTON_STEPS = 100
+_ROWS_AT_ONCE = 1 << 16
 
 
 def n_clipped(scores: FloatArray) -> int:
@@ -58,21 +58,17 @@ def cox(
     codes: CodeArray, scores: FloatArray, alpha: float, units: Units
 ) -> tuple[Measure, Measure, Measure]:
     """Return slope and intercept of the labels on the logits, and the intercept for slope 1."""
-    x = logit(np.clip(scores, CLIP, 1.0 - CLIP))
     z = float(-ndtri(alpha / 2.0))
     slope = intercept = in_the_large = (math.nan,) * 3
     if 0 < codes.sum() < codes.size:
-        large = float(brentq(lambda by: units.mean(expit(x + by) - codes), -60, 60, xtol=1e-12))
-        ones = np.ones((codes.size, 1))
-        in_the_large = _around(large, _variances(codes, ones, expit(x + large), units)[0], z)
+        (large, _), variances = _fitted_line(codes, scores, units, with_slope=False)
+        in_the_large = _around(large, variances[0], z)
         positive, negative = (scores[codes == code] for code in (1, 0))
         # only if no threshold separates the labels does the likelihood have a maximum
         if positive.min() < negative.max() and negative.min() < positive.max():
-            weights = units.weights(codes.size)
-            (b,), a, _ = fit_logistic(x[:, None], codes.astype(np.float64), weights)
-            variance = _variances(codes, np.column_stack([ones, x]), expit(a + b * x), units)
-            slope = _around(b, variance[1], z)
-            intercept = _around(a, variance[0], z)
+            (a, b), variances = _fitted_line(codes, scores, units, with_slope=True)
+            slope = _around(b, variances[1], z)
+            intercept = _around(a, variances[0], z)
     return (
         Measure("slope", *slope, 1.0, ASYMPTOTIC),
         Measure("intercept", *intercept, 0.0, ASYMPTOTIC),
@@ -80,19 +76,64 @@ def cox(
     )
 
 
-def _variances(codes: CodeArray, design: FloatArray, p: FloatArray, units: Units) -> FloatArray:
-    """Variances of logistic coefficients: from the model, or from the sums of independent units
-    (the sandwich).
+def _fitted_line(
+    codes: CodeArray, scores: FloatArray, units: Units, *, with_slope: bool
+) -> tuple[list[float], FloatArray]:
+    """The intercept and the slope of the labels on the logits by maximum likelihood, or the
+    intercept for slope 1; and their variances.
     """
-    inverse = np.linalg.inv(
-        (design * (units.weights(codes.size) * p * (1.0 - p))[:, None]).T @ design
-    )
+    free = slice(2 if with_slope else 1)
+    line = np.array([0.0, 1.0])
+    loss, slope, curvature = _likelihood(line, codes, scores, units)
+    for _ in range(_NEWTON_STEPS):
+        step = np.zeros(2)
+        step[free] = np.linalg.solve(curvature[free, free], slope[free])
+        before = loss
+        loss, slope, curvature = _likelihood(line - step, codes, scores, units)
+        while loss > before * (1.0 + _ROUNDING):
+            step /= 2.0
+            loss, slope, curvature = _likelihood(line - step, codes, scores, units)
+        line -= step
+        if np.abs(step).max() <= _ROUNDING * (1.0 + np.abs(line).max()):
+            break
+    inverse = np.linalg.inv(curvature[free, free])
     if units.row_weights is None:
-        return np.asarray(np.diag(inverse))
-    parts = np.column_stack([units.sums(column * (codes - p)) for column in design.T])
-    return np.asarray(
-        np.diag(inverse @ (parts.T @ parts) @ inverse) * len(parts) / max(len(parts) - 1, 1)
-    )
+        return line.tolist(), np.diag(inverse)
+    # the sandwich: from the sums of independent units
+    x = _logits(scores)
+    off = codes - expit(line[0] + line[1] * x)
+    parts = np.column_stack([units.sums(off), units.sums(x * off)])[:, free]
+    many = len(parts) / max(len(parts) - 1, 1)
+    return line.tolist(), np.diag(inverse @ (parts.T @ parts) @ inverse) * many
+
+
+def _likelihood(
+    line: FloatArray, codes: CodeArray, scores: FloatArray, units: Units
+) -> tuple[float, FloatArray, FloatArray]:
+    """Minus the log likelihood of a line, its gradient and its second derivatives.
+
+    Some rows at a time, so that no array is as long as the rows.
+    """
+    loss = 0.0
+    slope = np.zeros(2)
+    curvature = np.zeros((2, 2))
+    for start in range(0, codes.size, _ROWS_AT_ONCE):
+        rows = slice(start, start + _ROWS_AT_ONCE)
+        x = _logits(scores[rows])
+        z = line[0] + line[1] * x
+        p = expit(z)
+        weights = 1.0 if units.row_weights is None else units.row_weights[rows]
+        loss += float((weights * (np.logaddexp(0.0, z) - codes[rows] * z)).sum())
+        off = weights * (p - codes[rows])
+        slope += off.sum(), (x * off).sum()
+        curved = weights * p * (1.0 - p)
+        both = (x * curved).sum()
+        curvature += [[curved.sum(), both], [both, (x * x * curved).sum()]]
+    return loss, slope, curvature
+
+
+def _logits(scores: FloatArray) -> FloatArray:
+    return np.asarray(logit(np.clip(scores, CLIP, 1.0 - CLIP)))
 
 
 def _around(value: float, variance: float, z: float) -> tuple[float, float, float]:
@@ -262,5 +303,6 @@ def _with_random_signs(
 
 def _range(path: FloatArray, is_last: BoolArray, total: float) -> float:
     """Range of a path that starts at 0."""
-    highest = path.max(initial=0.0, where=is_last)
-    return float(highest - path.min(initial=0.0, where=is_last)) / total
+    if not is_last.all():
+        path = path[is_last]
+    return (max(float(path.max()), 0.0) - min(float(path.min()), 0.0)) / total
