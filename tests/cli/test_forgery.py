@@ -95,9 +95,10 @@ class TestWeightedLimits:
         forge(weighted, change)
         answer = calibrant("verify", "model.json", "scores.csv")
         assert answer.code == 3
-        assert "not fully checked: this needs the column of weights" in answer.out
+        assert "not fully checked: the file does not name the column of weights" in answer.out
         assert "With 90% confidence" not in answer.out
-        assert calibrant("verify", "model.json", "scores.csv", "--weight", "w").code == 1
+        forge(weighted, lambda content: content["columns"].update(weight="w"))
+        assert calibrant("verify", "model.json", "scores.csv").code == 1
 
 
 def test_bins_picked_by_labels_are_not_checked(
@@ -318,21 +319,19 @@ def test_an_epsilon_of_the_first_format_is_compared(model: Path, calibrant: Any)
             lambda content: content["calibrator"]["score_range_seen"].__setitem__(0, 0.0),
         ),
         (
-            "calibrator.parameters.n_bins",
-            lambda content: content["provenance"]["settings"].update(bins=99),
+            "calibrator.state",
+            lambda content: content["calibrator"]["parameters"].update(n_bins=99),
         ),
         (
-            "calibrator.type",
-            lambda content: content["provenance"]["settings"].update(method="binning"),
+            "calibrator.state",
+            lambda content: content["calibrator"]["parameters"].update(pilot=0.5),
         ),
         (
-            "calibrator.parameters.confidence_level",
-            lambda content: content["provenance"]["settings"].update(confidence=0.99),
+            "calibrator.state",
+            lambda content: content["provenance"]["settings"].update(random_state=5),
         ),
-        (
-            "calibrator.parameters.pilot",
-            lambda content: content["provenance"]["settings"].update(pilot=0.5),
-        ),
+        (None, lambda content: content["calibrator"]["parameters"].update(confidence_level=0.99)),
+        (None, lambda content: content["calibrator"].update(type="BinningCalibrator")),
         (None, lambda content: content["provenance"]["settings"].update(weighted=True)),
         (None, lambda content: content["provenance"].update(settings=[])),
     ],

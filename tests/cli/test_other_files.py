@@ -340,7 +340,7 @@ def test_without_their_column_nothing_is_checked(calibrant, made, tmp_path, name
     found = forged(path, change, tmp_path / "forged.json")
     answer = calibrant("verify", found, path.with_suffix(".csv"))
     assert answer.code == 3
-    assert "this needs the column of" in " ".join(answer.out.split())
+    assert "the file does not name the column of" in " ".join(answer.out.split())
 
 
 WORLDS = {

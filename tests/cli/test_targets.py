@@ -104,31 +104,6 @@ class TestInputsAreKept:
         assert "-o must not name a file that is read" in done.stderr
         assert (folder / "scores.csv").read_bytes() == before
 
-    def test_thresholds(self, folder: Path, calibrant: Any) -> None:
-        assert (
-            calibrant(
-                "threshold", "scores.csv", *COLUMNS, "--precision", "0.7", "-o", "t.json"
-            ).code
-            == 0
-        )
-        marked = (folder / "t.json").rename(folder / "marked.html")
-        before = marked.read_bytes()
-        (folder / "link.html").symlink_to(marked)
-        for target in ("marked.html", "link.html"):
-            answer = calibrant(
-                "audit",
-                "scores.csv",
-                *COLUMNS,
-                "--mark",
-                "marked.html",
-                "-o",
-                target,
-                "--overwrite",
-            )
-            assert answer.code == 2
-            assert "-o must not name a file that is read" in answer.err
-            assert marked.read_bytes() == before
-
     def test_every_path_of_every_command_is_known_as_input_or_output(self) -> None:
         """The comparison goes by these types, so that no command can forget it."""
         context = click.Context(app)

@@ -222,7 +222,7 @@ class TestOddProvenance:
     """Provenance is free text of whoever wrote the file: `verify` answers whatever it holds."""
 
     NAMES = ("rows", "fingerprint", "settings", "id_type", "files")
-    SETTINGS = ("method", "bins", "pilot", "seed", "score_range", "weighted")
+    SETTINGS = ("random_state", "skip_missing", "holdout", "time", "calibration_size", "method")
 
     def check(self, provenance: dict[str, Any], model: Path, calibrant: Any) -> None:
         saved = load_model(model)

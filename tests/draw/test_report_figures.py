@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
-from calibrant import BinningCalibrator, Partition, Report, Tally, audit, threshold
+from calibrant import BinningCalibrator, Partition, Report, Tally, audit
 from calibrant.draw.report.scales import Axis, common_limits, limits_of
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.errors import InvalidValueError
 from calibrant.text.numbers import lower, nearest, upper
 from worlds.report_pages import (
     AUDIT,
@@ -257,17 +257,15 @@ def test_limits_at_every_score_are_drawn_where_they_were_asked_for() -> None:
     assert 'class="rates" points="' not in Report(AUDIT).html
 
 
-def test_the_logit_scale_shows_rare_events_with_their_thresholds() -> None:
+def test_the_logit_scale_shows_rare_events() -> None:
     rng = np.random.default_rng(1)
     scores = special.expit(rng.normal(-4, 1.5, size=20_000))
     y = rng.uniform(size=20_000) < scores
-    found = threshold(y, scores, precision=0.2, npv=0.99)
     seen = audit(y, scores)
     page = Report(
         seen,
         BinningCalibrator(8).fit(scores, y),
         scale="logit",
-        thresholds=found,
         histogram=HISTOGRAM,
     ).html
     node = chart(read(page), "before")
@@ -293,22 +291,5 @@ def test_the_logit_scale_shows_rare_events_with_their_thresholds() -> None:
     assert len(inside) > 10
     for place in inside:
         assert np.abs(expected - place).max(axis=1).min() < 0.1
-    drawn = [
-        float(re.match(r"M([\d.]+) ", rule.attributes["d"])[1]) for rule in node.all("path", "rule")
-    ]
-    cuts = sorted(cut.threshold for cut in found.cuts)
-    assert sorted(drawn) == pytest.approx(lines[0](special.logit(cuts)).tolist(), abs=0.1)
-    assert [span.attributes["class"] for span in node.all("rect", "span")] == [
-        "span chosen",
-        "span refer",
-    ]
-    assert "precision 0.2: " in page
-    assert 'class="rule' not in Report(seen).html
-    for wrong in ({"scale": "log"}, {"thresholds": 0.5}):
-        with pytest.raises((InvalidTypeError, InvalidValueError), match=next(iter(wrong))):
-            Report(seen, **wrong)
-
-
-def test_thresholds_that_are_not_numbers_are_refused() -> None:
-    with pytest.raises(TypeError, match="thresholds must be a finite number; got 'high'"):
-        Report(AUDIT, thresholds={"alert": "high"})
+    with pytest.raises(InvalidValueError, match="scale"):
+        Report(seen, scale="log")

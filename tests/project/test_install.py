@@ -19,7 +19,7 @@ LISTED = [
     if line[:10] == "calibrant "
 ]
 OTHERS = {
-    "demo": [[], ["--watch"]],
+    "demo": [[]],
     "verify": [["model.json", "scores.csv"]],
     "export": [["model.json", "--to", kind, "-o", f"model.{kind}"] for kind in ("onnx", "python")],
     "compare": [["scores.csv", "--score", "p", "--label", "y"]],

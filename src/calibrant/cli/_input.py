@@ -173,7 +173,9 @@ def sample_of(data: "ArrowData", options: Mapping[str, Any]) -> tuple[int, "Draw
     """The number of rows, and how to draw a sample if there are more than --most-rows."""
     most = options["most_rows"]
     n_rows = sum(data.sizes().values())
-    return n_rows, data.draw(most / n_rows, options["random_state"]) if n_rows > most else None
+    return n_rows, data.draw(
+        most / n_rows, options.get("random_state", 0)
+    ) if n_rows > most else None
 
 
 def _spool(folder: "Path", file_format: str | None) -> "Path":

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from calibrant.sample.sources.arrow import ArrowData
 
 
+FIT_SETTINGS = ("random_state", "skip_missing", "holdout", "time", "calibration_size")
+"""Settings of `calibrant fit` that are not in what it fits."""
 THRESHOLD_SETTINGS = ("method", "start", "pilot", "max_group_size", "weight_bound")
 """Settings of `calibrant threshold` that are not in its result."""
 

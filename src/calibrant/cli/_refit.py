@@ -3,13 +3,14 @@
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from calibrant.cli._errors import RefusedError, message_of
+from calibrant.cli._input import ROLES
 from calibrant.cli._latest import latest
-from calibrant.cli._methods import METHODS, Settings
 from calibrant.cli._model import (
+    FIT_SETTINGS,
     THRESHOLD_SETTINGS,
     columns_for,
     key_types,
@@ -23,7 +24,6 @@ from calibrant.text.sentences import shown
 
 if TYPE_CHECKING:
     from calibrant.cli._input import Files
-    from calibrant.params.rules import Rule
 
 _BY_HAND = (
     "the file does not say how its regions were cut; if they were chosen by looking at labels,"
@@ -101,7 +101,7 @@ def refit(model: Any, source: "Files", options: Mapping[str, Any]) -> Verificati
         return Verification(model.fingerprint, unclear=_HELD_OUT)
     if hasattr(saved, "classes_") and not hasattr(saved, "positive_index_"):
         return Verification(model.fingerprint, unclear=_SEVERAL)
-    columns = columns_for(model, source, options)
+    columns = columns_for(model, source, {**dict.fromkeys(ROLES), **options})
     data = _rows(model, source, columns, options)
     found, notes, other_order = _compared_rows(model, data, columns)
     again = None
@@ -201,88 +201,65 @@ def _lacking(model: Any, data: Any) -> str:
     }
     for role, is_needed in needed.items():
         if is_needed and role not in data.columns.named:
-            return f"this needs the column of {role}s, --{role}"
+            return f"the file does not name the column of {role}s, which it needs"
     return ""
 
 
 def _calibrator(model: Any, data: Any) -> Any:
-    """Fit with the settings of the file, or else with the parameters of its calibrator."""
+    """Fit with the parameters and the assumptions in the file."""
     from sklearn.base import clone
 
     from calibrant.calibrators.regions.weakness import reported_by_caller
 
     saved = model.calibrator
     classes = saved.classes_.tolist()
-    positive = classes[saved.positive_index_]
-    made = clone(saved).set_params(pos_label=positive)
+    made = clone(saved).set_params(pos_label=classes[saved.positive_index_])
+    parameters = made.get_params(deep=False)
     if hasattr(saved, "is_refuted_"):  # a band
         stated = {"weight_bound": saved.to_dict().get("weight_bound") or None}
-    elif "settings" in model.provenance:
-        settings = _settings(model)
-        made = settings.calibrator(positive)
-        stated = settings.stated()
     else:
         stated = saved.assumptions_.to_dict()
-        if "attributes" in made.get_params(deep=False):  # they may have come as a frame
-            made.set_params(attributes=list(getattr(saved, "_attribute_names", ())) or None)
+    if "attributes" in parameters:  # they may have come as a frame
+        made.set_params(attributes=list(getattr(saved, "_attribute_names", ())) or None)
+    if "settings" in model.provenance:
+        settings = _checked_settings(model, FIT_SETTINGS)
+        if "random_state" in parameters:  # which no file of a calibrator has
+            made.set_params(random_state=settings.get("random_state", 0))
     with reported_by_caller():
         return made.fit(data, classes=tuple(classes), **stated)
 
 
-def _settings(model: Any) -> Settings:
-    """The settings in the file; an error if they cannot be those of calibrant fit."""
-    from calibrant.params.rules import FRACTION_OR_COUNT, TEXT, Choice, Flag, Only, Optional
+def _checked_settings(model: Any, settings: Sequence[str]) -> Mapping[str, Any]:
+    """The settings in the file, if a command with these settings can have written them."""
+    from calibrant.params import rules
 
     saved = settings_of(model)
-    rules = {
-        "method": Choice(METHODS),
-        "skip_missing": Flag(),
-        "weighted": Flag(),
-        "holdout": Optional(Only("last")),
-        "time": Optional(TEXT),
-        "calibration_size": Optional(FRACTION_OR_COUNT),
-    }
-    _check_settings(saved, rules, [entry.name for entry in fields(Settings)])
-    given: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in saved.items()
-    }
-    try:
-        settings = Settings(**given)
-        settings.check(model.columns.get("segment"), model.columns.get("group"))
-    except (TypeError, ValueError, AttributeError, KeyError) as error:
-        if isinstance(error, CalibrantError):
-            raise
-        raise RefusedError("the settings", "be those of calibrant fit", got=shown(saved)) from None
-    if settings.weighted != (model.calibrator.tally_.weights is not None):
-        rule = "say whether rows have weights"
-        raise RefusedError("weighted of the settings", rule, got=shown(settings.weighted))
-    return settings
-
-
-def _check_settings(
-    settings: Mapping[str, Any], rules: Mapping[str, "Rule[Any]"], known: Sequence[str]
-) -> None:
-    """Reject settings that no command has written."""
-    strange = next((name for name in settings if name not in known), None)
-    if not settings or strange is not None:
+    strange = next((name for name in saved if name not in settings), None)
+    if not saved or strange is not None:
         got = "none" if strange is None else shown(strange)
         raise RefusedError("the settings", "be those of a command", got=got)
-    for name, rule in rules.items():
-        if name in settings:
-            rule.check(name, settings[name])
+    known: dict[str, rules.Rule[Any]] = {
+        "method": rules.Choice(("auto", "ranks", "look")),
+        "skip_missing": rules.Flag(),
+        "random_state": rules.Integer(0),
+        "holdout": rules.Optional(rules.Only("last")),
+        "time": rules.Optional(rules.TEXT),
+        "calibration_size": rules.Optional(rules.FRACTION_OR_COUNT),
+    }
+    for name in known.keys() & saved.keys():
+        known[name].check(name, saved[name])
+    return saved
 
 
 def _threshold(model: Any, data: Any) -> Any:
     """Find the thresholds again, with the settings of the file or those of the result."""
     from calibrant import threshold
-    from calibrant.params.rules import Choice, Flag
 
     saved = model.calibrator
     settings = settings_of(model)
     given = {"method": saved.method, "max_group_size": saved.max_group_size}
     if "settings" in model.provenance:
-        rules = {"method": Choice(("auto", "ranks", "look")), "skip_missing": Flag()}
-        _check_settings(settings, rules, (*THRESHOLD_SETTINGS, "classes", "skip_missing"))
+        _checked_settings(model, (*THRESHOLD_SETTINGS, "classes", "skip_missing"))
         given = {name: settings.get(name) for name in THRESHOLD_SETTINGS}
     # a command always writes the pilot: without it the file was edited, and threshold refuses it
     known: dict[str, Any] = {

@@ -39,7 +39,7 @@ def command(**options: Any) -> int:
     calibrant audit scores.csv --score p --label y --attribute sex --attribute age -o audit.html
     calibrant audit scores.csv --score p --label y --full         # slope, E/O, an exact test
     calibrant audit scores.csv --score p --label y --time day -o audit.html      # by month
-    calibrant audit rare.csv --score p --label y --scale logit --mark threshold.json -o audit.html
+    calibrant audit rare.csv --score p --label y --scale logit -o audit.html
     calibrant audit scores.csv --score p --label y --check --json      # exit 1 if miscalibrated
     calibrant audit scores.csv --score p --label y --check --tolerance 0.01
     """
@@ -85,9 +85,8 @@ def command(**options: Any) -> int:
 
 def _check_options(options: dict[str, Any]) -> None:
     """Reject options that do not go together."""
-    for name in ("model", "mark"):
-        if options["output"] is None and options[name] is not None:
-            raise RefusedError(f"--{name}", "be used with -o audit.html, as the report shows it")
+    if options["output"] is None and options["model"] is not None:
+        raise RefusedError("--model", "be used with -o audit.html, as the report shows it")
     option.check_needed(options)
     grouped = options["group"] is not None
     if options["full"] and grouped and options["max_group_size"] is None:
@@ -175,7 +174,7 @@ def _validated(
     roles = {"score": data.columns.score, "label": data.columns.label, "segment": options["grade"]}
     roles |= {"group": options["group"], "weight": options["weight"]}
     data = source.scored(roles, skip_missing=options["skip_missing"])
-    n_rows, draw = sample_of(data, {**options, "most_rows": _MOST_ROWS, "random_state": 0})
+    n_rows, draw = sample_of(data, {**options, "most_rows": _MOST_ROWS})
     if draw is not None:
         remark(f"--full: about {_MOST_ROWS:,} of {rows(n_rows)} are drawn for the table")
     sample = data.with_classes(**labels).collect(draw=draw)
@@ -202,7 +201,7 @@ def _for_report(
     options: dict[str, Any],
     model: Any,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Facts for the report, and what else it shows: the model's guarantee, and marked thresholds."""
+    """Facts for the report, and what else it shows: the model's guarantee."""
     if options["output"] is None:
         return {}, {}
     from calibrant.cells.partition import Partition
@@ -219,17 +218,7 @@ def _for_report(
     }
     return facts, {
         "calibrator": None if model is None else model.calibrator,
-        "title": options["title"] or f"Audit of {facts['files']}",
+        "title": f"Audit of {facts['files']}",
         "histogram": histogram,
         "scale": options["scale"],
-        "thresholds": None if options["mark"] is None else _threshold_of(options["mark"]),
     }
-
-
-def _threshold_of(path: str) -> Any:
-    """The thresholds in a file."""
-    found = read_model(path, "to_dict").calibrator
-    if not hasattr(found, "refer"):
-        rule = "contain thresholds, from calibrant threshold -o"
-        raise RefusedError(repr(path), rule, got=f"a {type(found).__name__}")
-    return found

@@ -57,7 +57,6 @@ def command(**options: Any) -> None:
         facts,
         **about_rows,
         pictures=_reliability(first, scores, units, options),
-        scale=options["scale"],
     )
 
 

@@ -7,15 +7,13 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from calibrant.cli import _cards, _replay
+from calibrant.cli import _cards
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import Files
-from calibrant.cli._methods import Settings
 from calibrant.cli._model import provenance_of
 from calibrant.cli._output import is_quiet, paragraph, print_json, remark, saved, say
 from calibrant.cli._show import result_json, show
@@ -33,26 +31,21 @@ _FILES = {
 
 
 @option.command("demo", "See it work on real clients of a bank, offline.")
-def command(output: str, watch: bool, **options: Any) -> None:
+def command(output: str, **options: Any) -> None:
     """Train a model of credit-card defaults, check the rows, audit it, calibrate it, and judge it on
     clients that nothing has seen.
 
     Gradient boosting learns from 9,000 of 30,000 clients. It is calibrated on 12,000 others, and
-    judged on the last 9,000. With --watch, a model of flight delays is watched instead, day by day,
-    as labels come in a week late. Nothing is downloaded, and no window opens.
+    judged on the last 9,000. Nothing is downloaded, and no window opens.
 
     Examples
     --------
     calibrant demo
     calibrant demo -o clients --json
-    calibrant demo --watch
     """
     folder = Path(output)
     if folder.exists() and not folder.is_dir():
         raise RefusedError("--output", "be a folder", got=repr(output))
-    if watch:
-        _replay.watch_flights(folder, options, step)
-        return
     if not options["as_json"]:
         say("Which clients will default on their credit card next month? Taiwan, 2005.\n")
     with step("read 30,000 clients"):
@@ -110,13 +103,12 @@ def _calibrate(folder: Path, calibration: Any, unseen: Any, options: dict[str, A
 
 def _fitted(paths: dict[str, str]) -> tuple[Any, str]:
     """Fit and save, as `calibrant fit` does; return the calibrator and the fingerprint of its rows."""
-    from calibrant.answers.model_file import save_model
+    from calibrant import Calibrator, save_model
 
-    settings = Settings()
     source = Files([paths["scores"]], quiet=True)
     data = source.scored({"score": "score", "label": "outcome"})
-    calibrator = settings.fit(data, {"pos_label": _cards.DEFAULT})
-    provenance, _ = provenance_of(source, data, asdict(settings))
+    calibrator = Calibrator(pos_label=_cards.DEFAULT).fit(data)
+    provenance, _ = provenance_of(source, data, {"random_state": 0})
     columns = data.columns.named
     save_model(calibrator, paths["model"], columns=columns, provenance=provenance, overwrite=True)
     return calibrator, provenance["fingerprint"]

@@ -6,10 +6,9 @@ import click
 
 from calibrant._file import write_file
 from calibrant.cli import _options as option
-from calibrant.cli._model import read_model, role_of, settings_of
+from calibrant.cli._model import read_model, role_of
 from calibrant.cli._output import print_json, print_verbatim, saved
 from calibrant.cli._target import check_target
-from calibrant.errors import InvalidTypeError
 from calibrant.sample.sql.dialects import DIALECTS
 
 
@@ -23,7 +22,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     Examples
     --------
     calibrant export model.json --to sql --dialect postgres --table scores
-    calibrant export model.json --to sql --dialect postgres --table scores --search case   # as is
+    calibrant export model.json --to sql --dialect postgres --table scores
     calibrant export model.json --to python -o calibrate.py
     calibrant export model.json --to onnx -o model.onnx
     calibrant export threshold.json --to sql --dialect duckdb --table scores   # from threshold
@@ -54,29 +53,17 @@ def _check_options(ctx: click.Context, options: dict[str, Any], output: str | No
         raise click.UsageError(f"--to sql needs --dialect: one of {', '.join(DIALECTS)}", ctx)
     if target != "sql" and any(options[name] for name in ("dialect", "table", "score", "segment")):
         raise click.UsageError("--dialect, --table, --score and --segment are for --to sql", ctx)
-    if options["search"] == "join" and options["table"] is None:
-        raise click.UsageError("--search join needs --table", ctx)
     if target == "onnx" and output is None:
         raise click.UsageError("--to onnx needs -o model.onnx", ctx)
 
 
 def _content(options: dict[str, Any]) -> str | bytes:
-    """The exported model; errors name a calibrator by the option that made it."""
-    model = read_model(options["model"], "to_dict")
-    try:
-        return _exported(model, options)
-    except InvalidTypeError as error:
-        method = settings_of(model).get("method")
-        if error.parameter == "calibrator" and isinstance(method, str):
-            error.got = f"--method {method}"
-        raise
-
-
-def _exported(model: Any, options: dict[str, Any]) -> str | bytes:
+    """The exported model."""
     from calibrant.answers.onnx import to_onnx
     from calibrant.answers.python import to_python
     from calibrant.answers.sql import to_sql
 
+    model = read_model(options["model"], "to_dict")
     outputs = (
         None
         if options["outputs"] is None
@@ -92,6 +79,4 @@ def _exported(model: Any, options: dict[str, Any]) -> str | bytes:
     }
     columns["score"] = columns["score"] or "score"
     columns["table"] = options["table"]
-    return to_sql(
-        model.calibrator, dialect=options["dialect"], search=options["search"], **columns, **chosen
-    )
+    return to_sql(model.calibrator, dialect=options["dialect"], **columns, **chosen)

@@ -1,14 +1,14 @@
 """`calibrant fit`: calibrate, and save the model with its guarantee."""
 
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any
 
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
-from calibrant.cli._input import labelled, typed_segments
+from calibrant.cli._input import labelled
 from calibrant.cli._latest import latest
-from calibrant.cli._methods import Settings
-from calibrant.cli._model import provenance_of
+from calibrant.cli._methods import check_method, fitted, method_of
+from calibrant.cli._model import FIT_SETTINGS, provenance_of
 from calibrant.cli._output import is_quiet
 from calibrant.cli._report import is_page, shown_names
 from calibrant.cli._show import EXIT_CODES, answer, result_json, words_for
@@ -46,10 +46,10 @@ def command(**options: Any) -> int:
     """
     from calibrant.answers.model_file import save_model
 
-    settings = _settings_of(options)
-    settings.check(options["segment"], options["group"])
+    method = method_of(options)
+    check_method(method, options)
     model, report = _output_files(options)
-    calibrator, provenance, on_rows = _fitted(settings, options)
+    calibrator, provenance, on_rows = _fitted(method, options)
     columns = on_rows["columns"]
     if model is not None:
         how: dict[str, Any] = {"columns": columns, "provenance": provenance}
@@ -58,7 +58,7 @@ def command(**options: Any) -> int:
     wanted = options["require_epsilon"]
     gate = None if wanted is None else EpsilonGate(calibrator, wanted)
     words = words_for(calibrator)
-    about = {"method": settings.method, **{name: provenance.get(name) for name in _FACTS}}
+    about = {"method": method, **{name: provenance.get(name) for name in _FACTS}}
     files = shown_names(provenance["files"])
     more = {
         "model": model,
@@ -87,9 +87,7 @@ def command(**options: Any) -> int:
     return 0 if gate is None else EXIT_CODES[gate.verdict]
 
 
-def _fitted(
-    settings: Settings, options: dict[str, Any]
-) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+def _fitted(method: str, options: dict[str, Any]) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     """The calibrator, where it came from, and entries of the JSON object about its rows.
 
     With --quiet, the notes leave out those on options, scores and times that may be mistakes.
@@ -97,18 +95,16 @@ def _fitted(
     notes: list[str] = []
     with labelled(options) as (source, data, labels):
         dated = on_time(data, options)
-        if settings.holdout is not None:
-            data, which = latest(data, settings.time, settings.calibration_size)
+        if options["holdout"] is not None:
+            data, which = latest(data, options["time"], options["calibration_size"])
             notes.append(which)
-        if options["keep_segment"]:
-            kept = typed_segments(data, options["keep_segment"])
-            settings = replace(settings, keep_segments=kept)
-        calibrator = settings.fit(data, labels)
-        provenance, reach = provenance_of(source, data, asdict(settings))
+        calibrator = fitted(method, options, data, labels)
+        settings = {name: options[name] for name in FIT_SETTINGS}
+        provenance, reach = provenance_of(source, data, settings)
         facts = data.facts(drawn=False)
         notes += facts.notes
         if not is_quiet():
-            on_options = _on_options(settings, calibrator, reach)
+            on_options = _on_options(method, options["pilot"], calibrator, reach)
             notes += [*on_options, *on_first_rows(data, labels), *dated]
         on_rows = {
             "columns": data.columns.named,
@@ -179,23 +175,6 @@ class EpsilonGate(Result):
         return tuple(self.calibrator.guarantee_.tables())
 
 
-def _settings_of(options: dict[str, Any]) -> Settings:
-    """The calibrator settings requested by the options."""
-    # rows sampled by label, and a --value, need one value per bin
-    of_bins = ("target_prior", "sampling_rates", "value")
-    usual = Settings().method if all(options[name] is None for name in of_bins) else "binning"
-    given = {
-        **options,
-        "method": options["method"] or usual,
-        "bins": options["n_bins"],
-        "confidence": options["confidence_level"],
-        "seed": options["random_state"],
-        "weighted": options["weight"] is not None,
-        "keep_segments": options["keep_segment"] or None,
-    }
-    return Settings(**{entry.name: given[entry.name] for entry in fields(Settings)})
-
-
 def _output_files(options: dict[str, Any]) -> list[str | None]:
     """Where the model and the report are written, if anywhere; each at most once."""
     chosen: list[str | None] = []
@@ -210,17 +189,16 @@ def _output_files(options: dict[str, Any]) -> list[str | None]:
     return chosen
 
 
-def _on_options(settings: Settings, calibrator: Any, reach: Any) -> list[str]:
+def _on_options(method: str, pilot: Any, calibrator: Any, reach: Any) -> list[str]:
     """Notes on options and scores that may be mistakes."""
     notes = []
-    pilot = settings.pilot
     if isinstance(pilot, int) and pilot < _FEW_ROWS * calibrator.partition_.n_regions:
-        of_curve = settings.method == "scaling-binning"
+        of_curve = method == "scaling-binning"
         purpose, usual = ("to fit the curve", 0.5) if of_curve else ("to cut the bins", 0.2)
         notes.append(f"{rows(pilot)} drawn {purpose}; a fraction such as {usual} is usual")
-    if not reach.is_probability and settings.method != "uniform":
+    if not reach.is_probability and method != "uniform":
         alike = ", as percentages do" if reach.is_percentage else ""
-        taken = f"{settings.method} takes any scores, and new ones must have the same scale"
+        taken = f"{method} takes any scores, and new ones must have the same scale"
         notes.append(f"scores range {reach}{alike}: {taken}")
     return notes
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant._optional import needed
 from calibrant.cli import _options as option
-from calibrant.cli import _replay
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._output import print_json, remark, say, warn
+from calibrant.cli._replay import replay
 
 if TYPE_CHECKING:
     from calibrant.monitor.serve.hooks import Hook
@@ -64,7 +64,7 @@ def command(host: str, port: int, demo: bool, as_json: bool, **options: Any) -> 
         if demo:
             stopped = threading.Event()
             stack.callback(stopped.set)
-            arguments = (service, stopped)
+            arguments = (store, stopped)
             threading.Thread(target=_replay_flights, args=arguments, daemon=True).start()
         config = uvicorn.Config(
             app,
@@ -114,14 +114,8 @@ def _print(facts: dict[str, str], *, as_json: bool) -> None:
         remark("the token is shown only now; --new-token write makes another one")
 
 
-def _replay_flights(service: Any, stopped: threading.Event) -> None:
+def _replay_flights(store: "Store", stopped: threading.Event) -> None:
     """Replay the demo's flights, at an even pace, until the service stops."""
-    flights = _replay.prepared_flights(quick=True)
-    store = service.store
-    from calibrant.monitor import Monitor
-
-    with Monitor(store, flights.calibrator, name=_DEMO_MODEL, **flights.settings) as monitor:
-        for month in flights.months.values():
-            for _ in _replay.replayed(monitor, month):
-                if stopped.wait(1.0 / _DAYS_A_SECOND):
-                    return
+    for _ in replay(store, _DEMO_MODEL):
+        if stopped.wait(1.0 / _DAYS_A_SECOND):
+            return

@@ -14,6 +14,7 @@ from calibrant.assess.metrics.reliability import (
     reliability_tables,
 )
 from calibrant.assess.monotone.monotone_band import MonotoneBand
+from calibrant.assess.threshold.proved_threshold import Threshold
 from calibrant.calibrators.regions.region_calibrator import score_bins
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.cells.partition import Partition
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from calibrant.classifier.calibrated_classifier import CalibratedClassifier
-    from calibrant.draw.report.scales import Thresholds
 
 
 class ReliabilityDisplay(ReliabilityPlot):
@@ -102,7 +102,7 @@ class ReliabilityDisplay(ReliabilityPlot):
         monotone: bool = False,
         name: str | None = None,
         scale: str = "linear",
-        thresholds: Thresholds = None,
+        thresholds: Threshold | Mapping[str, float] | None = None,
         difference: bool | str = "auto",
         ax: Axes | None = None,
     ) -> Self:

@@ -57,7 +57,6 @@ def before_figure(inputs: Inputs, most: int) -> Figure:
         histogram=inputs.histogram,
         bar_rows=bars,
         scale=inputs.scale,
-        thresholds=inputs.thresholds,
     )
     if drawn.size == every.size:
         return figure

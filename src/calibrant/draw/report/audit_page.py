@@ -188,7 +188,6 @@ def _segment_figures(
             limits=limits,
             guaranteed=guaranteed,
             scale=inputs.scale,
-            thresholds=inputs.thresholds,
         )
         for number, chosen in enumerate(drawn, start=1)
     )

@@ -24,13 +24,10 @@ from calibrant.draw.report.scales import (
     Frame,
     Limits,
     MarkLine,
-    Span,
-    Thresholds,
     Tick,
     axes_in,
     common_limits,
     limits_of,
-    threshold_marks,
 )
 from calibrant.draw.style import logit_ends
 from calibrant.guarantee.guarantee import Guarantee
@@ -108,7 +105,6 @@ class Figure:
     bars: tuple[Bar, ...] = ()
     notes: tuple[str, ...] = ()
     rules: tuple[MarkLine, ...] = ()
-    spans: tuple[Span, ...] = ()
     level: float | None = None
     row_names: tuple[Tick, ...] = ()
 
@@ -161,7 +157,6 @@ def audit_figure(
     x_label: str = "score",
     guaranteed: FloatArray | None = None,
     scale: str = "linear",
-    thresholds: Thresholds = None,
 ) -> Figure:
     """Draw the chosen regions of an audit: mean score on the horizontal axis, observed rate and
     band on the vertical axis.
@@ -186,9 +181,6 @@ def audit_figure(
         )
         if beyond:
             notes.append(f"The histogram leaves out {rows(beyond)} with scores beyond the axis.")
-    rules, spans = threshold_marks(
-        thresholds, axes, *(() if frame is LARGE else (table.segment[chosen[0]], None))
-    )
     return Figure(
         identifier,
         name,
@@ -202,8 +194,6 @@ def audit_figure(
         notes=tuple(notes),
         band="" if guaranteed is None else steps(guaranteed, x_axis, y_axis),
         rates=_rates(audit.monotone, x_axis, y_axis) if frame is LARGE else "",
-        rules=rules,
-        spans=spans,
     )
 
 

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, Protocol, cast
 from calibrant.assess.audit.result import Audit
 from calibrant.assess.validation.result import Validation
 from calibrant.cells.tally import Tally
-from calibrant.draw.report.scales import Thresholds
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.no_guarantee import NoGuarantee
 from calibrant.text.picture import Picture
@@ -49,7 +48,6 @@ class Inputs:
     validation: Validation | None = None
     period: str | None = None
     scale: str = "linear"
-    thresholds: Thresholds = None
     warnings: Sequence[str] = ()
 
     @property

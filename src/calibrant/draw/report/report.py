@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._file import write_file
 from calibrant.assess.audit.result import Audit
-from calibrant.assess.threshold.proved_threshold import Threshold
 from calibrant.assess.validation.result import Validation
 from calibrant.cells.partition import Partition
 from calibrant.cells.tally import Tally
@@ -24,7 +23,7 @@ from calibrant.draw.report.page import Extras, Inputs, MostShown
 from calibrant.draw.report.pages import result_page
 from calibrant.draw.style import SCALES
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.params.rules import Choice, Number, check_type
+from calibrant.params.rules import Choice, check_type
 from calibrant.text.result import Result
 from calibrant.text.sentences import PlainText, in_python
 
@@ -82,9 +81,6 @@ class Report(Inputs):
     scale : {"linear", "logit"}, default="linear"
         The scale of the axes of the reliability diagrams, as in `ReliabilityDisplay.plot`. "logit"
         is for rare events.
-    thresholds : Threshold, or mapping of names to scores, default=None
-        Thresholds to mark in the diagram of the scores of an audit; those of a `Threshold` are
-        shown with what happens to the rows between them.
     warnings : sequence of str, default=()
         Warnings to show first, above the verdict, such as the signs that `check` found.
 
@@ -157,7 +153,6 @@ _KINDS: dict[str, tuple[Any, str]] = {
     "command": (str, "be text, or None"),
     "histogram": (Tally, "be a Tally, or None"),
     "validation": (Validation, "be a Validation, from calibrant.validation_table, or None"),
-    "thresholds": (Threshold | Mapping, "be a Threshold, a mapping from names to scores, or None"),
     "warnings": (list | tuple, "be a list of texts"),
 }
 
@@ -168,8 +163,6 @@ def _check(inputs: Inputs) -> None:
         if value is not None and not isinstance(value, kind):
             raise InvalidTypeError(name, rule, got=type(value).__name__)
     Choice(SCALES).check("scale", inputs.scale)
-    for cut in inputs.thresholds.values() if isinstance(inputs.thresholds, Mapping) else ():
-        Number().check("thresholds", cut)
     calibrator = inputs.calibrator
     histogram = inputs.histogram
     check_type("result", inputs.result, Result, "a Result, such as an Audit from calibrant.audit")

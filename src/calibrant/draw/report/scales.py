@@ -1,19 +1,15 @@
 """Map numbers to positions on the page: axes with round ticks."""
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TypeAlias
 
-from calibrant.assess.threshold.proved_threshold import Threshold
-from calibrant.draw.style import decided, logit, logit_ticks, named_cuts
-from calibrant.text.numbers import edge
+from calibrant.draw.style import logit, logit_ticks
 from calibrant.text.picture import Unit
 
 Limits: TypeAlias = tuple[float, float]
 """The numbers at both ends of an axis."""
-Thresholds: TypeAlias = Threshold | Mapping[str, float] | None
-"""Thresholds to mark in a figure."""
 
 _STEPS = (1.0, 2.0, 5.0, 10.0)
 _WHOLE = 0.4  # data that span more of [0, 1] than this are shown on all of it
@@ -104,21 +100,11 @@ SMALL = Frame(220, 214, 34, 212, 12, 190, margin=3.5, n_ticks=2)
 
 @dataclass(frozen=True, slots=True)
 class MarkLine:
-    """A line across the figure, such as a threshold, with its name."""
+    """A line across the figure, with its name."""
 
     name: str
     path: str
     number: int
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A shaded range of the horizontal axis."""
-
-    name: str
-    kind: str
-    x: float
-    width: float
 
 
 def axes_in(
@@ -134,44 +120,6 @@ def axes_in(
         Axis(*x, frame.left + frame.margin, frame.right - frame.margin, logit, units[0]),
         Axis(*y, frame.bottom - frame.margin, frame.top + frame.margin, logit, units[1]),
     )
-
-
-def threshold_marks(
-    thresholds: Thresholds, axes: tuple[Axis, Axis], *segments: object
-) -> tuple[tuple[MarkLine, ...], tuple[Span, ...]]:
-    """Return lines at thresholds, and the scores that a `Threshold` selects or refers.
-
-    Only for `segments`, if given.
-    """
-    x_axis, y_axis = axes
-    spans = []
-    if thresholds is not None and not isinstance(thresholds, Mapping):
-        found = replace(
-            thresholds,
-            cuts=tuple(cut for cut in thresholds.cuts if not segments or cut.segment in segments),
-        )
-        named = named_cuts(found.cuts)
-        for name, ends in decided(found, x_axis.low, x_axis.high).items():
-            left, right = map(x_axis, ends)
-            spans.append(
-                Span(
-                    name,
-                    "chosen" if name == "selected" else "refer",
-                    left,
-                    round(right - left, 2),
-                )
-            )
-    else:
-        named = dict(thresholds or {})
-    rules = []
-    for number, (name, cut) in enumerate(named.items()):
-        path = (
-            f"M{x_axis(cut)} {y_axis.end}V{y_axis.start}"
-            if x_axis.low <= cut <= x_axis.high
-            else ""
-        )
-        rules.append(MarkLine(f"{name}: {edge(cut)}", path, number))
-    return tuple(rules), tuple(spans)
 
 
 def limits_of(values: Iterable[float]) -> Limits:
