@@ -255,8 +255,6 @@ def test_reports_say_what_the_commands_say(
             "q",
             "--label",
             "y",
-            "--seed",
-            "1",
         ),
     }
     for name, arguments in commands.items():

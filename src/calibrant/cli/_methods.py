@@ -159,4 +159,4 @@ def fitted(
     about = {name: given.pop(name) for name in _ABOUT_DATA if name in given}
     calibrator = kind(**_METHODS[method].fixed, **given, pos_label=labels["pos_label"])
     with reported_by_caller():
-        return calibrator.fit(data, classes=labels["classes"], **about)
+        return calibrator.fit(calibrant.Sample(data), classes=labels["classes"], **about)

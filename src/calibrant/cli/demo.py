@@ -103,11 +103,11 @@ def _calibrate(folder: Path, calibration: Any, unseen: Any, options: dict[str, A
 
 def _fitted(paths: dict[str, str]) -> tuple[Any, str]:
     """Fit and save, as `calibrant fit` does; return the calibrator and the fingerprint of its rows."""
-    from calibrant import Calibrator, save_model
+    from calibrant import Calibrator, Sample, save_model
 
     source = Files([paths["scores"]], quiet=True)
     data = source.scored({"score": "score", "label": "outcome"})
-    calibrator = Calibrator(pos_label=_cards.DEFAULT).fit(data)
+    calibrator = Calibrator(pos_label=_cards.DEFAULT).fit(Sample(data))
     provenance, _ = provenance_of(source, data, {"random_state": 0})
     columns = data.columns.named
     save_model(calibrator, paths["model"], columns=columns, provenance=provenance, overwrite=True)

@@ -1,11 +1,12 @@
 """A pool of rows, batches that join it, and bets that a batch differs from the pool."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import ndtri
+from scipy.stats import hypergeom
 
-from calibrant._typing import BoolArray, FloatArray, IntArray
+from calibrant._typing import FloatArray, IntArray
 from calibrant.monitor.martingale import ShiftMixture
 from calibrant.params.declared_state import Resumed, Resumes
 from calibrant.params.kind import EntryTable
@@ -75,10 +76,6 @@ class Pool(Resumed):
         self.n_closed += 1
 
 
-# standard deviations, and counts, beyond which a hypergeometric distribution has no mass that a
-# double shows
-_REACH = 40.0
-_MOST_TERMS = 4_000_000  # over all cells
 _TINY = 1e-300
 
 
@@ -103,70 +100,15 @@ def exact_scores(
     functions of these pools and of their own V. So u_t is independent of all later u. Cells are
     independent given their totals.
 
-    Probabilities are products of the ratios of neighbours, divided by their sum: nothing large
-    cancels.
-
     >>> half = np.array([0.5])
     >>> exact_scores(np.array([4]), np.array([2]), np.array([2]), np.array([1]), half).round(12)
     array([0.])
     """
-    totals = pool_rows + rows
-    successes = pool_hits + hits
-    first, last = _support(totals, successes, rows, hits)
-    columns: tuple[Any, ...] = (totals, successes, rows, hits, first, last, uniforms)
-    below = np.zeros(rows.size)
-    above = np.zeros(rows.size)
-    widest = int((last - first).max(initial=0)) + 1
-    step = max(1, _MOST_TERMS // widest)
-    for start in range(0, rows.size, step):
-        part = slice(start, start + step)
-        below[part], above[part] = _tails(*(column[part] for column in columns))
+    # a cell without rows has z = Phi^-1(V), as if one row without a hit were not drawn
+    of_batch = hypergeom(np.maximum(pool_rows + rows, 1), pool_hits + hits, rows)
+    at = of_batch.pmf(hits)
+    below = of_batch.cdf(hits - 1) + uniforms * at
+    above = of_batch.sf(hits) + (1.0 - uniforms) * at
     low = ndtri(np.maximum(below, _TINY))
     high = -ndtri(np.maximum(above, _TINY))
     return np.asarray(np.where(below < above, low, high))
-
-
-def _support(
-    totals: IntArray, successes: IntArray, rows: IntArray, hits: IntArray
-) -> tuple[IntArray, IntArray]:
-    """The smallest and the largest count that the batch may have, without virtually impossible
-    ones.
-    """
-    n = totals.astype(np.float64)
-    share = successes / np.maximum(n, 1.0)
-    mean = rows * share
-    variance = mean * (1.0 - share) * (n - rows) / np.maximum(n - 1.0, 1.0)
-    reach = _REACH * (np.sqrt(np.maximum(variance, 0.0)) + 1.0)
-    least = np.maximum(0, rows - (totals - successes))
-    most = np.minimum(rows, successes)
-    first = np.maximum(least, np.floor(mean - reach).astype(np.int64))
-    last = np.minimum(most, np.ceil(mean + reach).astype(np.int64))
-    return np.minimum(first, hits), np.maximum(last, hits)
-
-
-def _tails(
-    totals: IntArray,
-    successes: IntArray,
-    rows: IntArray,
-    hits: IntArray,
-    first: IntArray,
-    last: IntArray,
-    uniforms: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    """The randomised probabilities of fewer hits and of more hits; they add up to 1."""
-    counts = first[:, None] + np.arange(int((last - first).max(initial=0)) + 1)
-    inside: BoolArray = counts <= last[:, None]
-    before = counts[:, :-1].astype(np.float64)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        gained = (successes[:, None] - before) * (rows[:, None] - before)
-        lost = (before + 1.0) * (
-            totals[:, None] - successes[:, None] - rows[:, None] + before + 1.0
-        )
-        ratios = np.where(inside[:, 1:], np.log(gained) - np.log(lost), -np.inf)
-    logs = np.concatenate([np.zeros((rows.size, 1)), np.cumsum(ratios, axis=1)], axis=1)
-    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-    mass = weights.sum(axis=1)
-    at = weights[np.arange(rows.size), hits - first]
-    fewer = np.where(counts < hits[:, None], weights, 0.0).sum(axis=1)
-    more = np.where(counts > hits[:, None], weights, 0.0).sum(axis=1)
-    return (fewer + uniforms * at) / mass, (more + (1.0 - uniforms) * at) / mass
