@@ -188,8 +188,8 @@ def largest_evidence(world: World, n_rows: int, n_days: int, seed: int) -> dict[
                 monitor.update(rows.scores)
             elif world.late:
                 at = np.full(rows.scores.size, float(number))
-                now = number + MATURITY
-                monitor.update(rows.scores, rows.labels, at=at, labelled_at=rows.known, now=now)
+                known = np.where(rows.known - number > MATURITY, np.nan, rows.labels)
+                monitor.update(rows.scores, known, at=at)
             elif name.startswith("days"):
                 monitor.update(
                     rows.scores, rows.labels, at=np.full(rows.scores.size, float(number))

@@ -433,29 +433,21 @@ def test_late_labels_counted_as_they_come_alarm_falsely_and_at_maturity_do_not()
                 hasty.update(old_scores[new], old_labels[new])
         if day >= 30:
             old_scores, old_labels, old_known = rows[day - 30]
-            patient.update(
-                old_scores, old_labels, at=np.full(100, day - 30.0), labelled_at=old_known, now=day
-            )
+            in_time = np.where(old_known <= day, old_labels, np.nan)
+            patient.update(old_scores, in_time, at=np.full(100, day - 30.0))
     assert hasty.alarm
     assert not patient.alarm
     assert "labels count as known at the age of maturity" in patient.summary().assumptions
     assert "known at the age of maturity" in patient.summary().details
 
 
-def test_labels_after_maturity_count_as_unknown_and_young_rows_are_refused() -> None:
+def test_labels_that_are_not_known_at_maturity_count_as_negative() -> None:
     calibrator = calibrated(np.random.default_rng(17))
     monitor = DriftMonitor(calibrator, maturity=10, batch_rows=1)
-    monitor.update(
-        [0.1, 0.1, 0.1], [1, 1, None], at=[0.0, 0.0, 0.0], labelled_at=[10.0, 10.1, None], now=10
-    )
+    monitor.update([0.1, 0.1, 0.1], [1, np.nan, None], at=[0.0, 0.0, 0.0])
     added = np.array(monitor._test.pool_hits) - Watched.by(calibrator).cells.hits
     assert added.sum() == 1
     assert monitor.n_rows == 3
-    with pytest.raises(InvalidValueError) as caught:
-        monitor.update([0.1], [1], at=[5.0], now=14.9)
-    assert caught.value.got == "1 younger rows"
-    with pytest.raises(InvalidTypeError):
-        DriftMonitor(calibrator).update([0.1], [1], now=3)
     with pytest.raises(InvalidValueError):
         DriftMonitor(calibrator).update([0.1], [np.nan])
 

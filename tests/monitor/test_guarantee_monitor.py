@@ -61,11 +61,11 @@ def test_false_alarms_of_a_curve_at_its_limit_are_no_more_than_stated() -> None:
 @pytest.mark.parametrize("calibrator", [BINS, CURVE], ids=["bins", "curve"])
 def test_each_factor_has_mean_one_at_the_limit(calibrator: object) -> None:
     monitor = GuaranteeMonitor(calibrator)
-    limits = monitor._limits
+    limits = monitor._errors
     for region in range(monitor.watched.n_regions):
         inside = np.linspace(0.01, 0.99, 500)
         score = float(inside[calibrator.partition_.assign(inside) == region][20])
-        predicted = calibrator.predict([score]) if limits.is_curve else np.zeros(1)
+        predicted = calibrator.predict([score])
         for direction, limit in ((0, limits.upper), (1, limits.lower)):
             rate = float(np.clip(predicted[0] + limit[region], 0, 1))
             regions = np.array([region])

@@ -77,6 +77,12 @@ def methods_with(argument: str) -> tuple[str, ...]:
     return tuple(one for one in METHODS if argument in signature(_kind(one).fit).parameters)
 
 
+def method_making(calibrator: object) -> str | None:
+    """The method that makes such a calibrator."""
+    name = type(calibrator).__name__
+    return next((one for one in METHODS if _METHODS[one].calibrator == name), None)
+
+
 def method_of(options: Mapping[str, Any]) -> str:
     """The method that options ask for."""
     # rows sampled by label, and a --value, need one value per bin

@@ -6,9 +6,11 @@ import click
 
 from calibrant._file import write_file
 from calibrant.cli import _options as option
+from calibrant.cli._methods import method_making
 from calibrant.cli._model import read_model, role_of
 from calibrant.cli._output import print_json, print_verbatim, saved
 from calibrant.cli._target import check_target
+from calibrant.errors import InvalidTypeError
 from calibrant.sample.sql.dialects import DIALECTS
 
 
@@ -21,7 +23,6 @@ def command(ctx: click.Context, /, **options: Any) -> None:
 
     Examples
     --------
-    calibrant export model.json --to sql --dialect postgres --table scores
     calibrant export model.json --to sql --dialect postgres --table scores
     calibrant export model.json --to python -o calibrate.py
     calibrant export model.json --to onnx -o model.onnx
@@ -58,12 +59,22 @@ def _check_options(ctx: click.Context, options: dict[str, Any], output: str | No
 
 
 def _content(options: dict[str, Any]) -> str | bytes:
-    """The exported model."""
+    """The exported model; errors name a calibrator by the option that makes it."""
+    model = read_model(options["model"], "to_dict")
+    try:
+        return _exported(model, options)
+    except InvalidTypeError as error:
+        method = method_making(model.calibrator)
+        if error.parameter == "calibrator" and method is not None:
+            error.got = f"--method {method}"
+        raise
+
+
+def _exported(model: Any, options: dict[str, Any]) -> str | bytes:
     from calibrant.answers.onnx import to_onnx
     from calibrant.answers.python import to_python
     from calibrant.answers.sql import to_sql
 
-    model = read_model(options["model"], "to_dict")
     outputs = (
         None
         if options["outputs"] is None

@@ -25,7 +25,6 @@ from calibrant.monitor.pooled_rates import PooledRates
 from calibrant.monitor.ranked_units import RankedUnits
 from calibrant.monitor.times import (
     Age,
-    Time,
     check_unit_order,
     known_labels,
     maturity_days,
@@ -240,8 +239,6 @@ class DriftMonitor(ShiftMonitor):
         *,
         segments: ArrayLike | None = None,
         at: ArrayLike | None = None,
-        labelled_at: ArrayLike | None = None,
-        now: Time = None,
     ) -> Self:
         """Add a batch of scores and labels.
 
@@ -255,13 +252,8 @@ class DriftMonitor(ShiftMonitor):
         at : array-like of shape (n,), optional
             When each row was predicted: dates, or numbers of days. Required for days and weeks: all
             rows of a unit must be in one batch, and units come in order.
-        labelled_at : array-like of shape (n,), optional
-            With `maturity`: when each label arrived. Labels that arrived after that age count as
-            unknown.
-        now : date or number, optional
-            With `maturity` and `at`: the current time. Rows younger than `maturity` raise an error.
         """
-        codes, _ = known_labels(y, self.watched.classes, self.maturity, at, labelled_at, now)
+        codes, _ = known_labels(y, self.watched.classes, self.maturity)
         prepared = self.watched.prepared(scores, segments)
         check_same_length(prepared, codes)
         cells = self.watched.cells_of(prepared)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
 
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray
-from calibrant.calibrators.regions.region_calibrator import RegionCalibrator
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
+from calibrant.limits.interval import Interval
 from calibrant.limits.sequences.centred import CentredBetaBinomial
 from calibrant.monitor.change import Change, Moment, MonitorResult
 from calibrant.monitor.drift_words import AT_MATURITY
 from calibrant.monitor.evidence import EvidenceMonitor
 from calibrant.monitor.martingale import RestartedBets, log_sum, running_mean_limits, start_weight
-from calibrant.monitor.times import Age, Time, known_labels, maturity_days, shown_time
+from calibrant.monitor.times import Age, known_labels, maturity_days, shown_time
 from calibrant.monitor.watched import Fitted, Watched, counts_of, guaranteed_regions
 from calibrant.params.arrays import check_same_length
 from calibrant.params.declared_state import Resumes
@@ -37,48 +36,20 @@ _ASSUMED_OF_CURVE = (
 _UNKNOWN = "bets on rates that are too low count unknown labels as positive"
 
 
-@dataclass(frozen=True, eq=False)
-class _Limits:
-    """The hypothesis that the bets are against: in each region, the mean of Z = Y - h lies in
-    [lower, upper].
+def _stakes(value: FloatArray, errors: Interval, least: FloatArray, most: FloatArray) -> FloatArray:
+    """The stake for each region, direction (up, down) and size.
 
-    For bins, h is 0 and these are limits on the rate. For a curve, h is the prediction, which lies
-    between `least` and `most`.
+    The bets are that the mean of Z = Y - h is outside its limits. The prediction h lies between
+    `least` and `most`, which for bins are both the value.
     """
-
-    lower: FloatArray
-    upper: FloatArray
-    least: FloatArray
-    most: FloatArray
-    value: FloatArray
-    is_curve: bool
-
-    @classmethod
-    def of(cls, calibrator: RegionCalibrator) -> Self:
-        guarantee = calibrator.guarantee_
-        ends = calibrator.value_ranges()
-        if ends is not None and guarantee.errors is not None:
-            least, most = ends
-            return cls(
-                guarantee.errors.lower, guarantee.errors.upper, least, most, guarantee.value, True
-            )
-        nothing = np.zeros(guarantee.value.size)
-        return cls(guarantee.lower, guarantee.upper, nothing, nothing, guarantee.value, False)
-
-    def stakes(self) -> FloatArray:
-        """The stake for each region, direction (up, down) and size."""
-        growth = np.expm1(_SIZES)
-        centre = self.value if self.is_curve else np.zeros_like(self.value)
-        high = np.clip(centre + self.upper, 0.0, 1.0)[:, None]
-        low = np.clip(centre + self.lower, 0.0, 1.0)[:, None]
-        up = growth / (1.0 + high * growth)
-        down = growth / (1.0 + (1.0 - low) * growth)
-        if self.is_curve:
-            up = np.minimum(up, _FEW / np.maximum(self.upper + self.most, _LEAST)[:, None])
-            down = np.minimum(
-                down, _FEW / np.maximum(1.0 - self.least - self.lower, _LEAST)[:, None]
-            )
-        return np.stack([up, down], axis=1)
+    growth = np.expm1(_SIZES)
+    high = np.clip(value + errors.upper, 0.0, 1.0)[:, None]
+    low = np.clip(value + errors.lower, 0.0, 1.0)[:, None]
+    most_up = _FEW / np.maximum(errors.upper + most, _LEAST)
+    most_down = _FEW / np.maximum(1.0 - least - errors.lower, _LEAST)
+    up = np.minimum(growth / (1.0 + high * growth), most_up[:, None])
+    down = np.minimum(growth / (1.0 + (1.0 - low) * growth), most_down[:, None])
+    return np.stack([up, down], axis=1)
 
 
 class GuaranteeMonitor(EvidenceMonitor):
@@ -146,8 +117,16 @@ class GuaranteeMonitor(EvidenceMonitor):
         self.calibrator = found
         self.watched = Watched.by(found)
         self.partition = self.watched.partition
-        self._limits = _Limits.of(found)
-        self._stakes = self._limits.stakes()
+        guarantee = found.guarantee_
+        value = guarantee.value
+        ends = found.value_ranges()
+        self._is_curve = ends is not None and guarantee.errors is not None
+        if ends is None or guarantee.errors is None:
+            self._errors = Interval(guarantee.lower - value, guarantee.upper - value)
+            ends = (value, value)
+        else:
+            self._errors = guarantee.errors
+        self._stakes = _stakes(value, self._errors, *ends)
         size = self.watched.n_regions
         n_bets = 2 * _SIZES.size
         of_regions = np.full(size * n_bets, 0.5 / (size * n_bets))
@@ -167,17 +146,17 @@ class GuaranteeMonitor(EvidenceMonitor):
         *,
         segments: ArrayLike | None = None,
         at: ArrayLike | None = None,
-        labelled_at: ArrayLike | None = None,
-        now: Time = None,
     ) -> Self:
         """Add a batch of scores and labels; the parameters are those of `DriftMonitor.update`."""
-        found = known_labels(y, self.watched.classes, self.maturity, at, labelled_at, now)
-        above, unknown = found
+        above, unknown = known_labels(y, self.watched.classes, self.maturity)
         prepared = self.watched.prepared(scores, segments)
         check_same_length(prepared, above)
         regions = self.watched.partition.membership(prepared)
         below = np.where(unknown, 1, above).astype(np.uint8)
-        predicted = self._predicted(scores, segments, regions)
+        predicted = self.calibrator.guarantee_.value[np.maximum(regions, 0)]
+        if self._is_curve:
+            named = {} if segments is None else {"segments": segments}
+            predicted = np.asarray(self.calibrator.predict(scores, **named), dtype=np.float64)
         factors = self._log_factors(regions, above, below, predicted)
         rows, hits = counts_of(regions, above, self.watched.n_regions)
         inside = regions >= 0
@@ -195,15 +174,6 @@ class GuaranteeMonitor(EvidenceMonitor):
             self._look(self._bets.n_batches)
         return self
 
-    def _predicted(
-        self, scores: ArrayLike, segments: ArrayLike | None, regions: IndexArray
-    ) -> FloatArray:
-        """The prediction for each row."""
-        if not self._limits.is_curve:
-            return self._limits.value[np.maximum(regions, 0)]
-        named = {} if segments is None else {"segments": segments}
-        return np.asarray(self.calibrator.predict(scores, **named), dtype=np.float64)
-
     def _log_factors(
         self, regions: IndexArray, above: CodeArray, below: CodeArray, predicted: FloatArray
     ) -> FloatArray:
@@ -212,9 +182,8 @@ class GuaranteeMonitor(EvidenceMonitor):
         size = self.watched.n_regions
         inside = np.flatnonzero(regions >= 0)
         where = regions[inside]
-        centre = predicted[inside] if self._limits.is_curve else 0.0
-        over = above[inside] - centre - self._limits.upper[where]
-        under = self._limits.lower[where] - below[inside] + centre
+        over = above[inside] - predicted[inside] - self._errors.upper[where]
+        under = self._errors.lower[where] - below[inside] + predicted[inside]
         for number in range(_SIZES.size):
             for direction, error in enumerate((over, under)):
                 gains = np.log1p(self._stakes[where, direction, number] * error)
@@ -271,7 +240,7 @@ class GuaranteeMonitor(EvidenceMonitor):
         self, hits: int, rows: int, alpha: float, *, one_rate: bool
     ) -> tuple[float, float]:
         """Limits on the rate since a start; narrower if all rows since then have one rate."""
-        if self._limits.is_curve or not one_rate:
+        if self._is_curve or not one_rate:
             return running_mean_limits(hits, rows, alpha)
         counts = (np.array([rows]), np.array([hits]))
         found = CentredBetaBinomial.limits_of(*counts, -float(np.log(alpha)))
@@ -303,5 +272,5 @@ class GuaranteeMonitor(EvidenceMonitor):
 
     @property
     def _assumed(self) -> tuple[str, ...]:
-        assumed = _ASSUMED_OF_CURVE if self._limits.is_curve else _ASSUMED
+        assumed = _ASSUMED_OF_CURVE if self._is_curve else _ASSUMED
         return (assumed,) if self.maturity is None else (assumed, AT_MATURITY, _UNKNOWN)

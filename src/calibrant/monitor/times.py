@@ -51,24 +51,16 @@ def codes_of(labels: Any, classes: Classes) -> CodeArray:
 
 
 def known_labels(
-    y: ArrayLike,
-    classes: Classes,
-    maturity: float | None,
-    at: ArrayLike | None,
-    labelled_at: ArrayLike | None,
-    now: Time,
+    y: ArrayLike, classes: Classes, maturity: float | None
 ) -> tuple[CodeArray, BoolArray]:
     """Labels at the age of maturity as 0 and 1, with 0 for unknown ones, and which of them are
     unknown; without a maturity, all of them must be known.
     """
-    labels = as_array(y, "y").ravel()
     if maturity is None:
-        if labelled_at is not None or now is not None:
-            rule = "be None for a monitor without maturity"
-            raise InvalidTypeError("labelled_at and now", rule, advice="set maturity, in days")
         codes = codes_of(y, classes)
         return codes, np.zeros(codes.size, dtype=bool)
-    missing = missing_labels(labels) | _too_late(labels.size, maturity, at, labelled_at, now)
+    labels = as_array(y, "y").ravel()
+    missing = missing_labels(labels)
     codes = np.zeros(labels.size, dtype=np.uint8)
     known = labels[~missing]
     if known.size or not labels.size:
@@ -83,43 +75,6 @@ def missing_labels(labels: NDArray[Any]) -> BoolArray:
     if labels.dtype.kind in "OT":
         return np.array([is_missing(entry) for entry in labels.tolist()], dtype=bool)
     return np.zeros(labels.size, dtype=bool)
-
-
-def _too_late(
-    n_rows: int,
-    maturity: float,
-    at: ArrayLike | None,
-    labelled_at: ArrayLike | None,
-    now: Time,
-) -> BoolArray:
-    """Which labels arrived after the age of maturity; raise an error for rows that are not that
-    old.
-    """
-    late = np.zeros(n_rows, dtype=bool)
-    if at is None:
-        if labelled_at is not None or now is not None:
-            raise InvalidTypeError("at", "be given with labelled_at or now", got="None")
-        return late
-    predicted = days_of(at, n_rows, "at")
-    if now is not None:
-        age = days_of([now], 1, "now")[0] - predicted
-        if (age < maturity).any():
-            got = f"{int((age < maturity).sum()):,} younger rows"
-            advice = "hold them back until they are; calibrant.monitor.Monitor does this for you"
-            raise InvalidValueError(
-                "rows", f"be at least {maturity:g} days old", got=got, advice=advice
-            )
-    if labelled_at is not None:
-        times = as_array(labelled_at, "labelled_at").ravel()
-        known = ~missing_labels(times) if times.dtype.kind != "M" else ~np.isnat(times)
-        if times.size != n_rows:
-            raise InvalidValueError(
-                "labelled_at", f"have one entry per score, {n_rows}", got=str(times.size)
-            )
-        taken = np.flatnonzero(known)
-        waited = days_of(times[taken], taken.size, "labelled_at") - predicted[taken]
-        late[taken[waited > maturity]] = True
-    return late
 
 
 def days_of(times: Any, n_rows: int, name: str) -> NDArray[np.float64]:

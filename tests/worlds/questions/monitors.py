@@ -103,7 +103,7 @@ def drift_of_weekdays() -> Any:
 @question
 def drift_with_late_labels() -> Any:
     known = np.where(np.arange(DAYS.size) % 7 == 0, np.nan, labels(0.3))
-    came = DAYS + np.arange(DAYS.size) % 9
+    known[np.arange(DAYS.size) % 9 > 5] = np.nan  # labels that came after the age of maturity
     found = []
     for monitor in (
         DriftMonitor(FITTED["bins"], maturity=5, random_state=2),
@@ -111,9 +111,7 @@ def drift_with_late_labels() -> Any:
         GuaranteeMonitor(FITTED["curve"], maturity=5),
     ):
         for part in np.array_split(np.arange(DAYS.size), 4):
-            monitor.update(
-                LATER.scores[part], known[part], at=DAYS[part], labelled_at=came[part], now=20_100
-            )
+            monitor.update(LATER.scores[part], known[part], at=DAYS[part])
         found += [monitor.summary(), monitor.to_dict()]
     return found
 
