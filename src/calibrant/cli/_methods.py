@@ -90,7 +90,7 @@ def method_of(options: Mapping[str, Any]) -> str:
     return options["method"] or ("binning" if of_bins else "curve")
 
 
-def check_method(method: str, options: Mapping[str, Any]) -> None:
+def check_chosen(method: str, options: Mapping[str, Any]) -> None:
     """Reject options that the method does not have, or that exclude each other."""
     _check_parameters(method, options)
     uses = {

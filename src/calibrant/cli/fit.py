@@ -7,7 +7,7 @@ from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled
 from calibrant.cli._latest import latest
-from calibrant.cli._methods import check_method, fitted, method_of
+from calibrant.cli._methods import check_chosen, fitted, method_of
 from calibrant.cli._model import FIT_SETTINGS, provenance_of
 from calibrant.cli._output import is_quiet
 from calibrant.cli._report import is_page, shown_names
@@ -47,7 +47,7 @@ def command(**options: Any) -> int:
     from calibrant.answers.model_file import save_model
 
     method = method_of(options)
-    check_method(method, options)
+    check_chosen(method, options)
     model, report = _output_files(options)
     calibrator, provenance, on_rows = _fitted(method, options)
     columns = on_rows["columns"]

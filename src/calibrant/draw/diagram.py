@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
+Thresholds: TypeAlias = Threshold | Mapping[str, float] | None
+"""Thresholds to mark in a diagram."""
 _SPANS: dict[str, Any] = {
     "selected": {"color": "0.5", "alpha": 0.12},
     "referred to a person": {"facecolor": "none", "edgecolor": "0.8", "hatch": "///"},

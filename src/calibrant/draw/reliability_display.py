@@ -14,7 +14,6 @@ from calibrant.assess.metrics.reliability import (
     reliability_tables,
 )
 from calibrant.assess.monotone.monotone_band import MonotoneBand
-from calibrant.assess.threshold.proved_threshold import Threshold
 from calibrant.calibrators.regions.region_calibrator import score_bins
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
 from calibrant.cells.partition import Partition
@@ -22,7 +21,7 @@ from calibrant.draw.axes import (
     score_limits,
 )
 from calibrant.draw.curve import predicted_curve
-from calibrant.draw.diagram import measures_of
+from calibrant.draw.diagram import Thresholds, measures_of
 from calibrant.draw.reliability_plot import ReliabilityPlot
 from calibrant.draw.segment_panels import segment_panels
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -102,7 +101,7 @@ class ReliabilityDisplay(ReliabilityPlot):
         monotone: bool = False,
         name: str | None = None,
         scale: str = "linear",
-        thresholds: Threshold | Mapping[str, float] | None = None,
+        thresholds: Thresholds = None,
         difference: bool | str = "auto",
         ax: Axes | None = None,
     ) -> Self:

@@ -12,7 +12,6 @@ from calibrant.assess.metrics.reliability import (
     ReliabilityTable,
 )
 from calibrant.assess.monotone.monotone_band import MonotoneBand
-from calibrant.assess.threshold.proved_threshold import Threshold
 from calibrant.draw.axes import (
     STRIP,
     has_marks_at_upper_left,
@@ -24,6 +23,7 @@ from calibrant.draw.axes import (
 )
 from calibrant.draw.diagram import (
     Display,
+    Thresholds,
     draw_band,
     draw_diagonal,
     draw_guarantee,
@@ -96,7 +96,7 @@ class ReliabilityPlot(Display):
         histogram: bool = True,
         legend: bool = True,
         scale: str = "linear",
-        thresholds: Threshold | Mapping[str, float] | None = None,
+        thresholds: Thresholds = None,
         limits: tuple[float, float, float] | None = None,
         difference: bool | str = "auto",
     ) -> Self:
