@@ -76,17 +76,18 @@ def test_a_bin_without_rows_is_left_out() -> None:
 
 def test_what_is_drawn_are_the_differences() -> None:
     display = ReliabilityDisplay.from_predictions(Y, RARE, n_bins=7)
-    drawn = display.difference_ax_.containers[0][0].get_ydata()
+    drawn = display.difference_ax_.containers[0][0].get_ydata(orig=False)
     np.testing.assert_array_equal(drawn, table_differences(display.observed).value)
     calibrator = BinningCalibrator(7).fit(RARE[:3_000], Y[:3_000])
     both = ReliabilityDisplay.from_calibrator(calibrator, Y[3_000:], RARE[3_000:])
     assert both.difference_ax_ is not None
-    bars, points = both.difference_ax_.containers
-    assert len(bars) == np.count_nonzero(calibrator.guarantee_.counts)
+    (points,) = both.difference_ax_.containers
+    (band,) = both.difference_ax_.collections[:1]
+    ends = np.unique(band.get_paths()[0].vertices[:, 0].round(12))
+    assert len(ends) == np.count_nonzero(calibrator.guarantee_.counts) + 1
     expected = both.observed.rate - calibrator.guarantee_.value
-    np.testing.assert_allclose(np.sort(points[0].get_ydata()), np.sort(expected))
-    middles = [bar.get_x() + bar.get_width() / 2 for bar in bars]
-    np.testing.assert_allclose(points[0].get_xdata(), middles)
+    np.testing.assert_allclose(np.sort(points[0].get_ydata(orig=False)), np.sort(expected))
+    np.testing.assert_allclose(points[0].get_xdata(orig=False), (ends[1:] + ends[:-1]) / 2)
 
 
 def test_the_report_has_it_where_scores_crowd() -> None:

@@ -16,9 +16,10 @@ from calibrant import (
     threshold,
 )
 from calibrant.calibrators import ScalingBinningCalibrator
-from calibrant.draw.style import STYLES, decided
-from calibrant.errors import CalibrantWarning, InvalidTypeError, InvalidValueError
+from calibrant.draw.style import decided
+from calibrant.errors import CalibrantWarning, InvalidValueError
 from calibrant.metrics import reliability_table
+from calibrant.text.picture import STYLES
 
 RNG = np.random.default_rng(0)
 SCORES = RNG.uniform(size=4000)
@@ -191,20 +192,6 @@ def test_the_legend_covers_no_mark(power, is_below) -> None:
             np.column_stack([display.observed.mean_score[seen], height])
         )
         assert not any(legend.contains(*place) for place in places)
-
-
-def test_segments_are_small_multiples_on_one_scale() -> None:
-    y, scores = drawn(3)
-    segments = np.array(["b", "a", "c", "d"])[np.arange(scores.size) % 4]
-    found = ReliabilityDisplay.by_segment(y, scores, segments, n_bins=4)
-    assert [one.ax_.get_title(loc="left") for one in found] == ["a", "b", "c", "d"]
-    assert len({one.ax_.get_xlim() + one.ax_.get_ylim() for one in found}) == 1
-    alone = reliability_table(
-        y[segments == "a"], scores[segments == "a"], n_bins=4, confidence_level=1 - 0.1 / 4
-    )
-    np.testing.assert_array_equal(found[0].observed.lower, alone.lower)
-    with pytest.raises(InvalidTypeError, match="segments must have one entry per row"):
-        ReliabilityDisplay.by_segment(y, scores, segments[:5])
 
 
 def test_from_estimator_is_from_predictions_of_its_probabilities():

@@ -61,7 +61,7 @@ def set_limits(
     """Set the limits of both axes, with room below for the histogram if there is a strip."""
     if logit:
         ax.set_xscale("logit")
-        ax.set_yscale("logit")
+        ax.set_yscale("logit", nonpositive="clip")  # whiskers reach the limits 0 and 1
         ax.set_xlim(left, right)
         ax.set_ylim(left, right)
         ticks = logit_ticks(left, right)

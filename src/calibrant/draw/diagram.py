@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from calibrant._optional import needed
-from calibrant._typing import BoolArray, FloatArray
+from calibrant._typing import FloatArray
 from calibrant.assess.metrics.auc import delong
 from calibrant.assess.metrics.independent_units import ROWS
 from calibrant.assess.metrics.reliability import ReliabilityTable
@@ -16,17 +17,10 @@ from calibrant.assess.monotone.monotone_band import MonotoneBand
 from calibrant.assess.threshold.proved_threshold import Threshold
 from calibrant.assess.validation.measures import cox
 from calibrant.draw.axes import STRIP
-from calibrant.draw.style import (
-    BAND,
-    GUARANTEED,
-    OBSERVED,
-    QUIET,
-    decided,
-    named_cuts,
-    style_of,
-)
+from calibrant.draw.style import BAND, GUARANTEED, QUIET, decided, named_cuts
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.text.numbers import counted, nearest, percent, rows
+from calibrant.text.picture import Drawn, style_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,11 +81,6 @@ def panel_below(ax: Axes) -> Axes:
     return ax.figure.add_subplot(parts[1])
 
 
-def without_frame(ax: Axes) -> None:
-    """Keep only the left and bottom spines."""
-    ax.spines[["top", "right"]].set_visible(False)
-
-
 def draw_diagonal(ax: Axes, left: float, right: float, scale: str) -> None:
     """Draw the line where rate and score agree, if scores are probabilities."""
     if left >= 0.0 and right <= 1.0:
@@ -137,159 +126,59 @@ def draw_thresholds(ax: Axes, thresholds: Threshold | Mapping[str, float]) -> No
     ax.set_xlim(left, right)
 
 
-def draw_model(
-    ax: Axes,
-    table: ReliabilityTable,
-    name: str,
-    number: int,
-    floor: float | None,
-    shift: float,
-) -> None:
-    """Draw the rates of one of several models, with its own line and markers, and whiskers side by
-    side.
-    """
-    style = style_of(number)
-    seen = table.counts > 0
-    order = np.argsort(table.mean_score[seen])
-    score = table.mean_score[seen][order] + shift
-    rate = table.rate[seen][order]
-    whiskers = _whiskers(table, seen, floor)[:, order]
-    ax.errorbar(
-        score,
-        rate,
-        yerr=whiskers,
-        color=style.color,
-        linestyle=style.dash,
-        linewidth=1.3,
-        marker=style.marker,
-        markersize=4.5,
-        elinewidth=0.9,
-        label=name,
-        zorder=3,
-    )
+def drawn_rates(table: ReliabilityTable, name: str, style: int, shift: float = 0.0) -> Drawn:
+    """Observed rates with their limits, one for each bin with rows."""
+    (drawn,) = table.pictures()[0].drawn
+    return replace(drawn, name=name, style=style, x=[at + shift for at in drawn.x])
 
 
-def _whiskers(table: ReliabilityTable, seen: BoolArray, floor: float | None) -> FloatArray:
-    """Distances from each rate to its lower and its upper limit.
-
-    On the logit scale, limits of 0 and 1 are clipped.
-    """
-    low = table.lower[seen]
-    high = table.upper[seen]
-    if floor is not None:
-        low = np.maximum(low, floor / 10)
-        high = np.minimum(high, 1.0 - floor / 10)
-    rate = table.rate[seen]
-    return np.maximum(np.stack([rate - low, high - rate]), 0.0)
+def rates_label(table: ReliabilityTable, name: str | None) -> str:
+    """What the observed rates of one model are called."""
+    prefix = "observed rate" if name is None else f"{name}: observed rate"
+    n_empty = int(np.count_nonzero(table.counts == 0))
+    bins = counted(table.counts.size, "bin")
+    left_out = f" ({n_empty} of {bins} empty)" if n_empty else ""
+    return f"{prefix}, {percent(table.confidence_level)}, all bins simultaneously{left_out}"
 
 
-def draw_band(ax: Axes, band: MonotoneBand, left: float, right: float) -> None:
-    """Draw limits at every score; the limits at a knot apply to its own score only, so both of its
-    sides are drawn.
+def drawn_band(band: MonotoneBand, left: float, right: float) -> Drawn:
+    """Limits at every score; the limits at a knot apply to its own score only, so both of its sides
+    are drawn.
     """
     knots = np.clip(band.knots_, left, right)
-    scores = np.unique(
-        np.concatenate(
-            [[left, right], knots, np.nextafter(knots, left), np.nextafter(knots, right)]
-        )
-    )
-    lower, upper = band.predict_interval(scores).T
+    sides = (knots, np.nextafter(knots, left), np.nextafter(knots, right))
+    scores = np.unique(np.concatenate([[left, right], *sides]))
+    lower, upper = band.predict_interval(scores).T.tolist()
     label = f"if the rate does not fall: limits at every score, {percent(band.confidence_level)}"
-    ax.fill_between(scores, lower, upper, color=BAND, alpha=0.18, linewidth=0, label=label)
-    for limit in (lower, upper):
-        ax.plot(scores, limit, color=BAND, linewidth=0.9, linestyle=(0, (1, 1)))
+    return Drawn(label, scores.tolist(), lower, lower, upper, kind="band", style=BAND)
 
 
-def draw_guarantee(
-    ax: Axes, guarantee: Guarantee, bounds: FloatArray, curve: FloatArray | None = None
-) -> None:
-    """Draw bands, and inside them the curve or a step for each region.
+def drawn_guarantee(
+    guarantee: Guarantee, bounds: FloatArray, curve: FloatArray | None
+) -> Iterator[Drawn]:
+    """Guaranteed intervals, and inside them the curve or a step for each region.
 
-    A region of a single score value has no width and becomes a whisker.
+    A region that is a single score is a mark.
     """
     low, high = bounds.T
     wide = high > low
-    lower = guarantee.lower
-    value = guarantee.value
-    upper = guarantee.upper
-    label = f"guaranteed interval, {percent(guarantee.confidence_level)}, all bins simultaneously"
-    band: dict[str, Any] = {
-        "color": GUARANTEED,
-        "alpha": 0.22,
-        "linewidth": 0,
-        "label": label,
-    }
-    steps: dict[str, Any] = {
-        "color": GUARANTEED,
-        "linewidth": 1.8,
-        "label": "calibrated probability",
-    }
+    columns = (guarantee.value, guarantee.lower, guarantee.upper)
     if curve is None:
-        ax.bar(
-            low[wide], (upper - lower)[wide], (high - low)[wide], lower[wide], align="edge", **band
-        )
-        ax.hlines(value[wide], low[wide], high[wide], **steps)
+        x = bounds[wide].ravel()
+        value, lower, upper = (np.repeat(column[wide], 2) for column in columns)
     else:
-        ax.fill_between(curve[:, 0], *_around(curve, low, guarantee.radius), **band)
-        ax.plot(*curve.T, **steps)
-    single = ~wide
-    if single.any():
-        ax.vlines(
-            low[single],
-            lower[single],
-            upper[single],
-            color=GUARANTEED,
-            alpha=0.5,
-            linewidth=2,
-        )
-        ax.plot(
-            low[single],
-            value[single],
-            color=GUARANTEED,
-            linestyle="none",
-            marker="_",
-            markersize=7,
-        )
-
-
-def _around(
-    curve: FloatArray, low: FloatArray, radius: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """The curve, less and plus the bound of the region that each of its points lies in."""
-    scores, values = curve.T
-    bound = radius[np.maximum(np.searchsorted(low, scores, side="right") - 1, 0)]
-    return np.maximum(values - bound, 0.0), np.minimum(values + bound, 1.0)
-
-
-def draw_points(
-    ax: Axes, x: FloatArray, y: FloatArray, whiskers: FloatArray, label: str | None = None
-) -> None:
-    """Draw observed rates, or their differences, with their limits."""
-    ax.errorbar(
-        x,
-        y,
-        yerr=whiskers,
-        color=OBSERVED,
-        linestyle="none",
-        marker="o",
-        markersize=3.6,
-        elinewidth=1.1,
-        label=label,
-        zorder=3,
-    )
-
-
-def draw_observed(
-    ax: Axes, observed: ReliabilityTable, name: str | None, floor: float | None
-) -> None:
-    """Draw points with whiskers, one for each bin with rows."""
-    seen = observed.counts > 0
-    prefix = "observed rate" if name is None else f"{name}: observed rate"
-    n_empty = int(np.count_nonzero(~seen))
-    left_out = f" ({n_empty} of {counted(seen.size, 'bin')} empty)" if n_empty else ""
-    label = f"{prefix}, {percent(observed.confidence_level)}, all bins simultaneously{left_out}"
-    whiskers = _whiskers(observed, seen, floor)
-    draw_points(ax, observed.mean_score[seen], observed.rate[seen], whiskers, label)
+        x, value = curve.T
+        radius = guarantee.radius[np.maximum(np.searchsorted(low, x, side="right") - 1, 0)]
+        lower = np.maximum(value - radius, 0.0)
+        upper = np.minimum(value + radius, 1.0)
+    label = f"guaranteed interval, {percent(guarantee.confidence_level)}, all bins simultaneously"
+    name = "calibrated probability"
+    places, values, lows, highs = (one.tolist() for one in (x, value, lower, upper))
+    yield Drawn(label, places, values, lows, highs, kind="band", style=GUARANTEED)
+    yield Drawn(name, places, values, kind="line", style=GUARANTEED)
+    if not wide.all():
+        places, values, lows, highs = (one[~wide].tolist() for one in (low, *columns))
+        yield Drawn(name, places, values, lows, highs, style=GUARANTEED)
 
 
 def draw_strip(ax: Axes, observed: ReliabilityTable, top: float) -> None:

@@ -13,10 +13,10 @@ import numpy as np
 
 from calibrant._typing import FloatArray, IntArray
 from calibrant.assess.metrics.reliability import ReliabilityTable
-from calibrant.draw.diagram import draw_points
-from calibrant.draw.style import GUARANTEED, QUIET
+from calibrant.draw.style import GUARANTEED, OBSERVED
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.text.numbers import nearest, per_cent
+from calibrant.text.picture import Drawn, Picture, ReferenceLine
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -126,32 +126,27 @@ def draw_differences(
     ax: Axes, observed: BinDifferences | None, guaranteed: BinDifferences | None
 ) -> None:
     """Draw the panel: bands of what is guaranteed, and observed differences with their limits."""
-    ax.axhline(0.0, color=QUIET, linewidth=1, linestyle=(0, (4, 3)))
+    drawn = []
     if guaranteed is not None:
-        height = guaranteed.upper - guaranteed.lower
-        width = guaranteed.end - guaranteed.begin
-        ax.bar(
-            guaranteed.begin,
-            height,
-            width,
-            guaranteed.lower,
-            align="edge",
-            color=GUARANTEED,
-            alpha=0.22,
-            linewidth=0,
-        )
+        ends = np.column_stack([guaranteed.begin, guaranteed.end]).ravel().tolist()
+        limits = (guaranteed.lower, guaranteed.upper)
+        low, high = (np.repeat(limit, 2).tolist() for limit in limits)
+        drawn.append(Drawn("guaranteed", ends, low, low, high, kind="band", style=GUARANTEED))
     if observed is not None:
-        sides = [observed.value - observed.lower, observed.upper - observed.value]
-        draw_points(ax, observed.middle, observed.value, np.maximum(sides, 0.0))
+        middle, value, low, high = (
+            column.tolist()
+            for column in (observed.middle, observed.value, observed.lower, observed.upper)
+        )
+        drawn.append(Drawn("observed", middle, value, low, high, style=OBSERVED))
+    level = (ReferenceLine("rate = prediction", 0.0),)
+    labels = ("score, spaced by rows", "rate minus prediction, points")
+    Picture("", "", *labels, tuple(drawn), level, y_unit="points").plot(ax).get_legend().remove()
     _label(ax, guaranteed if observed is None else observed)
 
 
 def _label(ax: Axes, shown: BinDifferences | None) -> None:
-    """Label the axes; each score is shown below the rows that have it."""
+    """Show each score below the rows that have it."""
     ax.set_xlim(-0.01, 1.01)
-    ax.set_xlabel("score, spaced by rows")
-    ax.set_ylabel("rate minus prediction, points")
-    ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}")
     if shown is None or not shown.score.size:
         return
     last = shown.score.size - 1

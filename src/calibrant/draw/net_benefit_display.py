@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from calibrant._typing import ArrayLike
 from calibrant.assess.net_benefit import NetBenefit, net_benefit
-from calibrant.draw.diagram import Display, without_frame
+from calibrant.draw.diagram import Display
 from calibrant.draw.style import QUIET
 from calibrant.text.numbers import percent
 
@@ -103,5 +103,4 @@ class NetBenefitDisplay(Display):
         level = percent(found.confidence_level)
         title = f"bands: {level}, all thresholds and models simultaneously"
         ax.set_title(title, fontsize="small", color=QUIET, loc="left")
-        without_frame(ax)
         return self

@@ -23,7 +23,6 @@ from calibrant.draw.axes import (
 from calibrant.draw.curve import predicted_curve
 from calibrant.draw.diagram import Thresholds, measures_of
 from calibrant.draw.reliability_plot import ReliabilityPlot
-from calibrant.draw.segment_panels import segment_panels
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee.guarantee import is_guarantee
 
@@ -225,51 +224,6 @@ class ReliabilityDisplay(ReliabilityPlot):
         if len(known) == 2:
             return cls.from_predictions(y, scores, pos_label=positive, **named)
         return cls.from_predictions(np.asarray(y) == positive, scores, pos_label=True, **named)
-
-    @classmethod
-    def by_segment(
-        cls,
-        y: ArrayLike,
-        scores: ArrayLike,
-        segments: ArrayLike,
-        *,
-        n_bins: int | str = "auto",
-        confidence_level: float = 0.9,
-        pos_label: Hashable = None,
-        scale: str = "linear",
-        n_columns: int = 3,
-    ) -> list[ReliabilityDisplay]:
-        """Draw a small diagram for each segment, all on the same scale.
-
-        All intervals of all segments hold simultaneously.
-
-        Parameters
-        ----------
-        y, scores, n_bins, confidence_level, pos_label
-            As in `from_predictions`.
-        segments : array-like of shape (n,)
-            The segment of each row.
-        scale : {"linear", "logit"}, default="linear"
-            As in `plot`.
-        n_columns : int, default=3
-            Number of diagrams side by side.
-
-        Returns
-        -------
-        list of ReliabilityDisplay
-            One for each segment, in the order of their names; all have the same `figure_`.
-        """
-        return segment_panels(
-            cls,
-            y,
-            scores,
-            segments,
-            n_bins=n_bins,
-            confidence_level=confidence_level,
-            pos_label=pos_label,
-            scale=scale,
-            n_columns=n_columns,
-        )
 
     @classmethod
     def from_calibrator(

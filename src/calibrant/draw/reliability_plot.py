@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -24,16 +25,15 @@ from calibrant.draw.axes import (
 from calibrant.draw.diagram import (
     Display,
     Thresholds,
-    draw_band,
     draw_diagonal,
-    draw_guarantee,
     draw_legend,
-    draw_model,
-    draw_observed,
     draw_strip,
     draw_thresholds,
+    drawn_band,
+    drawn_guarantee,
+    drawn_rates,
     panel_below,
-    without_frame,
+    rates_label,
 )
 from calibrant.draw.difference import (
     draw_differences,
@@ -41,11 +41,12 @@ from calibrant.draw.difference import (
     table_crowds,
     table_differences,
 )
-from calibrant.draw.style import QUIET, SCALES
+from calibrant.draw.style import OBSERVED, QUIET, SCALES
 from calibrant.errors import InvalidTypeError
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.params.rules import Choice, Flag, Only
 from calibrant.text.numbers import percent
+from calibrant.text.picture import Drawn, Picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -97,7 +98,6 @@ class ReliabilityPlot(Display):
         legend: bool = True,
         scale: str = "linear",
         thresholds: Thresholds = None,
-        limits: tuple[float, float, float] | None = None,
         difference: bool | str = "auto",
     ) -> Self:
         """Draw the numbers.
@@ -116,8 +116,6 @@ class ReliabilityPlot(Display):
         thresholds : Threshold, or mapping of names to scores, default=None
             Thresholds to mark by lines; those of a `Threshold` are shown with what happens to the
             rows between them.
-        limits : (float, float, float), default=None
-            The ends of the axis of scores, and the highest rate; None takes those of the data.
         difference : bool or "auto", default="auto"
             Whether to draw a second panel, for one model: observed rate minus prediction with its
             limits, which hold for all bins simultaneously, like those of the rates. Its bins are
@@ -133,27 +131,28 @@ class ReliabilityPlot(Display):
         Choice(SCALES).check("scale", scale)
         (Flag() | Only("auto")).check("difference", difference)
         logit = scale == "logit"
+        left, right = score_limits(self._observed, self.bounds)
+        top = highest_rate(self._drawn)
         if logit:
-            limits = *logit_limits(self._observed, self.guarantee), 1.0
-        elif limits is None:
-            limits = *score_limits(self._observed, self.bounds), highest_rate(self._drawn)
-        left, right, top = limits
+            left, right = logit_limits(self._observed, self.guarantee)
+            top = 1.0
         both = self._wants_difference(difference, left, right, logit=logit, new=ax is None)
         self._begin(ax, 5.6, (5.6 if thresholds is None else 6.9) + (2.4 if both else 0.0))
         strip = histogram and not logit and self.observed is not None
         draw_diagonal(self.ax_, left, right, scale)
-        self._draw_guaranteed(left, right)
-        self._draw_rates(left, right, logit)
+        gap = 0.0 if logit else 0.006 * (right - left)
+        self._picture(left, right, gap).plot(self.ax_)
         if strip and self.observed is not None:
             draw_strip(self.ax_, self.observed, top)
         set_limits(self.ax_, left, right, top, strip=strip, logit=logit)
         self._write_titles(strip)
-        without_frame(self.ax_)
         if thresholds is not None:
             draw_thresholds(self.ax_, thresholds)
         if legend:
             marks_in_corner = has_marks_at_upper_left(self._observed, left, right)
             draw_legend(self.ax_, below=thresholds is not None or top < 1.0 or marks_in_corner)
+        elif (drawn := self.ax_.get_legend()) is not None:
+            drawn.remove()
         if both:
             self._draw_difference()
         return self
@@ -176,31 +175,29 @@ class ReliabilityPlot(Display):
         guaranteed = None if self.guarantee is None else guarantee_differences(self.guarantee)
         observed = None if table is None else table_differences(table, self.guarantee)
         draw_differences(self.difference_ax_, observed, guaranteed)
-        without_frame(self.difference_ax_)
 
-    def _draw_guaranteed(self, left: float, right: float) -> None:
-        """Draw the bands behind the rates: for a monotone rate, and for the calibrator."""
+    def _picture(self, left: float, right: float, gap: float) -> Picture:
+        """Bands behind the rates: for a monotone rate, and for the calibrator; then the rates, those
+        of several models side by side.
+        """
+        drawn: list[Drawn] = []
         if self.band is not None and not self.band.is_refuted_:
-            draw_band(self.ax_, self.band, left, right)
+            drawn.append(drawn_band(self.band, left, right))
         if self.guarantee is not None and self.bounds is not None:
             bounds = np.clip(self.bounds, left, right)
-            draw_guarantee(self.ax_, self.guarantee, bounds, self.curve)
-
-    def _draw_rates(self, left: float, right: float, logit: bool) -> None:
-        """Draw the observed rates; those of several models are side by side, except on the logit
-        scale.
-        """
-        floor = left if logit else None
+            drawn += drawn_guarantee(self.guarantee, bounds, self.curve)
         if self.observed is not None:
-            draw_observed(self.ax_, self.observed, self.name, floor)
-        gap = 0.0 if logit else 0.006
+            label = rates_label(self.observed, self.name)
+            drawn.append(drawn_rates(self.observed, label, OBSERVED))
         middle = (len(self.models) - 1) / 2
         for number, (name, table) in enumerate(self.models.items()):
-            shift = (number - middle) * gap * (right - left)
-            draw_model(self.ax_, table, name, number, floor, shift)
+            rates = drawn_rates(table, name, number, (number - middle) * gap)
+            drawn += [rates, replace(rates, kind="line")]
+        rate = rate_label(self._drawn[0].positive_label)
+        return Picture("", "", "score", rate, tuple(drawn))
 
     def _write_titles(self, strip: bool) -> None:
-        """Set the axis labels, the title, which explains the intervals of several models, and what
+        """Set the title, which explains the intervals of several models, and what
         is known of the rows as a whole.
         """
         if self.models and self.confidence_level is not None:
@@ -208,8 +205,6 @@ class ReliabilityPlot(Display):
                 f"intervals: {percent(self.confidence_level)}, all bins and models simultaneously"
             )
             self.ax_.set_title(title, fontsize="small", color=QUIET, loc="left")
-        self.ax_.set_xlabel("score")
-        self.ax_.set_ylabel(rate_label(self._drawn[0].positive_label))
         if self.facts:
             raised = STRIP + 0.02 if strip else 0.02
             self.ax_.annotate(

@@ -4,7 +4,6 @@ greyscale.
 
 import math
 from collections.abc import Iterable
-from typing import Any, NamedTuple
 
 from calibrant._typing import FloatArray
 from calibrant.assess.threshold.cut import Cut
@@ -32,24 +31,8 @@ _LOGIT_TICKS = (
 )
 
 
-class Style(NamedTuple):
-    """How one model is drawn."""
-
-    color: str
-    dash: Any
-    marker: str
-
-
-# Colours of the Okabe-Ito palette, distinct for every kind of colour vision, from dark to light.
-STYLES = (
-    Style("#0072B2", "-", "o"),
-    Style("#D55E00", (0, (5, 2)), "^"),
-    Style("#009E73", (0, (1, 1.5)), "s"),
-    Style("#CC79A7", (0, (5, 1.5, 1, 1.5)), "D"),
-    Style("#E69F00", (0, (8, 2)), "v"),
-    Style("#56B4E9", (0, (3, 1, 1, 1, 1, 1)), "P"),
-)
-GUARANTEED, OBSERVED, BAND = (style.color for style in STYLES[:3])
+GUARANTEED, OBSERVED, BAND = range(3)
+"""Indices of the styles of what a calibrator guarantees, of observed rates, and of other bands."""
 
 
 def logit_ends(values: FloatArray) -> tuple[float, float]:
@@ -107,8 +90,3 @@ def decided(found: Threshold, low: float, high: float) -> dict[str, tuple[float,
     refer, select = (min(max(end, low), high) for end in (refer, select))
     spans = {"selected": (select, high), "referred to a person": (refer, select)}
     return {name: (start, end) for name, (start, end) in spans.items() if start < end}
-
-
-def style_of(number: int) -> Style:
-    """The style of the model with this index."""
-    return STYLES[number % len(STYLES)]

@@ -5,17 +5,40 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
 from io import StringIO
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito
 _GREY = "#666666"
-_MARKERS = "o^sDvP"
 _WITHIN_PAGE = (6.4, 4.4)
 _IN_NOTEBOOK = (5.2, 3.8)
 _POINTS_IN_NOTEBOOK = 200  # of a line: more would only make the notebook large
 
+
+class Style(NamedTuple):
+    """How one model is drawn."""
+
+    color: str
+    dash: Any
+    marker: str
+
+
+# Colours of the Okabe-Ito palette, distinct for every kind of colour vision, from dark to light.
+STYLES = (
+    Style("#0072B2", "-", "o"),
+    Style("#D55E00", (0, (5, 2)), "^"),
+    Style("#009E73", (0, (1, 1.5)), "s"),
+    Style("#CC79A7", (0, (5, 1.5, 1, 1.5)), "D"),
+    Style("#E69F00", (0, (8, 2)), "v"),
+    Style("#56B4E9", (0, (3, 1, 1, 1, 1, 1)), "P"),
+)
+
+
 Unit: TypeAlias = Literal["", "share", "points"]
 """The unit of an axis: none, per cent, or percentage points."""
+
+
+def style_of(number: int) -> Style:
+    """The style of the model with this index."""
+    return STYLES[number % len(STYLES)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,25 +171,24 @@ class Picture:
         return text[text.index("<svg") :]
 
     def _plot_one(self, ax: Any, one: Drawn, number: int) -> None:
-        number = number if one.style is None else one.style
-        colour = _GREY if one.quiet else _COLOURS[number % len(_COLOURS)]
-        how: dict[str, Any] = {"color": colour, "label": one.name}
+        style = style_of(number if one.style is None else one.style)
+        how: dict[str, Any] = {"color": _GREY if one.quiet else style.color, "label": one.name}
         if one.kind == "band":
             ax.fill_between(one.x, one.low, one.high, alpha=0.2, linewidth=0, **how)
         elif one.kind == "points":
             limits = None
             if one.low is not None and one.high is not None:
                 middle = one.x if self.rows else one.y
-                below = [at - low for at, low in zip(middle, one.low, strict=True)]
-                above = [high - at for at, high in zip(middle, one.high, strict=True)]
+                below = [max(at - low, 0.0) for at, low in zip(middle, one.low, strict=True)]
+                above = [max(high - at, 0.0) for at, high in zip(middle, one.high, strict=True)]
                 limits = [below, above]
             where = {"xerr": limits} if self.rows else {"yerr": limits}
             is_alone = sum(other.kind == "points" for other in self.drawn) == 1
-            marker = _MARKERS[0 if is_alone else number % len(_MARKERS)]
-            ax.errorbar(one.x, one.y, **where, linestyle="", marker=marker, zorder=3, **how)
+            how |= {"marker": STYLES[0].marker if is_alone else style.marker, "markersize": 4.5}
+            ax.errorbar(one.x, one.y, **where, linestyle="", elinewidth=1.1, zorder=3, **how)
         else:
-            style = "steps-post" if one.kind == "steps" else "default"
-            ax.plot(one.x, one.y, drawstyle=style, **how)
+            form = "steps-post" if one.kind == "steps" else "default"
+            ax.plot(one.x, one.y, drawstyle=form, linestyle=style.dash, **how)
 
 
 def _thinned(one: Drawn) -> Drawn:

@@ -9,10 +9,9 @@ import numpy as np
 
 from calibrant.draw.report.figures import QUIET_STYLE, Figure, Series, path_of
 from calibrant.draw.report.scales import Axis, Frame, Limits, MarkLine, Tick, axes_in, limits_of
-from calibrant.draw.style import STYLES
 from calibrant.text.numbers import limits as limits_text
 from calibrant.text.numbers import nearest
-from calibrant.text.picture import Drawn, Picture
+from calibrant.text.picture import STYLES, Drawn, Picture
 from calibrant.text.sentences import name_of
 
 WIDE = Frame(480, 376, 50, 468, 34, 330, margin=6.0)
