@@ -90,9 +90,8 @@ class AddColumns(ABC):
     def __call__(self, batch: Any) -> Any:
         """The batch with the columns added."""
         schema = self.schema(batch.schema)
-        rows, _ = read_batch(
-            batch, Columns(self.columns.score, segment=self.columns.segment), Place(0)
-        )
+        columns = Columns(self.columns.score, segment=self.columns.segment)
+        rows = read_batch(batch, columns, Place(0))
         usable = self.usable(rows)
         if not usable.all():
             rows = rows.take(np.flatnonzero(usable))

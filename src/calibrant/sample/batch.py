@@ -3,7 +3,6 @@
 Also the base class of work on batches.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import reduce
@@ -186,6 +185,8 @@ class BatchRows:
         None  # positions of these rows in the batch; None if these are all of its rows
     )
     skipped: int = 0  # rows of the batch without a label
+    faults: Faults = field(default_factory=Faults)  # of rows of the batch that were left out
+    threads: int = 1  # for very large batches, those of rows in memory
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -260,9 +261,7 @@ def grouped(number: IndexArray | CodeArray, n_groups: int) -> list[IndexArray]:
     return [order[start:end] for start, end in pairwise([0, *ends])]
 
 
-def read_batch(
-    batch: Any, columns: Columns, place: Place, *, keys: bool = False
-) -> tuple[BatchRows, Faults]:
+def read_batch(batch: Any, columns: Columns, place: Place, *, keys: bool = False) -> BatchRows:
     """Read the columns of a record batch; with `keys`, also compute a key for each row."""
     read = {part: plain_column(batch.column(name)) for part, name in columns.named.items()}
     scores, unfit = _scores(read["score"], columns.score)
@@ -289,7 +288,7 @@ def read_batch(
     row_keys = np.empty(0, dtype=np.uint64)
     if keys:
         row_keys = _row_keys(read, columns, place, len(batch), good)
-    found = BatchRows(
+    return BatchRows(
         scores,
         None if columns.label is None else coded_labels(read["label"], columns.label),
         (
@@ -301,8 +300,8 @@ def read_batch(
         row_keys,
         good,
         0 if skipped is None else int(np.count_nonzero(skipped)),
+        faults,
     )
-    return found, faults
 
 
 def _missing_entries(read: dict[str, Any], columns: Columns) -> list[_Unfit]:
@@ -400,12 +399,14 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Work(ABC, Generic[Result]):
+class Work(Generic[Result]):
     """A function of one batch. It is sent to where the data are, so it holds only plain values."""
 
     data_columns: Columns
     roles: ClassVar[tuple[str, ...]] = ()
     """Roles of the columns that it reads, besides the score."""
+    on_rows: ClassVar[bool] = True
+    """Whether it is a function of checked rows; if not, it reads other columns of a batch itself."""
     nothing: ClassVar[Any]
     """The result for no rows, to which the results of batches are added."""
 
@@ -420,13 +421,19 @@ class Work(ABC, Generic[Result]):
         return False
 
     @property
-    def needs_positions(self) -> bool:
-        """Whether the work needs each row's position among all rows, as a draw without ids does."""
+    def needs_keys(self) -> bool:
+        """Whether the work needs the keys of rows, as a draw does: without ids and groups, these are
+        positions among all rows.
+        """
         return getattr(self, "draw", None) is not None
 
-    @abstractmethod
     def __call__(self, batch: Any, place: Place) -> Result:
         """The result of one record batch."""
+        return self.of_rows(read_batch(batch, self.columns, place, keys=self.needs_keys), place)
+
+    def of_rows(self, rows: BatchRows, place: Place) -> Result:
+        """The result of the checked rows of one batch, which rows in memory already are."""
+        raise NotImplementedError
 
     def total(self, results: Iterable[Result]) -> Result:
         """The result of all batches."""

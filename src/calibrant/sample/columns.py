@@ -28,6 +28,7 @@ class TakeColumns(Work[tuple[tuple[Place, Any], ...]]):
     With a draw, take a random part of them.
     """
 
+    on_rows = False
     nothing = ()
     names: tuple[str, ...]
     draw: Draw | None = None

@@ -1,17 +1,17 @@
 """The common kernels of all engines: rows and weights of each region, by label; rows at knots."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from calibrant._typing import ArrayLike, BoolArray, IndexArray, IntArray
+from calibrant._typing import BoolArray, IndexArray, IntArray
 from calibrant.cells.bins import Bins
 from calibrant.cells.knots import Knots
 from calibrant.cells.score_counts import ScoreSums
 from calibrant.cells.tally import Tally, WeightSums
-from calibrant.params.labels import Classes, UnexpectedLabelsError, settle_classes
+from calibrant.params.labels import Classes, UnexpectedLabelsError
 from calibrant.params.random import Draw, RandomSource
 from calibrant.sample.batch import (
     MOST_KINDS,
@@ -20,7 +20,6 @@ from calibrant.sample.batch import (
     Columns,
     Work,
     missing_column,
-    read_batch,
 )
 from calibrant.sample.facts import Reach
 from calibrant.sample.faults import Fault, Faults, Place
@@ -80,6 +79,15 @@ class Counted:
         reach = self.reach + other.reach
         return Counted(kinds, first, left_out, faults, reach, scores or other.scores)
 
+    def classes(self, settled: Callable[[Mapping[Hashable, int]], Classes]) -> Classes:
+        """The two classes, as `settled` from the number of rows with each label."""
+        try:
+            return settled({kind: one.n_rows for kind, one in self.kinds.items() if one.n_rows})
+        except UnexpectedLabelsError as error:
+            if not self.left_out.rows:
+                error.got = f"{error.got} ({self.where()})"
+            raise
+
     def where(self) -> str:
         """The number of rows and the first row of each label: rare ones first, because these are
         probably wrong.
@@ -105,9 +113,6 @@ class Count(Work[Counted]):
     """
 
     nothing = Counted()
-    keeps_keys: ClassVar[bool] = False
-    """Whether the keys of rows are needed to count them."""
-
     partition: Bins
     draw: Draw | None = None
     weighted: bool = False
@@ -124,10 +129,9 @@ class Count(Work[Counted]):
             "label", "group", *(role for role, needed in wanted.items() if needed)
         )
 
-    def __call__(self, batch: Any, place: Place) -> Counted:
+    def of_rows(self, rows: BatchRows, place: Place) -> Counted:
         """Count one batch."""
-        keys = self.keeps_keys or self.draw is not None
-        rows, faults = read_batch(batch, self.columns, place, keys=keys)
+        faults = rows.faults
         no_rows = np.zeros(len(rows), dtype=bool)
         drawn = no_rows if self.draw is None else rows.drawn_by(self.draw)
         aside = rows.take(np.flatnonzero(drawn))  # counted with the others, and then subtracted
@@ -182,7 +186,7 @@ class Count(Work[Counted]):
                 for code, kind in enumerate(kinds[: MOST_KINDS + 1])
             }, None
         codes = labels.number.astype(np.uint8, copy=False)
-        counts, positives, uncounted = self.partition.count(prepared, codes)
+        counts, positives, uncounted = self.partition.count(prepared, codes, threads=rows.threads)
         hits = 0
         if uncounted:  # edge values seen once; their labels need a second search, which is rare
             hits = int(codes[self.partition.membership(prepared) < 0].sum())
@@ -225,8 +229,7 @@ class CountKnots(Count):
     The random numbers of a row come from its position or its id.
     """
 
-    keeps_keys: ClassVar[bool] = True
-    needs_positions = True  # which determine the knots where rows count
+    needs_keys = True  # which determine the knots where rows count
     knots: Knots = field(kw_only=True)
     source: RandomSource = field(kw_only=True)
 
@@ -246,6 +249,7 @@ class CountKnots(Count):
             self.source,
             rows.keys,
             n_labels=len(kinds),
+            threads=rows.threads,
         )
         of_labels = np.moveaxis(counts, -1, 0).reshape(len(kinds), -1)
         return dict(zip(kinds, map(of_one_label, of_labels), strict=True)), None
@@ -290,25 +294,14 @@ def check_counted(counted: Counted, taken: Taken | None) -> None:
         raise MovedRowsError("the data", rule, got=got, advice=advice)
 
 
-def settle(
-    counted: Counted,
-    n_regions: int,
-    classes: ArrayLike | None,
-    pos_label: Hashable,
-    weighted: bool = False,
-) -> tuple[Tally, Classes]:
-    """Return the tally, and the two classes among the labels seen."""
-    seen = {kind: tally.n_rows for kind, tally in counted.kinds.items() if tally.n_rows}
-    try:
-        known = settle_classes(seen, classes=classes, pos_label=pos_label)
-    except UnexpectedLabelsError as error:
-        if not counted.left_out.rows:
-            error.got = f"{error.got} ({counted.where()})"
-        raise
-    no_rows = np.empty(0, dtype=np.uint8)
-    sums = WeightSums.of(np.empty(0), no_rows.astype(np.intp), no_rows, n_regions)
-    nothing = of_one_label(np.zeros(n_regions, dtype=np.int64), 0, sums if weighted else None)
+def tally_of(counted: Counted, n_regions: int, known: Classes, weighted: bool = False) -> Tally:
+    """Return the tally of rows with two known labels."""
+    sums = None
+    if weighted:
+        no_rows = np.empty(0, dtype=np.uint8)
+        sums = WeightSums.of(np.empty(0), no_rows.astype(np.intp), no_rows, n_regions)
+    nothing = of_one_label(np.zeros(n_regions, dtype=np.int64), 0, sums)
     negative, positive = (
         counted.kinds.get(label, nothing) for label in (known.negative, known.positive)
     )
-    return negative + all_positive(positive), known
+    return negative + all_positive(positive)

@@ -148,6 +148,7 @@ def _check_n_groups(n_groups: int) -> None:
 class CountCross(Work[CrossCounts]):
     """Count rows by group and label, and add up their scores."""
 
+    on_rows = False
     nothing = CrossCounts()
     is_large = True  # there may be millions of groups
     key: CrossKey
@@ -160,7 +161,8 @@ class CountCross(Work[CrossCounts]):
 
     def __call__(self, batch: Any, place: Place) -> CrossCounts:
         """Count one batch."""
-        rows, faults = read_batch(batch, self.data_columns.only("label"), place)
+        rows = read_batch(batch, self.data_columns.only("label"), place)
+        faults = rows.faults
         scores = np.asarray(rows.scores, dtype=np.float64)
         outside = (scores < 0.0) | (scores > 1.0)
         if outside.any():

@@ -4,23 +4,24 @@ of the scores.
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.cells.bins import SegmentedScores, scores_of
 from calibrant.params.declared_state import Saved
-from calibrant.params.kind import Entry, EntryTable, Known
-from calibrant.params.rules import Flag, Integer
-from calibrant.params.state_kinds import Label, Lists, OneCount
-from calibrant.sample.batch import Work, read_batch
+from calibrant.params.kind import Entry, EntryTable
+from calibrant.params.rules import Choice, Flag, Integer
+from calibrant.params.state_kinds import Label, Lists, Maybe, OneCount
+from calibrant.sample.batch import BatchRows, Work
 from calibrant.sample.faults import Place
 from calibrant.text.numbers import counted, nearest, span
 
 Limits: TypeAlias = tuple[float, float]
 """The smallest and the largest score."""
 
+_DRAWN_BY = ("id", "partition")
 _BY_ID = "rows were drawn by an id that is unique per row"
 _SKIPPED = (
     "in every region, whether a row's label is missing does not depend on the label; shares of the"
@@ -41,8 +42,8 @@ class RowFacts(Saved):
     Attributes
     ----------
     drawn_by : str or None
-        How rows were drawn to cut the bins: by "id", "partition" or "position"; None if no row was
-        drawn.
+        How rows were drawn to cut the bins: by "id" or "partition"; None if they were drawn by
+        position, or not at all.
     skipped : int
         Rows skipped because their label is missing.
     looked, cutting : int
@@ -57,8 +58,7 @@ class RowFacts(Saved):
     """
 
     _entries: ClassVar[EntryTable] = {
-        "drawn_by_id": Entry(Flag(), of="_by_id", absent=False),
-        "drawn_by_partition": Entry(Flag(), of="_by_partition", absent=False),
+        "drawn_by": Entry(Maybe(Choice(_DRAWN_BY)), absent=None),
         "skipped_rows": Entry(Integer(0), of="skipped", absent=0),
         "looked_rows": Entry(Integer(0), of="looked", absent=0),
         "cutting_rows": Entry(Integer(0), of="cutting", absent=0),
@@ -124,20 +124,6 @@ class RowFacts(Saved):
                 f" seen: {names}"
             ),
         )
-
-    @property
-    def _by_id(self) -> bool:
-        return self.drawn_by == "id"
-
-    @property
-    def _by_partition(self) -> bool:
-        return self.drawn_by == "partition"
-
-    @classmethod
-    def _made(cls, values: dict[str, Any], known: Known) -> Self:
-        by_partition = "partition" if values.pop("_by_partition") else None
-        drawn_by = "id" if values.pop("_by_id") else by_partition
-        return cls(drawn_by, **values)
 
 
 def listed_names(segments: tuple[str | int | float, ...]) -> str:
@@ -224,9 +210,9 @@ class CountBeyond(Work[int]):
     nothing = 0
     limits: Limits = (-math.inf, math.inf)
 
-    def __call__(self, batch: Any, place: Place) -> int:
+    def of_rows(self, rows: BatchRows, place: Place) -> int:
         """Count the rows of one batch."""
-        return rows_beyond(read_batch(batch, self.columns, place)[0].scores, self.limits)
+        return rows_beyond(rows.scores, self.limits)
 
 
 def rows_beyond(scores: NDArray[Any], limits: Limits) -> int:

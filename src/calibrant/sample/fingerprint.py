@@ -3,31 +3,21 @@
 Also the range of scores.
 """
 
-import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from calibrant._typing import Keys
-from calibrant.params.random import RowSums, mixed
-from calibrant.sample.batch import BatchRows, Coded, Work, read_batch
+from calibrant.params.random import RowSums, text_keys
+from calibrant.sample.batch import BatchRows, Coded, Work
 from calibrant.sample.facts import Reach
 from calibrant.sample.faults import Faults, Place
 from calibrant.sample.rows import Rows
 from calibrant.sample.taken_rows import row_sums
 
-_WORD = 2**64
-_STARTS = (
-    0x243F6A8885A308D3,
-    0x13198A2E03707344,
-)  # digits of pi: two chains that share nothing but the rows
-
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """The number of rows, and two sums over row hashes.
+    """Sums over all columns of rows, with every digit, and over these rows in order.
 
     Fingerprints of two parts of the data can be added.
 
@@ -35,27 +25,28 @@ class Fingerprint:
     tampering.
     """
 
-    rows: int = 0
-    first: int = 0
-    second: int = 0
-    ordered: int | None = field(default=0, compare=False)
+    every_digit: RowSums = field(default_factory=RowSums)
+    ordered: RowSums = field(default_factory=RowSums, compare=False)
     reach: Reach = field(default_factory=Reach, compare=False)
     faults: Faults = field(default_factory=Faults, compare=False)
     sums: RowSums = field(default_factory=RowSums, compare=False)
 
     def __add__(self, other: "Fingerprint") -> "Fingerprint":
-        first = (self.first + other.first) % _WORD
-        second = (self.second + other.second) % _WORD
-        ordered = None
-        if self.ordered is not None and other.ordered is not None:
-            ordered = (self.ordered + other.ordered) % _WORD
-        reach = self.reach + other.reach
-        faults = self.faults + other.faults
-        rows = self.rows + other.rows
-        return Fingerprint(rows, first, second, ordered, reach, faults, self.sums + other.sums)
+        return Fingerprint(
+            self.every_digit + other.every_digit,
+            self.ordered + other.ordered,
+            self.reach + other.reach,
+            self.faults + other.faults,
+            self.sums + other.sums,
+        )
 
     def __str__(self) -> str:
-        return f"{self.first:016x}{self.second:016x}"
+        return f"{self.every_digit.fingerprint:032x}"
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return sum(rows for rows, _ in self.every_digit.kinds.values())
 
     @property
     def in_order(self) -> str | None:
@@ -63,7 +54,7 @@ class Fingerprint:
 
         None if rows are drawn in any order.
         """
-        return None if self.ordered is None else f"{self.ordered:016x}"
+        return f"{self.ordered.fingerprint:032x}" if self.ordered.kinds else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,21 +69,19 @@ class TakeFingerprint(Work[Fingerprint]):
     in_order: bool = False
 
     @property
-    def needs_positions(self) -> bool:
-        """Whether the order matters."""
-        return self.in_order
+    def needs_keys(self) -> bool:
+        """Whether rows have groups, or their order matters."""
+        return self.in_order or self.columns.group is not None
 
-    def __call__(self, batch: Any, place: Place) -> Fingerprint:
+    def of_rows(self, rows: BatchRows, place: Place) -> Fingerprint:
         """The fingerprint of one batch."""
-        grouped = self.columns.group is not None
-        rows, faults = read_batch(batch, self.columns, place, keys=grouped or self.in_order)
-        chains = [_chain(rows, start, grouped=grouped) for start in _STARTS]
-        first, second = (int(chain.sum(dtype=np.uint64)) for chain in chains)
-        ordered = None
-        if self.in_order:
-            ordered = int(mixed(chains[0] ^ mixed(rows.keys)).sum(dtype=np.uint64))
-        reach = Reach.of(rows.scores)
-        return Fingerprint(len(rows), first, second, ordered, reach, faults, row_sums(rows))
+        columns: list[Any] = [rows.scores]
+        columns += [_keys(coded) for coded in (rows.labels, rows.segments) if coded is not None]
+        columns += [] if rows.weights is None else [rows.weights]
+        columns += [rows.keys] if rows.keys.size and not self.in_order else []
+        every_digit = RowSums.of(columns, exact=True)
+        ordered = RowSums.of([*columns, rows.keys], exact=True) if self.in_order else RowSums()
+        return Fingerprint(every_digit, ordered, Reach.of(rows.scores), rows.faults, row_sums(rows))
 
 
 def fingerprint(data: Rows, *, ordered: bool = False) -> Fingerprint:
@@ -110,7 +99,7 @@ def fingerprint(data: Rows, *, ordered: bool = False) -> Fingerprint:
     >>> other = scored(pa.table({"q": [0.9, 0.1], "z": [True, False]}), score="q", label="z")
     >>> found = fingerprint(rows_of(one))
     >>> str(found), found == fingerprint(rows_of(other))
-    ('1265d033e4b21b6f01f069c795dcef9d', True)
+    ('4aeb1aa989296519016bceb99d11d60f', True)
     """
     in_order = ordered and data.has_order and not data.columns.keyed
     found = data.fold(TakeFingerprint(data.columns, in_order))
@@ -124,28 +113,9 @@ def reach_of(data: Rows) -> Reach:
     return data.fold(TakeFingerprint(data.columns.only())).reach
 
 
-def _chain(rows: BatchRows, start: int, *, grouped: bool) -> Keys:
-    state = mixed(_bits(rows.scores) ^ np.uint64(start))
-    for role, coded in (("label", rows.labels), ("segment", rows.segments)):
-        if coded is not None:
-            state = mixed(state ^ _numbers(coded, role)[coded.number])
-    if grouped and rows.keys.size:
-        state = mixed(state ^ rows.keys)
-    return state if rows.weights is None else mixed(state ^ _bits(rows.weights))
-
-
-def _bits(values: NDArray[Any]) -> Keys:
-    doubles: NDArray[np.float64] = values.astype(np.float64) + 0.0  # turns -0.0 into 0.0
-    return doubles.view(np.uint64)
-
-
-def _numbers(coded: Coded, role: str) -> Keys:
-    """A number for each distinct label or segment."""
-    digests = [
-        hashlib.blake2b(f"{role}:{_text(name)}".encode(), digest_size=8).digest()
-        for name in coded.names
-    ]
-    return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
+def _keys(coded: Coded) -> Keys:
+    """A number for the label or segment of each row."""
+    return text_keys([_text(name) for name in coded.names])[coded.number]
 
 
 def _text(name: Any) -> str:

@@ -18,7 +18,7 @@ from calibrant.cells.group_counts import GroupCounts
 from calibrant.cells.keyed_sums import KeyedSums
 from calibrant.errors import InvalidValueError
 from calibrant.params.random import Draw, mixed
-from calibrant.sample.batch import Columns, Work, read_batch
+from calibrant.sample.batch import BatchRows, Columns, Work
 from calibrant.sample.counts import are_inside, located
 from calibrant.sample.faults import Place
 
@@ -101,6 +101,7 @@ class CountGroups(Work[GroupRows]):
 
     nothing = GroupRows()
     is_large = True  # there may be millions of groups
+    needs_keys = True
     partition: Bins
     positive: Any
     draw: Draw | None = None
@@ -114,9 +115,8 @@ class CountGroups(Work[GroupRows]):
         segment = ("segment",) if self.partition.has_segments else ()
         return self.data_columns.only("label", "group", *segment)
 
-    def __call__(self, batch: Any, place: Place) -> GroupRows:
+    def of_rows(self, rows: BatchRows, place: Place) -> GroupRows:
         """Count one batch."""
-        rows, _ = read_batch(batch, self.columns, place, keys=True)
         chosen = are_inside(rows, self.partition)
         if self.draw is not None:
             chosen = chosen & (rows.drawn_by(self.draw) == self.aside)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from calibrant._typing import FloatArray, IntArray, Keys
 from calibrant.cells.keyed_sums import KeyedSums
 from calibrant.errors import InvalidValueError
-from calibrant.sample.batch import Work, read_batch
+from calibrant.sample.batch import BatchRows, Work
 from calibrant.sample.faults import Faults, Place
 
 _SIGN = np.uint64(1 << 63)
@@ -261,7 +261,6 @@ class CountBits(Work[BitCounts]):
     is_large = True  # there may be a million cells
     levels: Mapping[Hashable, Level]
 
-    def __call__(self, batch: Any, place: Place) -> BitCounts:
+    def of_rows(self, rows: BatchRows, place: Place) -> BitCounts:
         """Count one batch."""
-        rows, faults = read_batch(batch, self.columns, place)
-        return BitCounts.of(rows.scores_by_segment(), self.levels, faults)
+        return BitCounts.of(rows.scores_by_segment(), self.levels, rows.faults)

@@ -81,7 +81,7 @@ class RowSource(ABC):
 
         `drawn` says that some of them only cut bins.
         """
-        without_id = "position" if self.has_order else "partition"
+        without_id = None if self.has_order else "partition"
         drawn_by = "id" if self.columns.id is not None else without_id
         return RowFacts(
             drawn_by if drawn else None,
@@ -123,6 +123,10 @@ class RowSource(ABC):
     def with_classes(self, classes: ArrayLike | None = None, pos_label: Hashable = None) -> Self:
         """Return the same data with these classes and this positive class."""
         return self._changed(_classes=classes, _pos_label=pos_label)
+
+    def without_segments(self) -> Self:
+        """Return the same rows, without their segments."""
+        return self.with_columns(replace(self.columns, segment=None, kept=None))
 
     def with_bounds(self, bounds: DataBounds) -> Self:
         """Return the same data with bounds that are known beforehand."""
@@ -216,7 +220,12 @@ class RowSource(ABC):
         """Return the two classes, from the labels of all rows; no row needs to be counted for it."""
         if self.known is not None:
             return self.known
-        seen = {kind: rows for kind, (rows, _) in self.row_sums().kinds.items()}
+        return self.classes_among({kind: rows for kind, (rows, _) in self.row_sums().kinds.items()})
+
+    def classes_among(self, seen: Mapping[Hashable, int]) -> Classes:
+        """Return the two classes, given the number of rows with each label."""
+        if self.known is not None:
+            return self.known
         return settle_classes(seen, classes=self._classes, pos_label=self._pos_label)
 
     def _checked_sizes(self, found: Survey) -> dict[Hashable, int]:

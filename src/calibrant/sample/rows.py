@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from calibrant.cells.score_counts import ScoreSums
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidValueError
-from calibrant.params.labels import Classes, settle_classes
+from calibrant.params.labels import Classes
 from calibrant.params.random import Draw, RandomSource, draw_key, enough, mixed
 from calibrant.sample.batch import Coded, missing_column
 from calibrant.sample.counts import (
@@ -40,7 +40,7 @@ from calibrant.sample.counts import (
     CountKnots,
     CountScores,
     check_counted,
-    settle,
+    tally_of,
 )
 from calibrant.sample.facts import Reach
 from calibrant.sample.group_rows import MOST_PASSES, CountGroups, ManyGroupsError
@@ -102,7 +102,7 @@ class Rows(RowSource):
         return Draw(key, self.hash_limit(key, int(split)))
 
     def hash_limit(self, key: int, rows: int) -> int:
-        """Return the limit that draws exactly `rows` rows."""
+        """Return the limit that draws exactly `rows` rows, or groups if rows have groups."""
         return self.fold(FindSmallest(self.columns, key, rows)).limit
 
     def split_by(self, draw: Draw) -> Split:
@@ -178,7 +178,7 @@ class Rows(RowSource):
         if draw is not None and self.columns.id is not None:
             check_ids(taken.ids, self.columns.id)
         labels = rows.labels or Coded((), np.empty(0, dtype=np.intp))
-        known = settle_classes(labels.rows(), classes=self._classes, pos_label=self._pos_label)
+        known = self.classes_among(labels.rows())
         hits = np.array([label == known.positive for label in labels.names], dtype=np.uint8)
         found = MemoryRows(
             rows.scores,
@@ -265,33 +265,27 @@ class Rows(RowSource):
         draw, taken = self._left_out
         counted = self.count(partition, draw=draw, weighted=weighted)
         check_counted(counted, taken)
-        n_regions = partition.n_regions
         try:
-            tally, known = settle(counted, n_regions, self._classes, self._pos_label, weighted)
+            known = counted.classes(self.classes_among)
         except InvalidValueError:  # about labels, or about the positive one
             if draw is None:
                 raise
             # drawn rows may have the only labels of a class; an error reports the labels of all rows
-            every = self.count(partition)
-            known = settle(every, n_regions, self._classes, self._pos_label)[1]
-            tally = settle(counted, n_regions, known.labels, known.positive, weighted)[0]
-        tally = replace(tally, over=partition)
+            known = self.count(partition).classes(self.classes_among)
+        tally = replace(tally_of(counted, partition.n_regions, known, weighted), over=partition)
         if self.columns.group is not None and self._counts_groups:
             groups = self.group_counts(partition, known.positive, draw=draw)
             tally = replace(tally, groups=groups)
         return tally, known, counted.reach
 
-    def without_segments(self) -> Self:
-        """Return the same rows, without their segments."""
-        return self.with_columns(replace(self.columns, segment=None))
-
     def tally_and_scores(self, partition: Partition) -> tuple[Tally, ScoreSums]:
         """Return the tally over regions that hold every row, and the sums of their scores."""
         counted = self.fold(CountScores(self.columns, partition.as_bins()))
         counted.faults.check()
-        tally, _ = settle(counted, partition.n_regions, self._classes, self._pos_label)
+        known = counted.classes(self.classes_among)
         if counted.scores is None:
             raise InvalidValueError("the data", "have at least one row", got="none")
+        tally = tally_of(counted, partition.n_regions, known)
         return replace(tally, over=partition), counted.scores
 
     def group_counts(
@@ -365,6 +359,6 @@ class Rows(RowSource):
             CountKnots(self.columns, knots.regions, draw, knots=knots, source=source)
         )
         check_counted(counted, taken)
-        tally, _ = settle(counted, 2 * knots.n_places, classes.labels, classes.positive)
+        tally = tally_of(counted, 2 * knots.n_places, classes)
         by_label = np.stack([tally.counts - tally.positives, tally.positives], axis=-1)
         return by_label.reshape(knots.n_places, 2, 2), counted.reach

@@ -14,7 +14,7 @@ from calibrant.cells.bins import OTHER
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import repeated
 from calibrant.params.random import Draw, RowSums, SmallestHashes, mixed, smallest
-from calibrant.sample.batch import BatchRows, Columns, Work, read_batch
+from calibrant.sample.batch import BatchRows, Columns, Work
 from calibrant.sample.faults import Fault, Faults, Place
 from calibrant.sample.order_statistics import BitCounts, Level, first_level
 
@@ -114,9 +114,9 @@ class TakeSurvey(Work[Survey]):
         """There may be many cells."""
         return self.is_ranked
 
-    def __call__(self, batch: Any, place: Place) -> Survey:
+    def of_rows(self, rows: BatchRows, place: Place) -> Survey:
         """Survey one batch."""
-        rows, faults = read_batch(batch, self.columns, place)
+        faults = rows.faults
         cells = BitCounts()
         values: dict[Hashable, FloatArray | None] = {}
         if self.is_ranked:
@@ -257,14 +257,16 @@ class TakeRows(Work[Taken]):
         """There may be many rows near wanted ranks."""
         return self.levels is not None
 
-    def __call__(self, batch: Any, place: Place) -> Taken:
+    @property
+    def needs_keys(self) -> bool:
+        """Whether rows are drawn, or have ids or groups to keep."""
+        return self.draw is not None or self.columns.keyed
+
+    def of_rows(self, rows: BatchRows, place: Place) -> Taken:
         """Keep the rows of one batch."""
-        rows, faults = read_batch(
-            batch, self.columns, place, keys=self.draw is not None or self.columns.keyed
-        )
         levels = self.levels or {}
         cells = BitCounts.of(rows.scores_by_segment() if levels else {}, levels)
-        survey = Survey.of(rows, faults, cells=cells)
+        survey = Survey.of(rows, rows.faults, cells=cells)
         shared = () if self.columns.id is None else (repeated(rows.keys)[:1],)
         if self.draw is not None:
             rows = rows.take(np.flatnonzero(rows.drawn_by(self.draw)))
@@ -279,15 +281,21 @@ class FindSmallest(Work[SmallestHashes]):
 
     roles = ("id", "group")
     nothing = SmallestHashes(0)
-    needs_positions = True  # which determine the hashes
+    needs_keys = True
     key: int
     most: int
 
-    def __call__(self, batch: Any, place: Place) -> SmallestHashes:
+    def of_rows(self, rows: BatchRows, place: Place) -> SmallestHashes:
         """The smallest hashes of one batch."""
-        rows, _ = read_batch(batch, self.columns, place, keys=True)
-        keys = rows.keys if self.columns.group is None else np.unique(rows.keys)
-        return SmallestHashes(self.most, smallest(Draw(self.key).hashes(keys), self.most))
+        hashes = Draw(self.key).hashes(rows.keys)
+        if self.columns.group is None:
+            return SmallestHashes(self.most, smallest(hashes, self.most))
+        found = hashes[:0]
+        among = self.most
+        while found.size < min(self.most, hashes.size) and among < 4 * hashes.size:
+            among *= 4  # as many rows as hold the wanted number of groups
+            found = np.unique(smallest(hashes, among))
+        return SmallestHashes(self.most, found[: self.most])
 
 
 def sorted_segments(names: Iterable[Any], columns: Columns) -> list[Any]:

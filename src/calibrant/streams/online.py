@@ -24,7 +24,7 @@ from calibrant.params.estimator import check_is_fitted
 from calibrant.params.kind import Entry, EntryTable
 from calibrant.params.labels import Classes, encode
 from calibrant.params.rules import OPEN_UNIT, Integer, RuleTable, check_type
-from calibrant.sample.counts import settle
+from calibrant.sample.counts import tally_of
 from calibrant.sample.facts import ONE_OF_EACH
 from calibrant.sample.reader import (
     check_no_weights,
@@ -239,7 +239,8 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         counted.faults.check()
         if classes is None and set(counted.kinds) <= set(_DEFAULT_CLASSES):
             classes = _DEFAULT_CLASSES
-        tally, known = settle(counted, partition.n_regions, classes, pos_label)
+        known = counted.classes(data.with_classes(classes, pos_label).classes_among)
+        tally = tally_of(counted, partition.n_regions, known)
         stream.add(tally.counts, tally.positives, tally.uncounted)
         stream.one_of_each |= data.facts(drawn=False).one_of_each[0] > 0
         return known

@@ -125,7 +125,7 @@ class ArrowData(Rows):
         """The number of rows before each part, by its index; zeros if the work needs no positions."""
         if (
             self._part_rows is None
-            and work.needs_positions
+            and work.needs_keys
             and not self.columns.keyed
             and len(self.parts) > 1
         ):
@@ -202,6 +202,7 @@ class ArrowData(Rows):
 class CountParts(Work[Counter[int]]):
     """Count the rows of each part."""
 
+    on_rows = False
     nothing: ClassVar[Any] = Counter()
 
     def __call__(self, batch: Any, place: Place) -> Counter[int]:

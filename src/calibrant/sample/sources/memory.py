@@ -22,7 +22,6 @@ from calibrant.cells.bins import SegmentedScores, scores_of
 from calibrant.cells.group_counts import GroupCounts
 from calibrant.cells.knots import Knots
 from calibrant.cells.partition import Partition
-from calibrant.cells.score_counts import ScoreSums
 from calibrant.cells.tally import Tally
 from calibrant.cells.units import RowUnits
 from calibrant.errors import InvalidValueError
@@ -41,9 +40,10 @@ from calibrant.params.random import (
     text_keys,
 )
 from calibrant.sample.added_columns import AddColumns
-from calibrant.sample.batch import Coded, Columns, Result, Work, grouped
+from calibrant.sample.batch import BatchRows, Coded, Columns, Result, Work, grouped
 from calibrant.sample.bounds import NO_BOUNDS, DataBounds
 from calibrant.sample.facts import Reach
+from calibrant.sample.faults import Place
 from calibrant.sample.groups import Groups
 from calibrant.sample.row_keys import position_keys
 from calibrant.sample.rows import Rows, Split
@@ -106,9 +106,8 @@ class MemoryRows(Rows):
     drawn: IndexArray | None = None
     places: Keys | None = None
     bounds: DataBounds = NO_BOUNDS
-    _known_sums: list[RowSums] = field(
-        init=False, default_factory=list
-    )  # none for rows that differ from these
+    # none for rows that differ from these
+    _sums: dict[tuple[str | None, ...], RowSums] = field(init=False, default_factory=dict)
 
     @property
     def units(self) -> RowUnits:
@@ -184,9 +183,18 @@ class MemoryRows(Rows):
         """The same rows, without their groups."""
         return self if self.groups is None else replace(self, groups=None)
 
-    def without_segments(self) -> Self:
-        """The same rows, without their segments."""
-        return replace(self, segment=None, segment_names=())
+    def with_columns(self, columns: Columns) -> Self:
+        """The same rows with some of their columns, and with the segments that these keep."""
+        found = None
+        if columns.segment is not None and self.segment is not None:
+            found = Coded(self.segment_names, self.segment).pooled(columns.kept)
+        return replace(
+            self,
+            segment=None if found is None else found.number.astype(np.intp, copy=False),
+            segment_names=() if found is None else found.names,
+            weights=None if columns.weight is None else self.weights,
+            groups=None if columns.group is None else self.groups,
+        )
 
     def in_segments(self, names: Sequence[Any], segment: IndexArray) -> Self:
         """The rows with their segments."""
@@ -194,17 +202,6 @@ class MemoryRows(Rows):
             got = f"{segment.shape[0]} entries"
             raise InvalidValueError("segments", f"have one entry per score, {len(self)}", got=got)
         return replace(self, segment=segment, segment_names=tuple(names))
-
-    def pooled(self, kept: frozenset[Hashable] | None) -> Self:
-        """The same rows, with all segments that are not kept merged into one, `OTHER`; None keeps
-        all.
-        """
-        if self.segment is None or kept is None:
-            return self
-        found = Coded(self.segment_names, self.segment).pooled(kept)
-        return replace(
-            self, segment=found.number.astype(np.intp, copy=False), segment_names=found.names
-        )
 
     def without_empty(self) -> Self:
         """Leave out rows with zero repeats, and segments with only such rows."""
@@ -252,12 +249,12 @@ class MemoryRows(Rows):
 
     def row_sums(self) -> RowSums:
         """Return the sums from which the fingerprint of the rows is computed, once."""
-        if not self._known_sums:
+        if not self._sums:
             scores = np.asarray(scores_of(self.scores))
-            numeric = scores.dtype.kind in "biuf"
-            values = scores if numeric else text_keys(scores.tolist())
-            self._known_sums.append(RowSums.of([values], (0, 1), self.codes))
-        return self._known_sums[0]
+            # the inputs of a function can be text
+            values = scores if scores.dtype.kind in "biuf" else text_keys(scores.tolist())
+            self.note_sums(RowSums.of([values], (0, 1), self.codes))
+        return self._sums[self._values()]
 
     def ordered_source(self, random_state: Seed, purpose: str) -> RandomSource:
         """Return a random source for these rows in this order, for numbers that belong to no
@@ -268,11 +265,6 @@ class MemoryRows(Rows):
         values = np.asarray(self.scores, dtype=np.float64)
         rows = fingerprint_of(values, position_keys(0, len(self)), labels=self.codes)
         return RandomSource.of(random_state, purpose, rows=rows)
-
-    def hash_limit(self, key: int, rows: int) -> int:
-        """Return the limit that draws exactly `rows` rows, or groups if rows have groups."""
-        keys = position_keys(0, len(self)) if self.groups is None else self.groups.present_keys
-        return int(smallest(Draw(key, 0).hashes(keys), rows).max()) + 1
 
     def chosen(self, draw: Draw) -> BoolArray:
         """Which rows are drawn; with groups, whole groups."""
@@ -393,19 +385,35 @@ class MemoryRows(Rows):
         )
         return tally, self.known, reach
 
-    def tally_and_scores(self, partition: Partition) -> tuple[Tally, ScoreSums]:
-        """The tally over regions that hold every row, and the sums of their scores."""
-        regions = partition.membership(self.prepared, threads=self.threads)
-        tally, _, _ = self.tally_and_reach(partition)
-        return tally, ScoreSums.of(self.scores, regions, partition.n_regions)
-
     def collect(self, *, draw: Draw | None = None, limit: int = COLLECT_LIMIT) -> "MemoryRows":
         """These rows; with a draw, a random part of them."""
         return self if draw is None else self.take(self.chosen(draw))
 
     def fold(self, work: Work[Result]) -> Result:
-        """Apply `work` to these rows as Arrow batches."""
-        return self._as_arrow().fold(work)
+        """Apply `work` to these rows as one batch, through Arrow only if it takes other columns."""
+        if not work.on_rows:
+            return self._as_arrow().fold(work)
+        rows = self._batch(work.columns, work.needs_keys)
+        return work.of_rows(rows, Place(0))
+
+    def _batch(self, columns: Columns, with_keys: bool) -> BatchRows:
+        """These rows as a batch, with the wanted columns."""
+        segments = None if self.segment is None else Coded(self.segment_names, self.segment)
+        keys = np.empty(0, dtype=np.uint64)
+        if with_keys:
+            keys = position_keys(0, len(self)) if self.groups is None else self.groups.row_keys
+        return BatchRows(
+            np.asarray(scores_of(self.scores)),
+            (
+                Coded((self.known.negative, self.known.positive), self.codes)
+                if columns.label is not None
+                else None
+            ),
+            None if columns.segment is None else segments,
+            None if columns.weight is None else self.weights,
+            keys,
+            threads=self.threads,
+        )
 
     def apply(self, added: AddColumns) -> Any:
         """A `pyarrow.RecordBatchReader` over the rows, with the columns added."""
