@@ -22,8 +22,6 @@ from calibrant.text.sentences import did_you_mean
 _MOST_NAMES = 15  # listed in an error
 _MOST_DIGITS = 10  # of a position in a list
 _DEEPEST = 4
-_TRUTH = {"true": True, "false": False, "": None}
-_ABSENT = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>")
 _BOM = b"\xef\xbb\xbf"
 _ZIP = b"PK\x03\x04"
 
@@ -73,7 +71,7 @@ def _table_columns(
     from calibrant.sample.sources.files import File
 
     check_kind(path, kind)
-    schema, parts = File(path, kind, as_text=kind == "csv").opened()
+    schema, parts = File(path, kind, decimal=decimal).opened()
     wholes = {}
     for role, name in named.items():
         wholes[role] = name if name in schema.names else name.partition(".")[0]
@@ -84,8 +82,6 @@ def _table_columns(
         for batch in batches(list(read)):
             for whole, values in read.items():
                 values += batch.column(whole).to_pylist()
-    if kind == "csv":
-        read = {whole: _from_text(values, decimal) for whole, values in read.items()}
     return {
         role: (
             read[whole]
@@ -94,38 +90,6 @@ def _table_columns(
         )
         for role, whole in wholes.items()
     }
-
-
-def _from_text(texts: Sequence[str], decimal: str = ".") -> list[Any]:
-    """A text column as truth values or numbers, if all of its entries are.
-
-    An empty entry is None. Numbers may all have per cent signs.
-
-    >>> _from_text(["1", "", "0.5"]), _from_text(["true", "False", ""]), _from_text(["pass", "1"])
-    ([1.0, None, 0.5], [True, False, None], ['pass', '1'])
-    >>> _from_text(["50%", "", "12.5 %"]), _from_text(["0,5", "1"], decimal=",")
-    ([0.5, None, 0.125], [0.5, 1.0])
-    """
-    entries = [text.strip() for text in texts]
-    lower = [entry.lower() for entry in entries]
-    if all(entry in _TRUTH for entry in lower):
-        return [_TRUTH[entry] for entry in lower]
-    given = [entry for entry in entries if entry not in _ABSENT]
-    unit = "%" if given and all(entry.endswith("%") for entry in given) else ""
-    divisor = 100.0 if unit else 1.0
-    try:
-        return [
-            None if entry in _ABSENT else _number(entry.removesuffix(unit), decimal) / divisor
-            for entry in entries
-        ]
-    except ValueError:
-        return [entry or None for entry in entries]
-
-
-def _number(text: str, decimal: str) -> float:
-    if decimal == ".":
-        return float(text)
-    return float(text.replace(".", "_.").replace(decimal, "."))  # a point is then no decimal mark
 
 
 def value_of(record: Any, name: str, absent: Any = None) -> Any:
