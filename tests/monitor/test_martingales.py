@@ -4,6 +4,7 @@ stated.
 
 import itertools
 import math
+from fractions import Fraction
 from functools import cache
 
 import numpy as np
@@ -32,15 +33,33 @@ def z_of(pool: tuple[int, int], batch: tuple[int, int], uniform: float) -> float
 
 
 @pytest.mark.parametrize(
-    ("pool", "batch"), [((30, 12), (7, 3)), ((5, 0), (4, 2)), ((400, 3), (50, 0)), ((0, 0), (6, 2))]
+    ("pool", "batch"),
+    [
+        ((30, 12), (7, 3)),
+        ((5, 0), (4, 2)),
+        ((400, 3), (50, 0)),
+        ((0, 0), (6, 2)),
+        ((22_507, 284), (709, 220)),  # z = 30.5
+        ((9_975, 340), (912, 1)),
+    ],
 )
 def test_scores_are_those_of_the_hypergeometric_law(
     pool: tuple[int, int], batch: tuple[int, int]
 ) -> None:
-    law = stats.hypergeom(pool[0] + batch[0], pool[1] + batch[1], batch[0])
+    """Counted in whole numbers: all ways to choose the rows of the batch."""
+    total = pool[0] + batch[0]
+    hits = pool[1] + batch[1]
+    size, seen = batch
+
+    def ways(numbers: range) -> int:
+        return sum(math.comb(hits, k) * math.comb(total - hits, size - k) for k in numbers)
+
+    every = math.comb(total, size)
+    equal = Fraction(ways(range(seen, seen + 1)), every)
     for uniform in (0.0625, 0.5, 0.9375):
-        share = law.cdf(batch[1] - 1) + uniform * law.pmf(batch[1])
-        assert z_of(pool, batch, uniform) == pytest.approx(stats.norm.ppf(share), abs=1e-9)
+        below = Fraction(ways(range(seen)), every) + Fraction(uniform) * equal
+        z = stats.norm.ppf(float(below)) if below < 0.5 else -stats.norm.ppf(float(1 - below))
+        assert z_of(pool, batch, uniform) == pytest.approx(z, abs=1e-9)
 
 
 @pytest.mark.broad
