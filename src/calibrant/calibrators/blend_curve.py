@@ -9,6 +9,7 @@ take one minus the curve.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self, TypeAlias
@@ -44,6 +45,7 @@ _FARTHEST = 1e300  # of standard scores, so that none is infinite
 _NEGLIGIBLE = 1e-12  # of all rows: scores with fewer are left out, because ranks cannot tell them
 _APART = 1e-9  # quantiles that are closer, on a scale of order 1, count as one
 _TOGETHER = 1 << 21  # features that are held in memory for fits at once
+_ONE_THREAD = 128  # rows of 33 columns: OpenBLAS uses threads from 2^18 products on
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -370,8 +372,9 @@ class _Stack(NamedTuple):
     def _hessian(self, p: FloatArray, free: BoolArray) -> FloatArray:
         """The second derivatives by the free coefficients; for the others those of the identity."""
         curvature = self.counts * p * (1.0 - p)
-        weighted = self.features * curvature[:, :, None]
-        found = weighted.transpose(0, 2, 1) @ self.features + self.precision
+        features = _in_parts(self.features)
+        weighted = features * _in_parts(curvature[:, :, None])
+        found = (weighted.transpose(0, 1, 3, 2) @ features).sum(axis=1) + self.precision
         one = np.eye(free.shape[1])
         both = free[:, :, None] & free[:, None, :]
         return np.where(both, found + _RIDGE * one, one)
@@ -437,7 +440,7 @@ class _Stack(NamedTuple):
         spread = p * (1.0 - p)
         used = np.where(free[:, None, :], self.features, 0.0)
         inverse = np.linalg.inv(self._hessian(p, free))
-        v = ((used @ inverse) * used).sum(axis=2)
+        v = ((_in_parts(used) @ inverse[:, None]).reshape(used.shape) * used).sum(axis=2)
         v = np.minimum(v, _MOST_LEVERAGE / np.maximum(spread, 1e-12))
         push = v / (1.0 - v * spread)
         as_positive = np.logaddexp(0.0, push * (1.0 - p) - z)
@@ -448,7 +451,15 @@ class _Stack(NamedTuple):
 
 def _products(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
     """The product of each matrix with its vector."""
-    return np.asarray((matrices @ vectors[:, :, None])[:, :, 0])
+    return np.einsum("pij,pj->pi", matrices, vectors)
+
+
+def _in_parts(cells: FloatArray) -> FloatArray:
+    """The cells of each problem in parts, whose matrix products are so small that BLAS computes each
+    in one thread: threads would change the last digits, and wait for each other on a busy machine.
+    """
+    n_problems, n_cells, width = cells.shape
+    return cells.reshape(n_problems, -1, math.gcd(n_cells, _ONE_THREAD), width)
 
 
 # From scores to z
