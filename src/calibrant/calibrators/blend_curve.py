@@ -451,7 +451,7 @@ class _Stack(NamedTuple):
 
 def _products(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
     """The product of each matrix with its vector."""
-    return np.einsum("pij,pj->pi", matrices, vectors)
+    return np.asarray(np.einsum("pij,pj->pi", matrices, vectors))
 
 
 def _in_parts(cells: FloatArray) -> FloatArray:
