@@ -32,8 +32,6 @@ COSTLY = (  # names that begin so belong to questions of a tenth of a second and
     "thresholds_",
     "validated_units",
 )
-# the last digits of a processor decide which of two curves, about as good, a linear programme finds
-OF_A_PROGRAMME = "Calibrator skewed segments"
 
 
 def marked(name: str) -> Any:
@@ -55,5 +53,4 @@ def test_the_answer_is_what_it_was(name: str) -> None:
         np.array([one for one in answer if not isinstance(one, str)], dtype=float)
         for answer in (found, expected)
     ]
-    rtol = 1e-3 if name == OF_A_PROGRAMME else 1e-6
-    np.testing.assert_allclose(values[0], values[1], rtol=rtol, atol=1e-9)
+    np.testing.assert_allclose(values[0], values[1], rtol=1e-6, atol=1e-9)

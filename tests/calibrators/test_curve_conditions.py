@@ -10,8 +10,9 @@ import pytest
 from calibrant import BlendCalibrator, Calibrator
 from calibrant.calibrators.curve.curve_bounds import CurveBounds
 from calibrant.calibrators.curve.half_curves import HalfCurves, RowsAtKnots
-from calibrant.calibrators.curve.least_epsilon import SMOOTHNESS, joined_edges
+from calibrant.calibrators.curve.least_epsilon import SMOOTHNESS
 from calibrant.calibrators.curve.pilot_rows import Beyond
+from calibrant.calibrators.curve.programme import joined_edges
 from calibrant.calibrators.regions.binned_rows import cut_and_count
 from calibrant.sample.reader import read_rows
 

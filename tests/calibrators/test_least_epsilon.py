@@ -1,21 +1,17 @@
 """The curve without jumps that has about the smallest epsilon: its cost, its order, its edges."""
 
-from dataclasses import replace
+import os
+import subprocess
+import sys
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 from scipy.special import expit
 
 from calibrant import Calibrator
-from calibrant.calibrators.curve.least_epsilon import (
-    SMOOTHNESS,
-    CurveMoves,
-    Side,
-    _blends,
-    _places,
-    _Programme,
-    joined_edges,
-)
+from calibrant.calibrators.curve.least_epsilon import SMOOTHNESS, CurveMoves, Side
+from calibrant.calibrators.curve.programme import Programme, _blends, _places, joined_edges
 from calibrant.cells.knots import Knots
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.limits.interval import Interval
@@ -57,15 +53,46 @@ MIDDLES = {
 EDGES = KNOTS.starts[1:-1]
 
 
+def error_of(found, coefficients, values):
+    """The largest error: limits on labels, on averages of both curves, and steps times gaps."""
+    _, of_first, of_mean = coefficients.reshape(3, -1)
+    rest = values - of_first[KNOTS.region] * FIRST - of_mean[KNOTS.region] * found.mean
+    off = np.add.reduceat(np.abs(np.diff(rest, append=rest[-1])) * found.gaps, KNOTS.starts[:-1])
+    mean = np.add.reduceat(rest, KNOTS.starts[:-1]) / np.diff(KNOTS.starts)
+    of_g0 = (found.of_first.lower, found.of_first.upper)
+    upper = np.maximum(*((found.above.known - of_first - of_mean) * average for average in of_g0))
+    lower = np.minimum(*((found.below.known - of_first - of_mean) * average for average in of_g0))
+    upper += found.above.limit - of_mean * found.apart.lower - mean + off
+    lower += found.below.limit - of_mean * found.apart.upper - mean - off
+    refuted = np.maximum(np.maximum(lower, -upper), 0.0).sum()
+    return np.maximum(upper, -lower).max(), refuted
+
+
+def values_of(coefficients, width):
+    """The values of blended curves."""
+    shift, of_first, of_mean = coefficients.reshape(3, -1)
+    region = KNOTS.region
+    before, after = _blends(KNOTS, ROWS, EDGES if width else EDGES[:0], width)
+
+    def curve(number):
+        number = np.clip(number, 0, 2)
+        return shift[number] + of_first[number] * FIRST + of_mean[number] * MEAN
+
+    own = (1.0 - before - after) * curve(region)
+    return own + before * curve(region - 1) + after * curve(region + 1)
+
+
+UNMOVED = np.repeat([0.0, 0.0, 1.0], 3)
+
+
 @pytest.mark.parametrize("known", [0.0, 1.0])
 @pytest.mark.parametrize("name", MIDDLES)
 def test_the_cost_is_at_most_what_is_allowed_and_more_helps(name, known):
     found = moves(MIDDLES[name], known=known)
-    unmoved = _Programme(found, 0.0, 1.0, SMOOTHNESS)
-    most = before = unmoved.epsilon(found.unmoved, MEAN)
+    most = before = error_of(found, UNMOVED, MEAN)[0]
     for allowed in (0.05, 0.5, 5.0):
         moved = found.least(allowed)
-        assert found.divergence(moved.values).sum() <= allowed * (1.0 + 1e-6)
+        assert found.divergence(moved.values) <= allowed
         assert moved.epsilon <= 1.02 * before
         before = moved.epsilon
     assert moved.epsilon < 0.97 * most
@@ -74,12 +101,11 @@ def test_the_cost_is_at_most_what_is_allowed_and_more_helps(name, known):
 @pytest.mark.parametrize("width", [0.5, 0.0])
 @pytest.mark.parametrize("name", MIDDLES)
 def test_no_other_coefficients_are_much_better(name, width):
-    """Steps from the solution in random directions, within what is allowed and in order."""
-    allowed = 0.5
+    """Steps from the solution in random directions, at the same log loss and in order."""
     found = moves(MIDDLES[name])
-    programme = _Programme(found, width, allowed, SMOOTHNESS)
-    best = programme.solved()
-    goal = programme.goal(best.coefficients)
+    best = Programme(found, width, 0.5, 0.0).solved()
+    allowed = found.divergence(best.values)
+    errors = sum(error_of(found, best.coefficients, best.values))
     rng = np.random.default_rng(3)
     tried = 0
     for size in (0.3, 0.03, 0.003):
@@ -87,11 +113,11 @@ def test_no_other_coefficients_are_much_better(name, width):
             other = best.coefficients + size * rng.normal(size=9)
             other[3:6] = np.maximum(other[3:6], 0.0)
             other[6:] = np.maximum(other[6:], 0.2)
-            values = programme.values @ other
+            values = values_of(other, width)
             rises = np.diff(values) >= 0.2 * np.diff(MEAN) - 1e-9
-            if rises.all() and found.divergence(values).sum() <= allowed:
+            if rises.all() and found.divergence(values) <= allowed:
                 tried += 1
-                assert programme.goal(other) >= 0.99 * goal
+                assert sum(error_of(found, other, values)) >= 0.985 * errors
     assert tried > 10
 
 
@@ -100,35 +126,29 @@ def test_blended_curves_do_not_jump_and_others_do(name):
     found = moves(MIDDLES[name])
     values = found.least(5.0).values
     np.testing.assert_allclose(values[EDGES], values[EDGES - 1], atol=1e-9)
-    apart = _Programme(found, 0.0, 5.0, 0.0).solved().values
+    apart = Programme(found, 0.0, 5.0, 0.0).solved().values
     if name == "off in the middle":
         assert np.abs(apart[EDGES] - apart[EDGES - 1]).max() > 0.01
 
 
-def test_the_errors_of_a_programme_are_those_of_the_final_curve():
-    """Limits on labels, on the averages of both curves, and on the rest, by steps times gaps."""
-    found = moves(MIDDLES["falling"])
-    programme = _Programme(found, 0.5, 5.0, SMOOTHNESS)
-    best = programme.solved()
-    _, of_first, of_mean = (part[KNOTS.region] for part in best.coefficients.reshape(3, -1))
-    rest = best.values - of_first * FIRST - of_mean * MEAN
-    off = np.add.reduceat(np.abs(np.diff(rest, append=rest[-1])) * found.gaps, KNOTS.starts[:-1])
-    mean = np.add.reduceat(rest, KNOTS.starts[:-1]) / np.diff(KNOTS.starts)
-    _, of_first, of_mean = best.coefficients.reshape(3, -1)
-    slack = 1.0 - of_first - of_mean
-    upper = np.maximum(slack * found.of_first.lower, slack * found.of_first.upper)
-    upper += found.above.limit - of_mean * found.apart.lower - mean + off
-    lower = np.minimum(slack * found.of_first.lower, slack * found.of_first.upper)
-    lower += found.below.limit - of_mean * found.apart.upper - mean - off
-    assert best.epsilon == pytest.approx(np.maximum(upper, -lower).max(), rel=1e-9)
+@pytest.mark.parametrize("known", [0.0, 1.0])
+@pytest.mark.parametrize("name", MIDDLES)
+def test_the_errors_of_a_programme_are_those_of_the_final_curve(name, known):
+    found = moves(MIDDLES[name], known=known)
+    best = Programme(found, 0.5, 5.0, SMOOTHNESS).solved()
+    np.testing.assert_allclose(best.values, values_of(best.coefficients, 0.5), atol=1e-12)
+    epsilon, _ = error_of(found, best.coefficients, best.values)
+    assert best.epsilon == pytest.approx(epsilon, rel=1e-9)
 
 
 def test_more_smoothness_makes_smaller_distances_at_edges():
     found = moves(MIDDLES["falling"])
     apart = []
     for smoothness in (0.0, 0.01, 1.0):
-        programme = _Programme(found, 0.5, 5.0, smoothness)
-        apart.append(np.abs(programme.distance @ programme.solved().coefficients).sum())
+        best = Programme(found, 0.5, 5.0, smoothness).solved()
+        shift, of_first, of_mean = best.coefficients.reshape(3, -1)
+        ends = shift[:, None] + of_first[:, None] * FIRST[EDGES] + of_mean[:, None] * MEAN[EDGES]
+        apart.append(np.abs([ends[1, 0] - ends[0, 0], ends[2, 1] - ends[1, 1]]).sum())
     assert apart[2] < 0.9 * apart[0]
     assert apart[2] <= apart[1] + 1e-9
 
@@ -159,9 +179,11 @@ def test_regions_of_one_score_are_not_joined():
 def test_values_stay_in_order_and_none_are_tied():
     for name in MIDDLES:
         values = moves(MIDDLES[name]).least(5.0).values
-        assert (np.diff(values) >= 0.2 * np.diff(MEAN) - 1e-9).all()
-        assert values[0] >= 0.5 * MEAN[0] - 1e-9
-        assert 1.0 - values[-1] >= 0.5 * (1.0 - MEAN[-1]) - 1e-9
+        inner = np.diff(KNOTS.score) > 1e-9
+        assert (np.diff(values)[inner] > 0.19 * np.diff(MEAN)[inner]).all()
+        assert (np.diff(values) >= -1e-9).all()
+        assert values[0] >= 0.499 * MEAN[0]
+        assert 1.0 - values[-1] >= 0.499 * (1.0 - MEAN[-1])
 
 
 def test_a_first_curve_that_falls_has_no_part():
@@ -179,6 +201,65 @@ def test_a_flat_region_is_only_shifted():
 def test_an_ignored_region_does_not_matter():
     found = moves((0.0, 0.4, 0.0), ignored=(False, True, False))
     assert found.least(0.5).epsilon < 0.1
+
+
+def nearly_equal(value, rng):
+    """The same, but for the last digits."""
+    if isinstance(value, Interval | Side):
+        parts = {part.name: nearly_equal(getattr(value, part.name), rng) for part in fields(value)}
+        return type(value)(**parts)
+    return value * (1.0 + 1e-15 * rng.integers(-1, 2, value.shape))
+
+
+@pytest.mark.parametrize("known", [0.0, 1.0])
+def test_last_digits_do_not_decide_which_curve_is_found(known):
+    rng = np.random.default_rng(8)
+    for _ in range(20):
+        found = moves(rng.uniform(-0.1, 0.1, 3), rng.uniform(0.03, 0.15), known=known)
+        changed = {
+            name: nearly_equal(getattr(found, name), rng)
+            for name in ("first", "mean", "gaps", "rows", "below", "above", "apart", "of_first")
+        }
+        other = replace(found, **changed)
+        allowed = rng.uniform(0.1, 2.0)
+        values = other.least(allowed).values
+        np.testing.assert_allclose(found.least(allowed).values, values, atol=1e-9)
+
+
+FITS = """
+import numpy as np
+from calibrant import Calibrator
+
+for seed in range(24):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(150, 2500))
+    scores = rng.uniform(size=n) ** rng.uniform(0.3, 4.0)
+    if seed % 5 == 4:
+        scores = np.round(scores, 1)
+    rates = (scores**2, np.where(scores > 0.6, 0.7, 0.2), 0.5 + 0.4 * np.sin(9 * scores), 1 - scores)
+    y = (rng.uniform(size=n) < rates[seed % 4]).astype(int)
+    grid = np.linspace(0.01, 0.99, 30)
+    fit, new = {}, {}
+    if seed % 3 == 0:
+        fit = {"segments": rng.integers(0, 3, n)}
+        new = {"segments": np.arange(30) % 3}
+    print(*map(repr, Calibrator().fit(scores, y, **fit).predict(grid, **new).tolist()))
+"""
+
+
+@pytest.mark.broad
+def test_processors_agree_on_the_curve():
+    """Those that OpenBLAS tells apart differ in the last digits of sums."""
+    found = []
+    for kind in ("Prescott", ""):
+        named = {"OPENBLAS_CORETYPE": kind} if kind else {}
+        command = [sys.executable, "-W", "ignore", "-c", FITS]
+        done = subprocess.run(
+            command, env={**os.environ, **named}, capture_output=True, text=True, check=True
+        )
+        found.append(np.array([line.split() for line in done.stdout.splitlines()], dtype=float))
+    assert found[0].shape == (24, 30)
+    np.testing.assert_allclose(found[0], found[1], atol=1e-9)
 
 
 def test_exchanged_labels_give_the_mirrored_curve():

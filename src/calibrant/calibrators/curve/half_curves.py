@@ -17,7 +17,7 @@ from calibrant.calibrators.curve.curve_bounds import (
     Mix,
 )
 from calibrant.calibrators.curve.curve_kinds import Curve, fit_curves, within_0_and_1
-from calibrant.calibrators.curve.least_epsilon import CurveMoves, Side, joined_edges
+from calibrant.calibrators.curve.least_epsilon import CurveMoves, Side
 from calibrant.calibrators.curve.pilot_rows import (
     AS_ZERO,
     MOST_PILOT,
@@ -27,6 +27,7 @@ from calibrant.calibrators.curve.pilot_rows import (
     has_pilot,
 )
 from calibrant.calibrators.curve.plain_rows import PlainRows
+from calibrant.calibrators.curve.programme import joined_edges
 from calibrant.calibrators.curve.units import CurveUnits
 from calibrant.calibrators.regions.binned_rows import Binned, CutBins
 from calibrant.calibrators.score_calibrator import ScoreCalibrator
@@ -47,8 +48,8 @@ _FIRST = "first curve"  # the name of a curve without rows to fit
 # how much the log loss, as if the mean curve were right, may grow when the curve is moved: by this
 # share, and in addition by what it costs to shift each region's average to where it is needed, up
 # to this share
-_MOVE_COST = 0.0005
-_SHIFT_COST = 0.02
+_MOVE_COST = 0.00055
+_SHIFT_COST = 0.022
 _NEAREST = 1e-9  # to 0 and 1, where log losses are computed
 
 
@@ -270,7 +271,7 @@ class HalfCurves:
         most = (1.0 + self._slack()) * float(widths.max())
         shift = np.maximum(errors.upper - most, 0.0) - np.maximum(-errors.lower - most, 0.0)
         shift = np.where(moves.ignored, 0.0, shift)
-        of_shift = float(moves.divergence(p + shift[moves.knots.region]).sum())
+        of_shift = moves.divergence(p + shift[moves.knots.region])
         return _MOVE_COST * loss + min(of_shift, _SHIFT_COST * loss)
 
     def _slack(self) -> float:
