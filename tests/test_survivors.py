@@ -27,7 +27,7 @@ from calibrant import (
 from calibrant.assess.check.group_signs import group_signs
 from calibrant.assess.compare_models.model_comparison import PairedDifference, _better_in
 from calibrant.assess.monotone.runs import BandSteps, refutation
-from calibrant.assess.threshold.rank_tests import rows_needed, starts
+from calibrant.assess.threshold.candidates import rows_needed, starts
 from calibrant.cells.exact_sums import ExactSums
 from calibrant.cells.group_counts import GroupCounts, _added_up
 from calibrant.cells.score_counts import ScoreCounts

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from calibrant import Partition, Tally, audit, scored
-from calibrant.assess.audit.plain_evidence import is_finite
-from calibrant.assess.audit.resolutions import finest_bins
+from calibrant.assess.audit.findings import finest_bins
+from calibrant.assess.metrics.bin_sums import few_values
 from calibrant.cells.score_counts import ScoreCounts, ScoreSums
 from calibrant.limits.non_identical import non_identical
 
@@ -91,19 +91,12 @@ def test_auto_takes_about_the_cube_root_of_the_rows(n: int, bins: int) -> None:
 
 
 def test_a_score_is_finite_from_twenty_rows_a_value_and_up_to_a_thousand_values() -> None:
-    def finite(n_values: int | None, n_rows: int) -> bool:
-        values = np.arange(n_values or 3.0)
-        counts = np.ones(values.size, dtype=int)
-        counts[0] += n_rows - values.size
-        wider = (None, None) if n_values else (values + 0.5, values * counts)
-        return is_finite(ScoreCounts(values, counts, 0 * counts, *wider))
-
-    assert finite(5, 100)
-    assert not finite(5, 99)
-    assert finite(1, 1)
-    assert finite(1_000, 20_000)
-    assert not finite(1_001, 10**6)
-    assert not finite(None, 10**6)
+    assert few_values(5, 100)
+    assert not few_values(5, 99)
+    assert few_values(1, 1)
+    assert few_values(1_000, 20_000)
+    assert not few_values(1_001, 10**6)
+    assert not few_values(None, 10**6)
 
 
 def test_cells_of_a_tally_are_its_regions_with_rows() -> None:

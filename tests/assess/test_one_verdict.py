@@ -9,13 +9,13 @@ from scipy.special import expit, logit
 from scipy.stats import binom, binomtest
 
 from calibrant import audit, scored, validation_table
-from calibrant.assess.audit.resolutions import (
+from calibrant.assess.audit.findings import (
     AVERAGE_SHARE,
     REGIONS_SHARE,
     SPREAD_SHARE,
     UNSEEN_SHARE,
 )
-from calibrant.assess.audit.spread import outer_signs, spread_of
+from calibrant.assess.audit.plain_evidence import outer_signs, spread_of
 from calibrant.cells.score_counts import ScoreCounts
 from calibrant.limits.poisson_binomial import grouped_upper_tail, upper_tail
 

@@ -13,17 +13,19 @@ from calibrant.assess.metrics.bin_sums import read_forecasts
 from calibrant.assess.subgroups.audit_subgroups import Question, audit_subgroups
 from calibrant.assess.subgroups.entries import (
     Expected,
+    JointCells,
     SubgroupEntries,
+    _drawn_positives,
+    largest_surprise_p_value,
     level_of_each,
     proved_off,
 )
-from calibrant.assess.subgroups.findings import TOO_HIGH, TOO_LOW, SubgroupFinding
-from calibrant.assess.subgroups.how_much import proved_sizes, rate_tests
-from calibrant.assess.subgroups.monte_carlo import (
-    JointCells,
-    _drawn_positives,
-    _sums_of_labels,
-    largest_surprise_p_value,
+from calibrant.assess.subgroups.findings import (
+    TOO_HIGH,
+    TOO_LOW,
+    SubgroupFinding,
+    proved_sizes,
+    rate_tests,
 )
 from calibrant.cells.attribute_levels import AttributeLevels
 from calibrant.cells.subgroup_family import SubgroupFamily
@@ -321,22 +323,14 @@ def test_without_attributes_there_are_no_subgroups():
     assert found.by_attributes is None
 
 
-def test_drawn_labels_are_added_up_as_labels_are():
-    """Four sets of labels travel as digits of one number."""
-    rng = np.random.default_rng(1)
-    rows = calibrated(rng, 9_000, "skewed")
+def test_drawn_labels_are_added_up_by_subgroup():
+    rows = calibrated(np.random.default_rng(1), 9_000, "skewed")
     family = family_of(rows, order=3)
-    labels = rng.random((7, 9_000)) < rows.scores
-    packed = sum(
-        _sums_of_labels(
-            JointCells.of(family), slice(start, start + 8191), labels[:, start : start + 8191]
-        )
-        for start in (0, 8191)
-    )
-    assert np.array_equal(packed, np.stack([family.sums(one.astype(float)) for one in labels]))
-    full = _sums_of_labels(JointCells.of(family), slice(0, 8191), np.ones((5, 8191), dtype=bool))
-    assert (full[:, 0] == 8191).all(), "the largest sum has all 13 bits"
-    assert (_drawn_positives(JointCells.of(family), np.ones(9_000), 3, rng)[:, 0] == 9_000).all()
+    drawn = _drawn_positives(JointCells.of(family), rows.scores, 7, np.random.default_rng(2))
+    again = np.random.default_rng(2)
+    parts = np.split(rows.scores, [8191])
+    labels = np.hstack([again.random((7, part.size)) < part for part in parts])
+    assert np.array_equal(drawn, np.stack([family.sums(one.astype(float)) for one in labels]))
 
 
 def test_the_surprise_is_half_a_squared_deviation_of_symmetric_labels_and_that_of_a_poisson_variable_of_rare_ones():  # noqa: E501

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom, binomtest
 
 from calibrant import threshold
-from calibrant.assess.threshold.rank_tests import chained, ranked
+from calibrant.assess.threshold.candidates import chained, ranked
 from calibrant.params.random import RandomSource, fingerprint_of
 from worlds.guarantees import assert_kept
 from worlds.thresholds import MIDS, WORLDS, draws, in_groups, is_kept, true_precision

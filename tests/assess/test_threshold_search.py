@@ -11,12 +11,15 @@ from calibrant.assess.threshold.candidates import (
     Ladder,
     _filled,
     candidates,
+    chained,
     labels_that_would_do,
     misses_allowed,
+    ranked,
     rows_needed,
+    starts,
+    tails_of,
 )
 from calibrant.assess.threshold.counted_rows import GroupedRows
-from calibrant.assess.threshold.rank_tests import chained, ranked, starts, tails_of
 from calibrant.cells.units import RowUnits
 from calibrant.params.random import RandomSource
 from calibrant.sample.reader import read_rows

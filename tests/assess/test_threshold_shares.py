@@ -10,9 +10,8 @@ import pytest
 from scipy.stats import beta, ksone
 
 from calibrant import threshold
-from calibrant.assess.threshold.confusion import Confusion
+from calibrant.assess.threshold.cut import Confusion, measured, measured_in_groups
 from calibrant.assess.threshold.finder import Search
-from calibrant.assess.threshold.shares import measured, measured_in_groups
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from worlds.guarantees import assert_rare
 

@@ -296,7 +296,7 @@ def test_signs_come_from_rows_set_aside_and_regions_without_such_rows_have_sign_
     others = SimpleNamespace(codes=np.array([1, 1, 1, 1]), scores=np.array([0.5, 0.5, 0.5, 0.5]))
     before = np.array([[0, 1, 1], [-1, 0, 0]])
     now = np.array([[0, 1, 2, -1], [3, -1, 0, 1]])
-    levels = zip(before, now, strict=True)
+    levels = list(zip(before, now, strict=True))
     units = SimpleNamespace(limits=limits)
     assert average_by_signs(cut, others, units, levels, 0.1) == pytest.approx(0.4)
     assert seen == [([0.5, -0.5, 0.5, 0.0], 0.1), ([0.5, 0.0, -0.5, 0.5], 0.1)]

@@ -1,6 +1,6 @@
 """From rates and costs to decisions."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -284,7 +284,11 @@ def decide(
         return _by_region(fitted, guarantee, held, segments, costs)
     where = {} if segments is None else {"segments": segments}
     lower, upper = np.asarray(fitted.predict_rate_interval(scores, **where)).T
-    predicted = _probability(fitted, scores, where)
+    if is_classifier(fitted):  # whose `predict` gives labels
+        place = fitted.classes_.tolist().index(guarantee.positive_label)
+        predicted = np.asarray(fitted.predict_proba(scores, **where))[:, place]
+    else:
+        predicted = np.asarray(fitted.predict(scores, **where))
     return _decisions(predicted, lower, upper, guarantee, costs)
 
 
@@ -330,14 +334,6 @@ def _decisions(
     return Decisions(action, lower, upper, *proved, rows, names, (*guarantee.assumptions, where))
 
 
-def _probability(fitted: Any, scores: Any, where: Mapping[str, Any]) -> FloatArray:
-    """The predicted probability of the positive class; a classifier's `predict` would give labels."""
-    if is_classifier(fitted):
-        place = fitted.classes_.tolist().index(fitted.guarantee_.positive_label)
-        return np.asarray(fitted.predict_proba(scores, **where))[:, place]
-    return np.asarray(fitted.predict(scores, **where))
-
-
 def _by_region(
     fitted: Any, guarantee: Guarantee, data: Rows, segments: Any, costs: tuple[float, float]
 ) -> Decisions:
@@ -355,25 +351,18 @@ def _by_region(
     for batch in regions_of(fitted, data):
         rows += np.bincount(batch.column(REGION).drop_null().to_numpy(), minlength=rows.size)
         refused += batch.column(REGION).null_count
-    if refused:
-        raise _refusal(fitted, data, refused)
+    if refused:  # the same error as for arrays
+        known = fitted.partition_.bins_by_segment
+        columns = columns_to_predict(fitted, data)
+        sizes = data.fold(TakeSurvey(columns))
+        sizes.faults.check()
+        if unseen := [name for name in sizes.rows if name not in known]:
+            rule = f"be among those seen in fit ({', '.join(map(shown, list(known)[:10]))})"
+            got = f"{shown(unseen[0])}, {refused:,} such rows"
+            raise InvalidValueError("segment", rule, got, column=columns.segment)
+        rule = "lie in the range of the bins"
+        raise InvalidValueError("score", rule, got=f"{refused:,} beyond", column=columns.score)
     return decided_by_region(guarantee, rows, *costs)
-
-
-def _refusal(fitted: Any, data: Rows, n_rows: int) -> InvalidValueError:
-    """The error for rows without a region, the same as for arrays."""
-    known = fitted.partition_.bins_by_segment
-    columns = columns_to_predict(fitted, data)
-    sizes = data.fold(TakeSurvey(columns))
-    sizes.faults.check()
-    if unseen := [name for name in sizes.rows if name not in known]:
-        rule = f"be among those seen in fit ({', '.join(shown(name) for name in list(known)[:10])})"
-        return InvalidValueError(
-            "segment", rule, f"{shown(unseen[0])}, {n_rows:,} such rows", column=columns.segment
-        )
-    return InvalidValueError(
-        "score", "lie in the range of the bins", got=f"{n_rows:,} beyond", column=columns.score
-    )
 
 
 def regions_of(fitted: Any, data: Rows, **added: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._typing import ArrayLike, FloatArray, IntArray
+from calibrant._typing import ArrayLike, FloatArray
 from calibrant.assess.compare_models.compare_models import read
 from calibrant.assess.metrics.bin_sums import read_forecasts
 from calibrant.assess.metrics.independent_units import Units
@@ -304,7 +304,8 @@ def _limits_of_rows(
     reach = kolmogorov_distance(np.array([n1, n - n1]), (alpha - for_share) / len(models))
     curves = []
     for scores in models:
-        hits, alarms = (_at_or_above(scores[codes == code], at) for code in (1, 0))
+        own = (np.sort(scores[codes == code]) for code in (1, 0))
+        hits, alarms = (1.0 - np.searchsorted(one, at) / max(one.size, 1) for one in own)
         best = np.clip(hits + reach[0], 0.0, 1.0), np.clip(alarms - reach[1], 0.0, 1.0)
         worst = np.clip(hits - reach[0], 0.0, 1.0), np.clip(alarms + reach[1], 0.0, 1.0)
         shares = zip(share, ((hits, alarms), worst, best), strict=True)
@@ -337,12 +338,6 @@ def _limits_of_units(
     everyone = _of_everyone(share, at)
     over_all = [curve[1] - everyone[2] for curve in curves]
     return np.array([[*pair[0], pair[1]] for pair in zip(curves, over_all, strict=True)]), everyone
-
-
-def _at_or_above(scores: FloatArray, thresholds: FloatArray) -> FloatArray:
-    """The share of scores at or above each threshold."""
-    below: IntArray = np.searchsorted(np.sort(scores), thresholds, side="left")
-    return 1.0 - below / max(scores.size, 1)
 
 
 def _worth(share: float, hits: Any, alarms: Any, at: FloatArray) -> FloatArray:

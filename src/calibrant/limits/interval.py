@@ -4,7 +4,7 @@ limits can be, given the counts alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -59,6 +59,14 @@ class Interval(Saved):
     def radius(self) -> FloatArray:
         """Half of each interval's width."""
         return (self.upper - self.lower) / 2
+
+    @classmethod
+    def joined(cls, parts: Sequence[Interval]) -> Interval:
+        """The limits of several sets of regions, one after another."""
+        return cls(
+            np.concatenate([part.lower for part in parts]),
+            np.concatenate([part.upper for part in parts]),
+        )
 
     def halves(self) -> tuple[Interval, Interval]:
         """The limits of the first half of the regions, and those of the second."""

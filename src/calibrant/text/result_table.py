@@ -1,7 +1,7 @@
 """The table of a result: plain columns for programs, and text for people."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -127,6 +127,11 @@ class ResultTable:
     def __str__(self) -> str:
         heads, rows = self.text()
         return aligned([heads, *rows])
+
+
+def columns_by_name(items: Sequence[Any], names: Iterable[str]) -> dict[str, list[Any]]:
+    """The named attributes of several objects, as columns."""
+    return {name: [getattr(one, name) for one in items] for name in names}
 
 
 def aligned(lines: Sequence[Sequence[str]]) -> str:

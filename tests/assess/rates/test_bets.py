@@ -5,9 +5,8 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from calibrant.assess.rates.bets import Walk, fewest_and_most
+from calibrant.assess.rates.bets import Unit, Walk, fewest_and_most, steps_of
 from calibrant.assess.rates.cells import ScoreCells
-from calibrant.assess.rates.guesses import Unit, steps_of
 
 CELL = np.array([0, 0, 0, 1, 1, 2, 2])
 

@@ -2,6 +2,7 @@
 used.
 """
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -9,11 +10,10 @@ import pytest
 from scipy.stats import binomtest
 
 from calibrant import rate
-from calibrant.assess.rates.bets import Walk, fewest_and_most
+from calibrant.assess.rates.bets import POPULATION, Unit, Walk, fewest_and_most, paired_steps
 from calibrant.assess.rates.cells import ScoreCells, cells_of, read_scores
-from calibrant.assess.rates.guesses import POPULATION, Unit, paired_steps
 from calibrant.assess.rates.items import read_items
-from calibrant.assess.rates.population import direct_limits
+from calibrant.assess.rates.methods import direct_limits
 
 LEVEL = 1e-3
 
@@ -100,7 +100,7 @@ def test_the_population_is_covered(share, sensitivity, specificity, n_labels, me
     for seed in range(draws):
         y, judge = world(rng, 700, n_labels, share, sensitivity, specificity)
         items, _ = read_items(y, judge, None, None)
-        direct = direct_limits(items, (tail,), "auto", seed)
+        direct = direct_limits(replace(items, seed=seed), (tail,), "auto")
         if direct is None:
             assert method is None
             full = rate(y, judge, target="population", confidence_level=1.0 - 2.0 * tail)

@@ -172,21 +172,19 @@ def confront(
                 new_y, predict(fitted, new_scores), strategy="uniform", classes=(0, 1)
             ).value
             epsilon = getattr(getattr(fitted, "guarantee_", None), "epsilon", None)
-            error, single = _real_errors(world, fitted, probes)
+            value = predict(fitted, world.scores_at(probes))
+            first, last = (_reach(world, fitted, probes, value, step) for step in (-1, 1))
+            error = np.abs(world.rate_between(first, last) - value)
             bound = np.nan if epsilon is None else epsilon
-            numbers[:, row, column] = measured, bound, error.mean(), error.max(), single
+            numbers[:, row, column] = (
+                measured,
+                bound,
+                error.mean(),
+                error.max(),
+                (first == last).all(),
+            )
     shown, claimed, real, largest, injective = numbers
     return Confrontation(tuple(contenders), sizes, shown, claimed, real, largest, injective == 1.0)
-
-
-def _real_errors(world: GhostWorld, fitted: ScoreMap, probes: IntArray) -> tuple[FloatArray, bool]:
-    """The error |E[Y | prediction] - prediction| at each probe, and whether each prediction belongs
-    to a single point.
-    """
-    value = predict(fitted, world.scores_at(probes))
-    first = _reach(world, fitted, probes, value, -1)
-    last = _reach(world, fitted, probes, value, 1)
-    return np.abs(world.rate_between(first, last) - value), bool((first == last).all())
 
 
 def _reach(

@@ -5,14 +5,11 @@ method can know.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import replace
-from itertools import accumulate
-from typing import Any
+from dataclasses import asdict, replace
 
 from calibrant._typing import ArrayLike, AttributeRows
-from calibrant.assess.audit.findings import AuditTable
+from calibrant.assess.audit.findings import AVERAGE_SHARE, UNSEEN_SHARE, AuditTable, Resolutions
 from calibrant.assess.audit.plain_evidence import PlainEvidence
-from calibrant.assess.audit.resolutions import AVERAGE_SHARE, UNSEEN_SHARE, Resolutions
 from calibrant.assess.audit.result import Audit, Bounds
 from calibrant.assess.audit.unit_evidence import UnitEvidence
 from calibrant.assess.metrics.bin_sums import MOST_VALUES, forecasts_of
@@ -224,17 +221,17 @@ def audit(
         max_group_size=max_group_size,
     )
     evidence = _evidence(judged, n_bins)
-    parts, averages, unseen = _proved(evidence, alpha)
-    bounds, *within = _bounds(parts, averages, unseen, tolerance)
+    parts, (of_score, *within) = _bounds(evidence, alpha, tolerance)
     by_attributes = None
     if attributes is not None:
-        labels = {"pos_label": pos_label, "classes": classes}
-        by_attributes = audit_attributes(y, judged, attributes, question, **labels)
+        by_attributes = audit_attributes(
+            y, judged, attributes, question, pos_label=pos_label, classes=classes
+        )
     worst = [part.worst for part in parts if part.worst.error > tolerance]
     n_skipped = 0 if rows_in(y) is None else judged.skipped_rows()
     return Audit(
-        **bounds,
-        within_segments=Bounds(**within[0]) if within else None,
+        **asdict(of_score),
+        within_segments=within[0] if within else None,
         table=AuditTable.joined([part.table for part in parts]),
         findings=tuple(sorted(worst, key=lambda finding: -finding.error)),
         confidence_level=float(confidence_level),
@@ -249,32 +246,6 @@ def audit(
     )
 
 
-def _bounds(
-    parts: list[Resolutions], averages: list[float], unseen: list[float], tolerance: float
-) -> list[dict[str, Any]]:
-    """The fields of `Bounds`: of the score and then, with segments, of the score within its segment.
-
-    A lower bound is from all parts that are shown to be off, an upper bound from those within
-    which every error lies. An error of E[Y | score] is an average of errors of E[Y | score,
-    segment].
-    """
-    found = []
-    pairs = [(parts[:1], parts[:1]), (parts, parts[1:])][: len(parts)]
-    for (off, within), average, unseen_mass in zip(pairs, averages, unseen, strict=False):
-        reason = next((_no_upper_bound(part) for part in within if not part.finite), None)
-        found.append(
-            {
-                "lower_bound": max(part.worst.error for part in off),
-                "average_lower_bound": average,
-                "upper_bound": None if reason else max(part.largest_possible for part in within),
-                "upper_bound_reason": reason,
-                "unseen_mass": None if reason else unseen_mass,
-                "tolerance": tolerance,
-            }
-        )
-    return found
-
-
 def _evidence(rows: Rows, n_bins: int | str) -> PlainEvidence | UnitEvidence:
     """The rows to audit, with the limits that hold for them; plain rows are counted where they are."""
     bounds = rows.bounds
@@ -285,29 +256,42 @@ def _evidence(rows: Rows, n_bins: int | str) -> PlainEvidence | UnitEvidence:
     return PlainEvidence.of(forecasts_of(rows) if in_memory(rows) else rows, n_bins)
 
 
-def _proved(
-    evidence: PlainEvidence | UnitEvidence, alpha: float
-) -> tuple[list[Resolutions], list[float], list[float]]:
-    """What is shown about all rows, and then about each segment, with probability 1 - alpha; and
-    average errors and unseen masses, of the score and then, with segments, of the score within its
-    segment.
+def _bounds(
+    evidence: PlainEvidence | UnitEvidence, alpha: float, tolerance: float
+) -> tuple[list[Resolutions], list[Bounds]]:
+    """What is shown about all rows, and then about each segment, with probability 1 - alpha; and the
+    bounds: of the score and then, with segments, of the score within its segment.
+
+    A lower bound is from all parts that are shown to be off, an upper bound from those within
+    which every error lies.
     """
     n_segments = len(evidence.segments)
     found = [evidence.resolutions(segment, alpha / n_segments) for segment in range(n_segments)]
     parts = [part for part in found if part is not None]
     if len(parts) < n_segments:  # a segment without counted rows: nothing bounds its errors
         parts[1:] = [replace(part, largest_possible=1.0) for part in parts[1:]]
-    targets = (False, True)[: min(n_segments, 2)]
-    each = alpha / len(targets)
-    averages = [
-        evidence.average_error(parts, each * AVERAGE_SHARE, within_segments=within)
-        for within in targets
-    ]
-    unseen = [
-        evidence.unseen_mass(each * UNSEEN_SHARE, within_segments=within) for within in targets
-    ]
-    # an error of E[Y | score] is an average of errors of E[Y | score, segment]
-    return parts, list(accumulate(averages, max)), unseen
+    each = alpha / min(n_segments, 2)
+    bounds: list[Bounds] = []
+    average = 0.0
+    for is_within, off, known in ((False, parts[:1], parts[:1]), (True, parts, parts[1:])):
+        if not known:
+            break
+        # an error of E[Y | score] is an average of errors of E[Y | score, segment]
+        shown_off = evidence.average_error(parts, each * AVERAGE_SHARE, within_segments=is_within)
+        average = max(average, shown_off)
+        reason = next((_no_upper_bound(part) for part in known if not part.finite), None)
+        unseen = evidence.unseen_mass(each * UNSEEN_SHARE, within_segments=is_within)
+        bounds.append(
+            Bounds(
+                max(part.worst.error for part in off),
+                average,
+                None if reason else max(part.largest_possible for part in known),
+                reason,
+                None if reason else unseen,
+                tolerance=tolerance,
+            )
+        )
+    return parts, bounds
 
 
 def _no_upper_bound(part: Resolutions) -> str:

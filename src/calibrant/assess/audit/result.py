@@ -21,7 +21,7 @@ from calibrant.text import numbers
 from calibrant.text.picture import Drawn, Picture
 from calibrant.text.quantity import NextStep, Quantity
 from calibrant.text.result import Result, Verdict
-from calibrant.text.result_table import ResultTable
+from calibrant.text.result_table import ResultTable, columns_by_name
 
 _VACUOUS = 0.5
 _ON_FINDINGS = "In each range, some score is off by at least that much."
@@ -268,7 +268,7 @@ class Audit(Result, Bounds):
         sign = "miscalibrated"
         if self.tolerance:
             sign = f"off by more than {numbers.points(f'{self.tolerance:g}')}"
-        level = numbers.percent(round(1.0 - self.confidence_level, 12))
+        level = numbers.percent(1.0 - self.confidence_level)
         return (
             f"No sign that scores are {sign} (tested at the {level} level, {basis})."
             " This does not show that they are right."
@@ -371,8 +371,7 @@ class Audit(Result, Bounds):
     def tables(self) -> tuple[ResultTable, ...]:
         """Every region, the findings, and the subgroups that are off."""
         names = [field.name for field in fields(Finding)]
-        columns = {name: [getattr(finding, name) for finding in self.findings] for name in names}
-        columns["scores"] = [finding.scores for finding in self.findings]
+        columns = columns_by_name(self.findings, [*names, "scores"])
         shown = ["scores", "count", "mean_score", "rate", "direction", "error"]
         if any(finding.segment is not None for finding in self.findings):
             shown.insert(0, "segment")

@@ -4,22 +4,24 @@ Labels are then not independent given the scores. So pilot units, drawn at rando
 and limits are found by bets on the other units.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
 from calibrant._typing import BoolArray, FloatArray, IndexArray
-from calibrant.assess.audit.findings import OVERCONFIDENT, UNDERCONFIDENT, Finding
-from calibrant.assess.audit.resolutions import (
+from calibrant.assess.audit.findings import (
+    OVERCONFIDENT,
     REGIONS_SHARE,
     SPREAD_SHARE,
+    UNDERCONFIDENT,
+    Finding,
     Resolutions,
     finest_bins,
     nested_regions,
 )
-from calibrant.assess.audit.spread import outer_signs
+from calibrant.assess.audit.plain_evidence import outer_signs
 from calibrant.assess.metrics.bin_sums import few_values
 from calibrant.assess.metrics.independent_units import CUTTING_SHARE, DividedRows, Units
 from calibrant.assess.monotone.monotone_band import MonotoneBand
@@ -147,7 +149,19 @@ class UnitEvidence:
             else:
                 silent.append(name)
         cuts = [_Segment.of(divided, *segment, n_bins) for segment in segments]
-        return cls(divided, cuts, _assumptions(divided, silent))
+        units = divided.units
+        about = f"the statements are about the error{units.population}"
+        if units.grouped:
+            about += f", where a group counts {units.counts_as}"
+        pilot = counted(int(divided.cutting.sum()), "pilot row")
+        drawn = f"the {pilot} that cut the regions were drawn at random"
+        assumed = [units.assumption, about, drawn]
+        if rows.bounds.weight_bound is not None:
+            assumed.append(f"no importance weight exceeds {rows.bounds.weight_bound:g}")
+        if silent:
+            such = f"such as {shown(silent[0])}"
+            assumed.append(f"segments without pilot rows, {such}, were not audited")
+        return cls(divided, cuts, tuple(assumed))
 
     @property
     def units(self) -> Units:
@@ -186,7 +200,7 @@ class UnitEvidence:
         mean = regions["mean_score"]
         share = REGIONS_SHARE * alpha / len(levels)
         limits = [_error_limits(rows, units, *level, share) for level in levels]
-        errors, within = map(_joined, zip(*limits, strict=True))
+        errors, within = map(Interval.joined, zip(*limits, strict=True))
         rates = Interval(*(np.clip(mean + end, 0.0, 1.0) for end in (errors.lower, errors.upper)))
         # only the region's ends bound the average score in the population
         unknown = Interval(np.zeros(mean.size), np.ones(mean.size))
@@ -226,7 +240,7 @@ class UnitEvidence:
             ]
             for some in (pilot, divided.others)
         ]
-        pairs = zip(*levels, strict=True)
+        pairs = list(zip(*levels, strict=True))
         return average_by_signs(pilot, divided.others, divided.units, pairs, alpha)
 
     def unseen_mass(self, alpha: float, *, within_segments: bool) -> float:
@@ -277,17 +291,10 @@ def _error_limits(
     errors = (rows.codes - rows.scores)[inside]
     ranges = (-ends.upper, 1.0 - ends.lower)
     limits = units.part(inside).means(errors, place, size, alpha / size, ends=ranges)
-    present = np.bincount(place, minlength=size) > 0
-    limits, within = (
-        Interval(found.lower[present], found.upper[present]) for found in (limits, ends)
-    )
-    return limits, within
-
-
-def _joined(intervals: Sequence[Interval]) -> Interval:
-    return Interval(
-        np.concatenate([each.lower for each in intervals]),
-        np.concatenate([each.upper for each in intervals]),
+    present = np.unique(place)
+    return (
+        Interval(limits.lower[present], limits.upper[present]),
+        Interval(ends.lower[present], ends.upper[present]),
     )
 
 
@@ -295,7 +302,7 @@ def average_by_signs(
     pilot: MemoryRows,
     others: MemoryRows,
     units: Units,
-    levels: Iterable[tuple[IndexArray, IndexArray]],
+    levels: Sequence[tuple[IndexArray, IndexArray]],
     alpha: float,
 ) -> float:
     """Average error shown: the mean of label minus score, with signs that pilot rows gave to
@@ -305,7 +312,6 @@ def average_by_signs(
     Signs that are fixed beforehand can only make the mean smaller than that of |E[Y | score] -
     score|.
     """
-    levels = list(levels)
     best = 0.0
     for before, now in levels:
         size = int(max(before.max(initial=-1), now.max(initial=-1))) + 1
@@ -317,23 +323,3 @@ def average_by_signs(
         low, _ = units.limits(outcomes, 2.0 * alpha / len(levels), ends=(-1.0, 1.0))
         best = max(best, low)
     return best
-
-
-def _assumptions(divided: DividedRows, silent: Sequence[Hashable]) -> tuple[str, ...]:
-    """What must be true, and what the audit is about."""
-    units = divided.units
-    about = f"the statements are about the error{units.population}"
-    if units.grouped:
-        about += f", where a group counts {units.counts_as}"
-    pilot = counted(int(divided.cutting.sum()), "pilot row")
-    assumed = [
-        units.assumption,
-        about,
-        f"the {pilot} that cut the regions were drawn at random",
-    ]
-    if divided.rows.bounds.weight_bound is not None:
-        assumed.append(f"no importance weight exceeds {divided.rows.bounds.weight_bound:g}")
-    if silent:
-        such = f"such as {shown(silent[0])}"
-        assumed.append(f"segments without pilot rows, {such}, were not audited")
-    return tuple(assumed)

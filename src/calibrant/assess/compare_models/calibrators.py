@@ -164,7 +164,7 @@ def compare_calibrators(
     common = {one.name: getattr(found, one.name) for one in fields(found)}
     return CalibratorComparison(
         **{**common, "differences": tuple(one for one in kept if one.is_proved)},
-        epsilon=np.array([_proved_epsilon(guarantee) for guarantee in guarantees]),
+        epsilon=np.array([_epsilon_of(guarantee) for guarantee in guarantees]),
         guarantee=tuple(guarantees),
         n_fitted=len(first),
     )
@@ -270,7 +270,6 @@ def _sharing(contenders: dict[str, Any]) -> dict[str, Any]:
     return contenders | shared
 
 
-def _proved_epsilon(guarantee: Any) -> float:
+def _epsilon_of(guarantee: Guarantee | NoGuarantee | None) -> float:
     """The guaranteed largest error; NaN if nothing is guaranteed."""
-    epsilon = getattr(guarantee, "epsilon", None)
-    return epsilon if epsilon is not None and guarantee.is_proved else math.nan
+    return guarantee.epsilon if is_guarantee(guarantee) and guarantee.is_proved else math.nan

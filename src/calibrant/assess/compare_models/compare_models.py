@@ -141,7 +141,7 @@ def compare_models(
     of_models = sorted(fingerprint_of(one, labels=rows.codes) for one in probabilities)
     units = replace(units, rows=RandomSource.of(seed, "order of bets", *of_models).key)
     pairs = list(combinations(range(len(called)), 2))
-    auc, covariance = _areas(rows, probabilities, units)
+    auc, covariance = delong(rows.codes, probabilities, units)
     share = alpha / len(pairs)
     differences: list[PairedDifference] = []
     for one, other in pairs:
@@ -194,17 +194,6 @@ def _loss_differences(
         mean = units.mean(values)
         found.append(PairedDifference(*pair, measure, mean, *limits, is_proved=True))
     return found
-
-
-def _areas(
-    rows: MemoryRows, probabilities: Sequence[FloatArray], units: Units
-) -> tuple[FloatArray, FloatArray]:
-    """The area under the curve of each model, and their covariance; NaN if there is only one class."""
-    try:
-        return delong(rows.codes, probabilities, units)
-    except InvalidValueError:  # only one class
-        n_models = len(probabilities)
-        return np.full(n_models, math.nan), np.full((n_models, n_models), math.nan)
 
 
 def losses_of(codes: CodeArray, probabilities: FloatArray, clip: float) -> dict[str, FloatArray]:

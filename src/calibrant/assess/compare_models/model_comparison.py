@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from shlex import quote
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from calibrant._typing import FloatArray
 from calibrant.guarantee.guarantee import Guarantee
@@ -13,7 +13,7 @@ from calibrant.text import numbers
 from calibrant.text.picture import Drawn, Picture, ReferenceLine
 from calibrant.text.quantity import NextStep, Quantity
 from calibrant.text.result import Result, Verdict
-from calibrant.text.result_table import ResultTable
+from calibrant.text.result_table import ResultTable, columns_by_name
 
 BRIER = "Brier score"
 LOG_LOSS = "log loss"
@@ -58,6 +58,13 @@ class PairedDifference:
         """
         low, high = (self.second, self.first) if self.measure == AUC else (self.first, self.second)
         return low if self.upper < 0.0 else high if self.lower > 0.0 else None
+
+    @property
+    def winner(self) -> str:
+        """Which of the two models is better, in words."""
+        if self.better is None:
+            return "cannot tell"
+        return f"{self.better} is better{'' if self.is_proved else ' (asymptotic)'}"
 
     def __str__(self) -> str:
         how = "" if self.is_proved else " (asymptotic)"
@@ -186,7 +193,7 @@ class Differences(Result):
                 [one.lower for one in pairs],
                 [one.upper for one in pairs],
             )
-            names = tuple(f"{one.first} minus {one.second}: {_winner(one)}" for one in pairs)
+            names = tuple(f"{one.first} minus {one.second}: {one.winner}" for one in pairs)
             rule = (ReferenceLine("no difference", 0.0, is_upright=True),)
             text = "The difference between each pair of models, with its limits."
             title = f"Differences in {measure}"
@@ -322,21 +329,11 @@ class CalibratorComparison(ModelComparison):
 def differences_table(differences: Sequence[PairedDifference]) -> ResultTable:
     """Differences as a table, one row per pair and measure."""
     names = [one.name for one in fields(PairedDifference)]
-    columns: dict[str, list[Any]] = {
-        name: [getattr(found, name) for found in differences] for name in names
-    }
-    columns["better"] = [found.better for found in differences]
+    columns = columns_by_name(differences, [*names, "better"])
     columns["basis"] = ["exact" if found.is_proved else "asymptotic" for found in differences]
     shown = ("first", "second", "measure", "value", "lower", "upper", "better", "basis")
     heads = {"first": "model", "second": "minus", "value": "difference"}
     return ResultTable("differences", columns, shown, heads, _ALL_AT_ONCE if differences else "")
-
-
-def _winner(found: PairedDifference) -> str:
-    """Which of two models is better, in words."""
-    if found.better is None:
-        return "cannot tell"
-    return f"{found.better} is better{'' if found.is_proved else ' (asymptotic)'}"
 
 
 def _better_in(brier: PairedDifference, log_loss: PairedDifference) -> tuple[str, str] | None:

@@ -85,6 +85,11 @@ def auc(
     )
     rows, units = Units.of(replace(read.collect(), bounds=NO_BOUNDS))
     scores = np.asarray(rows.scores, dtype=np.float64)
+    n_positive = int(np.count_nonzero(rows.codes))
+    if not 0 < n_positive < len(rows):
+        rule = "contain rows of both classes, because AUC compares them"
+        got = f"{n_positive:,} positive and {len(rows) - n_positive:,} negative rows"
+        raise InvalidValueError("y", rule, got)
     value, lower, upper = auc_limits(rows.codes, scores, alpha, units)
     return Estimate(
         name="AUC",
@@ -105,7 +110,7 @@ def delong(
     codes: CodeArray, scores: Sequence[FloatArray], units: Units = ROWS
 ) -> tuple[FloatArray, FloatArray]:
     """The AUC of each of several scores of the same rows, and the estimated covariance of these
-    AUCs.
+    AUCs; NaN without rows of both classes.
 
     O(n log n).
 
@@ -118,11 +123,9 @@ def delong(
     positive = codes == 1
     n_positive = int(np.count_nonzero(positive))
     n_negative = int(np.count_nonzero(~positive))
+    unknown = np.full((len(scores), len(scores)), math.nan)
     if not n_positive or not n_negative:
-        rule = "contain rows of both classes, because AUC compares them"
-        raise InvalidValueError(
-            "y", rule, got=f"{n_positive:,} positive and {n_negative:,} negative rows"
-        )
+        return unknown[0], unknown
     weights = units.row_weights
     of_positive = entries_at(weights, positive)
     of_negative = entries_at(weights, ~positive)
@@ -131,7 +134,6 @@ def delong(
         share[positive] = _share_below(score[~positive], score[positive], of_negative)
         share[~positive] = 1.0 - _share_below(score[positive], score[~positive], of_positive)
     values = np.average(shares[:, positive], axis=1, weights=of_positive)
-    unknown = np.full((len(scores), len(scores)), math.nan)
     if weights is None:
         if min(n_positive, n_negative) == 1:
             return values, unknown

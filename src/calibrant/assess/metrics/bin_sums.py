@@ -5,7 +5,7 @@ increasing.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -76,14 +76,14 @@ class BinSums:
         Mean score.
     is_value : bool array of shape (m,)
         Whether all scores of the bin are equal, so that binning hides no error.
+    moves : float array of shape (m,)
+        Sum over units of their weight in the bin times their weight in all bins: how much labels
+        can move weighted sums.
     squares : float array of shape (m,) or None
         Sums of squared weights of independent units (rows or groups), if rows have weights or
         groups.
     noise : float array of shape (m,) or None
         Variance of each rate, estimated from the spread of groups; NaN in bins with one group.
-    moves : float array of shape (m,)
-        Sum over units of their weight in the bin times their weight in all bins: how much labels
-        can move weighted sums.
     """
 
     index: IndexArray
@@ -91,9 +91,9 @@ class BinSums:
     positives: IntArray | FloatArray
     mean_score: FloatArray
     is_value: BoolArray
+    moves: FloatArray
     squares: FloatArray | None = None
     noise: FloatArray | None = None
-    moves: FloatArray = field(default_factory=lambda: np.empty(0))
 
     @classmethod
     def of(cls, rows: MemoryRows, cell: IntArray | IndexArray) -> BinSums:
@@ -115,15 +115,24 @@ class BinSums:
         mean = np.clip(sums(rows.scores) / counts, lowest, highest)
         is_value = lowest == highest
         if weights is None and rows.groups is None:
-            return cls(index, counts, hits, mean, is_value, moves=counts.astype(np.float64))
+            return cls(index, counts, hits, mean, is_value, counts.astype(np.float64))
         units = rows.units
         # the weight of a row times that of its unit: its squared weight, if each row is a unit
         moves = sums(units.totals[units.unit])
         squares = moves
         noise = None
         if rows.groups is not None:
-            squares, noise = _of_groups(rows, index, counts, hits / counts)
-        return cls(index, counts, hits, mean, is_value, squares, noise, moves)
+            cells = units.in_cells(index, counts.size)
+            squares = np.bincount(cells.cell, cells.total**2, minlength=counts.size).astype(
+                np.float64
+            )
+            # the variance of a rate, from the spread of groups
+            off = cells.sums((rows.codes - (hits / counts)[index])[cells.rows])
+            n_groups = np.bincount(cells.cell, minlength=counts.size)
+            spread = np.bincount(cells.cell, off**2, minlength=counts.size) / counts**2
+            spread *= n_groups / np.maximum(n_groups - 1.0, 1.0)
+            noise = np.where(n_groups > 1, spread, np.nan)
+        return cls(index, counts, hits, mean, is_value, moves, squares, noise)
 
     @property
     def rate(self) -> FloatArray:
@@ -148,24 +157,11 @@ class BinSums:
         return np.asarray(self.counts / self.counts.sum())
 
 
-def _of_groups(
-    rows: MemoryRows, index: IndexArray, total: IntArray | FloatArray, rate: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Sums of squared weights of groups in each bin, and the variance of its rate, from their
-    spread; NaN in bins with one group.
+def few_values(n_values: int | None, n_rows: int) -> bool:
+    """Whether there are so few distinct scores, each seen so often, that each can be a bin; None is
+    for more than were counted.
     """
-    cells = rows.units.in_cells(index, total.size)
-    squares = np.bincount(cells.cell, cells.total**2, minlength=total.size)
-    off = cells.sums((rows.codes - rate[index])[cells.rows])
-    n_groups = np.bincount(cells.cell, minlength=total.size)
-    spread = np.bincount(cells.cell, off**2, minlength=total.size) / total**2
-    noise = np.where(n_groups > 1, spread * n_groups / np.maximum(n_groups - 1.0, 1.0), np.nan)
-    return squares.astype(np.float64), noise
-
-
-def few_values(n_values: int, n_rows: int) -> bool:
-    """Whether there are so few distinct scores, each seen so often, that each can be a bin."""
-    return n_values <= max(1, min(MOST_VALUES, n_rows // _ROWS_PER_VALUE))
+    return n_values is not None and n_values <= max(1, min(MOST_VALUES, n_rows // _ROWS_PER_VALUE))
 
 
 def binned(rows: MemoryRows, n_bins: int, strategy: str) -> BinSums:

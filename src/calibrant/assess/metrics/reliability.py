@@ -93,7 +93,7 @@ class ReliabilityTable(Result):
         bins = counted(len(self.regions), "bin")
         basis = f"{rows(int(self.counts.sum()))}, assumed independent"
         if not n_off:
-            level = percent(round(1.0 - self.confidence_level, 12))
+            level = percent(1.0 - self.confidence_level)
             return (
                 f"No sign that the mean score differs from the true rate in any of {bins} (tested at"
                 f" the {level} level for all together, {basis})."

@@ -175,22 +175,16 @@ def _fixed_point(spectrum: FloatArray, added: float = 0.0) -> float:
 
 
 def _lower_limit(spectrum: FloatArray, variance: FloatArray, n_units: float, tail: float) -> float:
-    """A lower limit for the fixed point that noiseless labels would give."""
-    bandwidth = np.geomspace(_NARROWEST, 1.0, _TRIED)
-    noise = math.sqrt(math.log(_TRIED / tail) / (2.0 * n_units)) + _expected_noise(
-        variance, bandwidth, n_units
-    )
-    lower = np.minimum(bandwidth, _error(spectrum, bandwidth) - noise).max()
-    return max(0.0, float(lower))
-
-
-def _expected_noise(variance: FloatArray, bandwidth: FloatArray, n_units: float) -> FloatArray:
-    """An upper bound on the expected noise: integral over t of sqrt(sum of v_i K(t, f_i)^2) / n.
-
-    K^2 is at most sup K times K. The reflected kernel is largest at an end. There it is at most
-    twice the Gaussian's maximum, plus 1 for the more distant images. `variance` is the sum of v_i
-    over n in each cell.
+    """A lower limit for the fixed point that noiseless labels would give. `variance` is the sum of
+    v_i over n in each cell.
     """
+    bandwidth = np.geomspace(_NARROWEST, 1.0, _TRIED)
+    # the expected noise is at most the integral over t of sqrt(sum of v_i K(t, f_i)^2) / n, and K^2
+    # at most sup K times K; the reflected kernel is largest at an end, where it is at most twice the
+    # Gaussian's maximum, plus 1 for the more distant images
     highest = 2.0 / (bandwidth * math.sqrt(2.0 * math.pi)) + 1.0
     density = np.maximum(_smoothed(np.asarray(fft.dct(variance)), bandwidth), 0.0) * variance.size
-    return np.asarray(np.sqrt(highest[:, None] * density).mean(axis=1) / math.sqrt(n_units))
+    expected = np.sqrt(highest[:, None] * density).mean(axis=1) / math.sqrt(n_units)
+    noise = math.sqrt(math.log(_TRIED / tail) / (2.0 * n_units)) + expected
+    lower = np.minimum(bandwidth, _error(spectrum, bandwidth) - noise).max()
+    return max(0.0, float(lower))

@@ -9,9 +9,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from calibrant._typing import ArrayLike, FloatArray, Seed
-from calibrant.assess.monotone.band_guarantee import BandGuarantee
 from calibrant.assess.monotone.run_limits import ScoredUnits
-from calibrant.assess.monotone.runs import BandSteps, Refutation
+from calibrant.assess.monotone.runs import BandGuarantee, BandSteps, Refutation
 from calibrant.calibrators.regions.weighted_rows import (
     checked_bound,
     has_weights,

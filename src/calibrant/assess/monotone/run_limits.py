@@ -1,12 +1,11 @@
 """Limits for the rates of runs of scores, by bets on rows with weights or on whole groups."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
-from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray, Seed
+from calibrant._typing import BoolArray, CodeArray, FloatArray, Seed
 from calibrant.calibrators.regions.grouped_rows import n_pilot_groups, too_few_groups
 from calibrant.cells.entries import Entries
 from calibrant.cells.units import RowUnits
@@ -79,30 +78,20 @@ class ScoredUnits:
         order = order[units.weights[order] > 0.0]
         return cls(scores[order], rows.codes[order], units.part(order), n_groups)
 
-    def within(self, low: FloatArray, high: FloatArray) -> list[Entries]:
-        """For each run from a lowest to a highest score: its units with rows there."""
-        return self._entries(low, high, np.arange)
-
-    def next_to(self, low: FloatArray, high: FloatArray) -> list[Entries]:
-        """For each run: the units of the rows next to it, on both sides."""
-
-        def neighbours(start: int, stop: int) -> IndexArray:
-            last = min(stop + _NEIGHBOURS, self.scores.size)
-            return np.asarray(np.r_[max(0, start - _NEIGHBOURS) : start, stop:last])
-
-        return self._entries(low, high, neighbours)
-
-    def _entries(
-        self, low: FloatArray, high: FloatArray, rows_of: Callable[[int, int], IndexArray]
-    ) -> list[Entries]:
+    def in_runs(self, low: FloatArray, high: FloatArray, beside: int = 0) -> list[Entries]:
+        """For each run from a lowest to a highest score: its units with rows there; or those of the
+        rows `beside` it, so many on each side.
+        """
         starts = np.searchsorted(self.scores, low, side="left")
         stops = np.searchsorted(self.scores, high, side="right")
         found = []
         for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
-            rows = rows_of(start, stop)
+            rows = np.arange(start, stop)
+            if beside:
+                last = min(stop + beside, self.scores.size)
+                rows = np.r_[max(0, start - beside) : start, stop:last]
             nowhere = np.zeros(rows.size, dtype=np.intp)
-            units = self.units.part(rows)
-            found.append(Entries.of_rows(self.codes[rows], nowhere, 1, units))
+            found.append(Entries.of_rows(self.codes[rows], nowhere, 1, self.units.part(rows)))
         return found
 
 
@@ -180,8 +169,8 @@ def run_limits(
     variance of W (Z - m) is at most that for one row, and about 1 / N of it if a group rarely has
     two rows in a run. The most that a group can lose is the same, so short runs gain less.
     """
-    runs = counted.within(low, high)
-    others = counted.next_to(low, high) if pilot is None else pilot.within(low, high)
+    runs = counted.in_runs(low, high)
+    others = (pilot or counted).in_runs(low, high, 0 if pilot else _NEIGHBOURS)
     limits = []
     for first in range(0, len(runs), _AT_ONCE):
         some = slice(first, first + _AT_ONCE)
@@ -189,7 +178,4 @@ def run_limits(
         seen = Entries.joined(others[some])
         units = BetUnits.of(Entries.joined(runs[some]), zero, zero + 1.0, generator, seen)
         limits.append(bet_limits(units, zero + tail))
-    return Interval(
-        np.concatenate([found.lower for found in limits]),
-        np.concatenate([found.upper for found in limits]),
-    )
+    return Interval.joined(limits)

@@ -2,7 +2,7 @@
 cells of scores.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 import numpy as np
@@ -18,6 +18,10 @@ from calibrant.params.declared_state import Saved
 from calibrant.params.kind import EntryTable
 from calibrant.params.rules import Number
 from calibrant.text import numbers
+from calibrant.text.numbers import percent, rows
+from calibrant.text.picture import Drawn, Picture
+from calibrant.text.result import Result, Verdict, said_of_file
+from calibrant.text.result_table import ResultTable
 
 _ROUNDING = 1e-9  # how much limits may differ on another machine
 _CELLS = 10.0  # number of cells over the cube root of the rows
@@ -87,7 +91,7 @@ class BandSteps:
         counts, positives = cells.whole
         if not counts.sum():
             return cls._nothing(0)
-        start, stop = _runs_of(counts, _number_of_cells(n_cells, _CELLS, counts.sum()))
+        start, stop = _runs_of(counts, n_cells, _CELLS, counts.sum())
         before = (np.append(0, np.cumsum(sums)) for sums in (counts, positives))
         rows, hits = (sums[stop] - sums[start] for sums in before)
         low = cells.scores[start]
@@ -115,7 +119,7 @@ class BandSteps:
         # by pilot rows, because the number of rows in the counted groups must not affect it
         about = cutting.scores.size / cutting.n_units * counted.n_units
         automatic = _CELLS_OF_BETS if pilot is None else _CELLS_OF_GROUPS
-        start, stop = _runs_of(counts, _number_of_cells(n_cells, automatic, about))
+        start, stop = _runs_of(counts, n_cells, automatic, about)
         low = values[start]
         high = values[stop - 1]
         limits = run_limits(counted, pilot, low, high, alpha / (2.0 * start.size), generator)
@@ -180,20 +184,16 @@ def _least_units(limits: FloatArray, tail: float) -> FloatArray:
     return np.where(is_between, needed, np.where(limits <= 0.0, 0.0, np.inf))
 
 
-def _number_of_cells(n_cells: int | str, automatic: float, n_rows: float) -> int:
-    """The requested number; "auto" is `automatic` cells times the cube root of the rows."""
-    if n_cells == "auto":
-        return int(max(1, round(automatic * n_rows ** (1.0 / 3.0))))
-    return int(n_cells)
-
-
-def _runs_of(counts: IntArray, most: int) -> tuple[IntArray, IntArray]:
+def _runs_of(
+    counts: IntArray, n_cells: int | str, automatic: float, n_rows: float
+) -> tuple[IntArray, IntArray]:
     """The first score of each run, and the one after its last, for these numbers of rows at each
     score.
 
-    There are at most `most` cells.
+    There are at most `n_cells` cells; "auto" is `automatic` times the cube root of the rows.
     """
-    first = np.flatnonzero(np.diff(equal_mass(counts, most), prepend=-1))
+    asked = max(1, round(automatic * n_rows ** (1.0 / 3.0))) if n_cells == "auto" else n_cells
+    first = np.flatnonzero(np.diff(equal_mass(counts, int(asked)), prepend=-1))
     ends = np.append(first, counts.size)
     start, stop = runs(first.size)
     return ends[start], ends[stop]
@@ -248,3 +248,82 @@ def refutation(
     one = int(order[: before[other] + 1][lower[order[: before[other] + 1]].argmax()])
     ends = (low[one], high[one], lower[one], low[other], high[other], upper[other])
     return Refutation(*map(float, ends))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BandGuarantee(Result):
+    """What is guaranteed about the rate at every score, if it is nondecreasing in the score.
+
+    Attributes
+    ----------
+    confidence_level : float
+        1 - alpha.
+    steps : BandSteps
+        The limits, or where the assumption is refuted.
+    assumptions : tuple of str
+        What must be true.
+    of_groups, of_weights : str
+        The texts about groups and about weights.
+    read : tuple of str
+        What was read from a file, and not recomputed from the rows.
+    """
+
+    _also: ClassVar[tuple[str, ...]] = ("is_refuted", "n_rows")
+
+    confidence_level: float
+    steps: BandSteps
+    assumptions: tuple[str, ...] = field()
+    of_groups: str = ""
+    of_weights: str = ""
+    read: tuple[str, ...] = ()
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether the rate is shown to decrease somewhere, so that no band holds."""
+        return self.steps.refutation is not None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows behind the band."""
+        return self.steps.n_rows
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether a band holds, or the rate is shown to decrease somewhere."""
+        return "problem" if self.is_refuted else "ok"
+
+    @property
+    def sentence(self) -> str:
+        """What is guaranteed, or where the rate falls."""
+        sure = f"{percent(self.confidence_level)} confidence, {rows(self.n_rows)}"
+        if self.is_refuted:
+            return f"The rate falls somewhere as the score rises: {self.steps.refutation} ({sure})."
+        of = " in the weighted population" if self.of_weights else ""
+        return (
+            f"The true rate at every score{of} lies in its interval ({sure}, all scores together, if"
+            " the rate does not fall as the score rises)."
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How groups and weights count, and what was read from a file."""
+        texts = (self.of_groups, self.of_weights, said_of_file(self.read))
+        return tuple(text.strip() for text in texts if text)
+
+    def pictures(self) -> tuple[Picture, ...]:
+        """The limits at every score."""
+        columns = self.tables()[0].columns
+        at, low, high = (columns[name].tolist() for name in ("score", "lower", "upper"))
+        drawn = Drawn("true rate", at, low, low, high, kind="band")
+        text = "The limits on the true rate at every score."
+        return (
+            Picture("Rate at every score", text, "score", "true rate", (drawn,), y_unit="share"),
+        )
+
+    def tables(self) -> tuple[ResultTable, ...]:
+        """The limits from each score at which one changes."""
+        knots = np.union1d(self.steps.lower_knots, self.steps.upper_knots)
+        if self.is_refuted:
+            knots = knots[:0]
+        lower, upper = self.steps.at(knots)
+        return (ResultTable("steps", {"score": knots, "lower": lower, "upper": upper}, shown=()),)

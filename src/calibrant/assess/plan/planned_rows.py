@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import asdict, dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -49,13 +48,13 @@ class PlannedRows:
     def answer(self, n: int) -> Plan:
         """What `n` rows prove."""
         epsilon, smallest = min(
-            (way._epsilon(way._sizes(n)), way._sizes(n).smallest) for way in self._ways
+            (way._epsilon(*way._sizes(n)), way._sizes(n)[0]) for way in self._ways
         )
         return Plan(n, epsilon, smallest, **asdict(self))
 
     def enough(self, n: int, epsilon: float) -> bool:
         """Whether `n` rows prove `epsilon`."""
-        return any(way._epsilon(way._sizes(n), epsilon) <= epsilon for way in self._ways)
+        return any(way._epsilon(*way._sizes(n), epsilon) <= epsilon for way in self._ways)
 
     @property
     def _ways(self) -> "tuple[PlannedRows, ...]":
@@ -82,7 +81,10 @@ class PlannedRows:
         events = (self.base_rate is not None) + drawn
         return error_budget(self.probability) / max(events, 1)
 
-    def _sizes(self, n: int) -> "_Sizes":
+    def _sizes(self, n: int) -> tuple[int, list[int], int]:
+        """The number of rows in the smallest bin, all sizes of bins, if known, and the number of rows
+        that are counted.
+        """
         if self.pilot is None or isinstance(self.pilot, str):
             if n < self.n_bins:
                 raise InvalidValueError(
@@ -92,7 +94,7 @@ class PlannedRows:
                 n -= look_size(n, self.n_bins)
             ranks = np.concatenate([[0], edge_ranks(n, self.n_bins), [n + 1]])
             sizes = np.unique(np.diff(ranks) - 1).tolist()
-            return _Sizes(sizes[0], sizes, n)
+            return sizes[0], sizes, n
         fewest = most = int(self.pilot)
         if isinstance(self.pilot, float):  # each row is drawn with this probability
             fewest, most = (
@@ -103,27 +105,27 @@ class PlannedRows:
         needed = math.ceil(self.n_bins * log_term / (math.log(2) - 0.5))
         counting = n - most
         if counting <= 0 or fewest < needed:
-            return _Sizes(0, [], max(n - fewest, 0))
+            return 0, [], max(n - fewest, 0)
         smallest = math.floor(counting / (2 * self.n_bins) - math.sqrt(counting * log_term / 2))
-        return _Sizes(max(0, smallest), [], n - fewest)
+        return max(0, smallest), [], n - fewest
 
-    def _epsilon(self, sizes: "_Sizes", target: float = 0.0) -> float:
+    def _epsilon(self, smallest: int, known: list[int], counted: int, target: float = 0.0) -> float:
         """Largest distance between a limit and the observed rate.
 
         Exact enough to be compared with a target.
         """
-        most = sizes.counted
+        most = counted
         if self.base_rate is not None:
             rarer = min(self.base_rate, 1.0 - self.base_rate)
-            most = int(binom.ppf(1.0 - self._share, sizes.counted, rarer))
-        if not sizes.known:
-            return self._bound(sizes.smallest, most)
-        counts = {rows: min(most, rows // 2) for rows in sizes.known if rows}
+            most = int(binom.ppf(1.0 - self._share, counted, rarer))
+        if not known:
+            return self._bound(smallest, most)
+        counts = {rows: min(most, rows // 2) for rows in known if rows}
         best = self._first_tried(counts) if counts else 0.0
-        best = best if sizes.smallest else max(best, 0.5)  # for an empty bin
+        best = best if smallest else max(best, 0.5)  # for an empty bin
         if best > target > 0.0:
             return best
-        bound = self._bound(sizes.smallest, most)
+        bound = self._bound(smallest, most)
         if bound <= target:
             return bound
         for rows, largest in counts.items():
@@ -248,14 +250,3 @@ class PlannedGroups(PlannedRows):
             min(1.0, math.sqrt(2.0 * log_term * variance) + log_term / (3.0 * smallest)),
             smallest,
         )
-
-
-class _Sizes(NamedTuple):
-    """Rows in the smallest bin, and all bin sizes, if known.
-
-    Also the number of rows counted.
-    """
-
-    smallest: int
-    known: list[int]
-    counted: int

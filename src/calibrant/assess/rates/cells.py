@@ -49,13 +49,14 @@ class Scores:
         return Scores(self.values[rows], self.words)
 
     @cached_property
-    def _counted(self) -> tuple[FloatArray, IntArray]:
+    def counted(self) -> tuple[FloatArray, IntArray]:
+        """The distinct values, in increasing order, and how many items have each."""
         return np.unique(self.values, return_counts=True)
 
     @property
     def distinct(self) -> FloatArray:
         """The distinct values, in increasing order."""
-        return self._counted[0]
+        return self.counted[0]
 
     @property
     def ranked(self) -> FloatArray:
@@ -78,7 +79,7 @@ class Scores:
         with the rest. Numbers are split where the variance between both sides is largest (Otsu
         1979).
         """
-        distinct, counts = self._counted
+        distinct, counts = self.counted
         if distinct.size == 1:
             return None
         if distinct.size == 2:
@@ -114,7 +115,9 @@ class ScoreCells:
 
 def read_scores(scores: ArrayLike | None) -> Scores:
     """Scores as numbers or as codes of words; one for each item, none missing."""
-    array = _one_or_two_columns(scores)
+    shape = getattr(scores, "shape", ())
+    has_two = isinstance(shape, tuple) and len(shape) == 2 and shape[1] == 2
+    array = as_scores(scores) if has_two else as_column(scores, "scores")
     if array.dtype.kind in "OUST" and array.ndim == 1:
         array = of_one_kind(array, "scores")
         if array.size and isinstance(array.tolist()[0], str):
@@ -123,13 +126,6 @@ def read_scores(scores: ArrayLike | None) -> Scores:
     if values.size == 0:
         raise InvalidValueError("scores", "have at least one item", got="none")
     return Scores(values)
-
-
-def _one_or_two_columns(scores: ArrayLike | None) -> NDArray[Any]:
-    shape = getattr(scores, "shape", ())
-    if isinstance(shape, tuple) and len(shape) == 2 and shape[1] == 2:
-        return as_scores(scores)
-    return as_column(scores, "scores")
 
 
 def _of_words(array: NDArray[Any]) -> Scores:
@@ -143,19 +139,17 @@ def _of_words(array: NDArray[Any]) -> Scores:
         written.setdefault(verdict, word.strip())
     if len(written) > _MOST_WORDS:
         rule = f"be numbers, or at most {_MOST_WORDS} verdicts in words"
-        raise InvalidValueError("scores", rule, got=_what_is_no_number(array, len(written)))
+        got = f"{counted(len(written), 'word')}, such as {array.tolist()[0]!r}"
+        wrong = np.array([not is_number(text) for text in array.tolist()])
+        if (
+            wrong.any() and not wrong.all()
+        ):  # most are numbers, or some: name the first that is none
+            first = int(wrong.argmax())
+            got = at_row(repr(array.tolist()[first]), first, int(wrong.sum()))
+        raise InvalidValueError("scores", rule, got=got)
     code = {verdict: float(place) for place, verdict in enumerate(written)}
     values = np.array([code[verdict] for verdict in plain])
     return Scores(values, tuple(written.values()))
-
-
-def _what_is_no_number(array: NDArray[Any], n_words: int) -> str:
-    """The first text that is not a number, if most are; if none is, how many words there are."""
-    wrong = np.array([not is_number(text) for text in array.tolist()])
-    if not wrong.any() or wrong.all():
-        return f"{counted(n_words, 'word')}, such as {array.tolist()[0]!r}"
-    first = int(wrong.argmax())
-    return at_row(repr(array.tolist()[first]), first, int(wrong.sum()))
 
 
 def cells_of(scores: Scores, n_labels: int, pilot: BoolArray | None = None) -> ScoreCells:

@@ -198,12 +198,12 @@ def _shares(shares: FloatArray, what: str) -> list[tuple[str, IntArray]]:
 
 def _verdicts(scores: Scores) -> list[float]:
     """The verdicts to test: of two, the more common one, because the other has the same test."""
-    if scores.distinct.size != 2:
-        return scores.distinct.tolist() if scores.distinct.size > 2 else []
-    counts = [int((scores.values == value).sum()) for value in scores.distinct]
+    distinct, counts = scores.counted
+    if distinct.size != 2:
+        return distinct.tolist() if distinct.size > 2 else []
     if counts[0] == counts[1]:
         return [float(scores.values[0])]
-    return [float(scores.distinct[int(np.argmax(counts))])]
+    return [float(distinct[counts.argmax()])]
 
 
 def _cuts(values: FloatArray) -> list[tuple[float, IntArray]]:

@@ -32,12 +32,12 @@ returned.
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from scipy.special import betaincinv
 
-from calibrant._typing import BoolArray, FloatArray, IntArray
+from calibrant._typing import FloatArray, IntArray
 
 BOX_SHARE = 0.02  # share of the tail; a larger box costs little, a larger share costs more
 _NET = 24  # initial number of values of K1
@@ -138,37 +138,31 @@ def stratified_limits(first: Stratum, second: Stratum, tail: float) -> tuple[int
     >>> stratified_limits(Stratum(3200, 160, 156), Stratum(800, 40, 4), 0.025)
     (3078, 3314)
     """
+    strata = (first, second)
+    # limits of both strata hold with probability 1 - gamma, because the strata are independent
+    gamma = BOX_SHARE * tail
     left = (1.0 - BOX_SHARE) * tail
-    n_items = first.n_items + second.n_items
-    boxes = [_box(stratum, BOX_SHARE * tail) for stratum in (first, second)]
-    lower = _lowest(first, second, boxes, left)
+    in_box = float(-np.expm1(0.5 * np.log1p(-gamma)) / 2.0)
+    boxes = [positives_within(one.n_items, one.n_labels, one.positives, in_box) for one in strata]
     turned = [
-        (part.n_items - high, part.n_items - low)
-        for part, (low, high) in zip((first, second), boxes, strict=True)
+        (one.n_items - high, one.n_items - low)
+        for one, (low, high) in zip(strata, boxes, strict=True)
     ]
-    upper = n_items - _lowest(first.mirrored, second.mirrored, turned, left)
-    return lower, upper
-
-
-def _box(stratum: Stratum, gamma: float) -> tuple[int, int]:
-    """Limits for one stratum.
-
-    Those of both strata hold with probability 1 - gamma, because the strata are independent.
-    """
-    tail = -np.expm1(0.5 * np.log1p(-gamma)) / 2.0
-    return positives_within(stratum.n_items, stratum.n_labels, stratum.positives, float(tail))
+    fewest = _lowest(first, second, boxes, left)
+    fewest_negatives = _lowest(first.mirrored, second.mirrored, turned, left)
+    return fewest, first.n_items + second.n_items - fewest_negatives
 
 
 def _lowest(first: Stratum, second: Stratum, boxes: list[tuple[int, int]], tail: float) -> int:
     """The smallest number of positives in the box that is not ruled out, or a bound just below it."""
     ranks = outcome_order(first.n_items, first.n_labels, second.n_items, second.n_labels, tail)
     needed = np.sum(ranks < ranks[first.positives, second.positives], axis=1)
-    search = _Search(first, second, needed, tail)
+    fewest = partial(_fewest, first, second, needed, tail)
     (low1, high1), (low0, high0) = boxes
     estimate = _estimate(first) + _estimate(second)
     tolerance = int(_FINENESS * max(estimate - low1 - low0, 0.0))
     net = np.unique(np.linspace(low1, high1, _NET).astype(np.int64))
-    reach = search.fewest(net, np.full(net.size, low0), np.full(net.size, high0 + 1))
+    reach = fewest(net, np.full(net.size, low0), np.full(net.size, high0 + 1))
     while True:
         best = int((net + reach)[reach <= high0].min(initial=first.n_items + second.n_items))
         bounds = net[:-1] + 1 + reach[1:]
@@ -179,7 +173,7 @@ def _lowest(first: Stratum, second: Stratum, boxes: list[tuple[int, int]], tail:
             return min(best, worst, int(np.floor(estimate)))
         split = np.flatnonzero(gaps & (bounds < best - tolerance))
         middle = (net[split] + net[split + 1]) // 2
-        found = search.fewest(middle, reach[split + 1], reach[split])
+        found = fewest(middle, reach[split + 1], reach[split])
         net = np.insert(net, split + 1, middle)
         reach = np.insert(reach, split + 1, found)
 
@@ -190,41 +184,35 @@ def _estimate(stratum: Stratum) -> float:
     return stratum.n_items * stratum.positives / stratum.n_labels
 
 
-@dataclass(frozen=True, slots=True)
-class _Search:
-    """For given K1, find the smallest K0 not ruled out by outcomes with at least `needed[x1]` in
-    the second stratum.
+def _fewest(
+    first: Stratum,
+    second: Stratum,
+    needed: IntArray,
+    tail: float,
+    of_first: IntArray,
+    low: IntArray,
+    high: IntArray,
+) -> IntArray:
+    """For each K1, the smallest K0 from low to high that is not ruled out by outcomes with at least
+    `needed[x1]` in the second stratum; `high` itself is never tested.
     """
-
-    first: Stratum
-    second: Stratum
-    needed: IntArray
-    tail: float
-
-    def fewest(self, of_first: IntArray, low: IntArray, high: IntArray) -> IntArray:
-        """The smallest K0 from low to high that is not ruled out; `high` itself is never tested."""
-        low = np.array(low)
-        high = np.array(high)
-        law = probabilities(self.first.n_items, of_first, self.first.n_labels)
-        open_ = np.flatnonzero(low < high)
-        while open_.size:
-            middle = (low[open_] + high[open_]) // 2
-            kept = self._not_ruled_out(law[open_], middle)
-            high[open_[kept]] = middle[kept]
-            low[open_[~kept]] = middle[~kept] + 1
-            open_ = open_[low[open_] < high[open_]]
-        return low
-
-    def _not_ruled_out(self, law: FloatArray, of_second: IntArray) -> BoolArray:
-        found = np.empty(of_second.size)
-        size = max(1, _AT_ONCE // (self.second.n_labels + self.first.n_labels + 2))
-        for start in range(0, of_second.size, size):
+    low = np.array(low)
+    high = np.array(high)
+    law = probabilities(first.n_items, of_first, first.n_labels)
+    size = max(1, _AT_ONCE // (second.n_labels + first.n_labels + 2))
+    open_ = np.flatnonzero(low < high)
+    while open_.size:
+        middle = (low[open_] + high[open_]) // 2
+        reached = np.empty(open_.size)
+        for start in range(0, open_.size, size):
             part = slice(start, start + size)
-            tails = upper_tails(
-                probabilities(self.second.n_items, of_second[part], self.second.n_labels)
-            )
-            found[part] = np.sum(law[part] * tails[:, self.needed], axis=1)
-        return np.asarray(found * (1.0 + ROUNDING) > self.tail)
+            tails = upper_tails(probabilities(second.n_items, middle[part], second.n_labels))
+            reached[part] = np.sum(law[open_[part]] * tails[:, needed], axis=1)
+        kept = reached * (1.0 + ROUNDING) > tail
+        high[open_[kept]] = middle[kept]
+        low[open_[~kept]] = middle[~kept] + 1
+        open_ = open_[low[open_] < high[open_]]
+    return low
 
 
 @lru_cache(maxsize=256)

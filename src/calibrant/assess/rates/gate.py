@@ -27,8 +27,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from calibrant.assess.rates.goal import Goal
-from calibrant.assess.rates.more_labels import ENDLESS
+from calibrant.assess.rates.goal import ENDLESS, Goal
 from calibrant.text.numbers import counted, percent
 from calibrant.text.picture import Picture, ReferenceLine
 from calibrant.text.quantity import NextStep, Quantity
@@ -217,7 +216,7 @@ class Gate(Result):
         if self.segments or self.rate.is_doubtful:
             return self.rate.notes
         level = percent(self.rate.confidence_level)
-        wrong = percent(round(1.0 - self.rate.confidence_level, 12))
+        wrong = percent(1.0 - self.rate.confidence_level)
         return (
             f"The verdict is wrong with probability at most {wrong}; limits are one-sided, so"
             f' "at least" and "at most" each hold with {level} confidence, but not both together.',

@@ -41,12 +41,15 @@ class Items:
         The group of each item, numbered from 0.
     order : int array or None
         If labels arrive one by one: when each item was labelled.
+    seed : int
+        The seed of the order of the bets.
     """
 
     scores: Scores
     codes: IntArray
     groups: IntArray | None = None
     order: IntArray | None = None
+    seed: int = 0
 
     def __len__(self) -> int:
         return self.codes.size
@@ -113,7 +116,9 @@ def read_items(
     try:
         found = read_scores(scores)
     except InvalidValueError as error:
-        if _are_swapped(y, scores):
+        one_column = scores is not None and getattr(scores, "ndim", 1) == 1
+        # labels may be missing, scores may not
+        if one_column and _entries(y)[1].all() and not _entries(scores)[1].all():
             raise replace(error, advice=_SWAPPED) from None
         raise
     entries, present = _entries(y)
@@ -144,13 +149,6 @@ def read_items(
     return items, positive
 
 
-def _are_swapped(y: ArrayLike | None, scores: ArrayLike | None) -> bool:
-    """Whether scores are missing and labels are not: the other way round is usual."""
-    if scores is None or getattr(scores, "ndim", 1) != 1:
-        return False
-    return bool(_entries(y)[1].all() and not _entries(scores)[1].all())
-
-
 def _entries(y: ArrayLike | None) -> tuple[NDArray[Any], BoolArray]:
     """The labels, and where there is one: None, NaN, null and empty text are not labels."""
     if (
@@ -165,10 +163,10 @@ def _entries(y: ArrayLike | None) -> tuple[NDArray[Any], BoolArray]:
             "y", "be an array of labels, missing where there is none", got=shown(y)
         )
     listed = _listed(y)
-    present = np.array([not _is_blank(entry) for entry in listed], dtype=bool)
+    blank = [is_missing(one) or (isinstance(one, str) and not one.strip()) for one in listed]
     entries = np.empty(len(listed), dtype=object)
     entries[:] = listed
-    return entries, present
+    return entries, ~np.array(blank, dtype=bool)
 
 
 def _listed(y: Any) -> list[Any]:
@@ -182,10 +180,6 @@ def _listed(y: Any) -> list[Any]:
     if any(isinstance(entry, list | tuple) for entry in found):
         raise InvalidValueError("y", "have shape (n,)", got="rows of several labels")
     return list(found)
-
-
-def _is_blank(entry: Any) -> bool:
-    return is_missing(entry) or (isinstance(entry, str) and not entry.strip())
 
 
 def _classes(labels: NDArray[Any], pos_label: Hashable) -> tuple[Any, Any] | None:
@@ -206,15 +200,21 @@ def _classes(labels: NDArray[Any], pos_label: Hashable) -> tuple[Any, Any] | Non
     return (-1, 1) if first == -1 else None
 
 
+def check_entries(name: str, entries: NDArray[Any], n_items: int) -> None:
+    """Raise an error unless there is an entry for each item."""
+    if entries.size != n_items:
+        got = f"{entries.size} entries"
+        raise InvalidValueError(name, f"have one entry per score, {n_items}", got=got)
+
+
 def _group_numbers(groups: ArrayLike, items: Items) -> IntArray:
     """Groups numbered from 0; a group must be labelled entirely or not at all."""
     names = as_column(groups, "groups")
-    if names.size != len(items):
-        raise InvalidValueError(
-            "groups", f"have one entry per score, {len(items)}", got=f"{names.size}"
-        )
-    if names.dtype.kind in "Of":
-        _check_all_named(names)
+    check_entries("groups", names, len(items))
+    if names.dtype.kind in "Of":  # items without a group would count as one group
+        missing = [row for row, name in enumerate(names.tolist()) if is_missing(name)]
+        if missing:
+            raise missing_entry("groups", missing[0], len(missing), str(names[missing[0]]))
     if names.dtype.kind == "O":
         names = names.astype(str)
     numbers = np.unique(names, return_inverse=True)[1]
@@ -230,10 +230,3 @@ def _group_numbers(groups: ArrayLike, items: Items) -> IntArray:
         )
         raise InvalidValueError("groups", "be labelled whole or not at all", got=got, advice=advice)
     return numbers.astype(np.int64)
-
-
-def _check_all_named(names: NDArray[Any]) -> None:
-    """Raise an error for items without a group: they would count as one group."""
-    missing = [row for row, name in enumerate(names.tolist()) if is_missing(name)]
-    if missing:
-        raise missing_entry("groups", missing[0], len(missing), str(names[missing[0]]))

@@ -19,8 +19,7 @@ from calibrant.assess.rates.exact import (
     stratified_limits,
     upper_tails,
 )
-from calibrant.assess.rates.goal import Goal
-from calibrant.assess.rates.more_labels import ENDLESS
+from calibrant.assess.rates.goal import ENDLESS, Goal
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.rules import OPEN_UNIT, Integer, Number, Optional, error_budget
 from calibrant.text.numbers import counted, percent, points
@@ -267,8 +266,8 @@ def plan_rate(
     """  # noqa: E501
     goal = _goal(width, at_least, at_most)
     if (sensitivity is None) != (specificity is None):
-        rule = ("be given together with ", Setting("specificity"))
-        raise InvalidTypeError("sensitivity", rule, got=repr(sensitivity))
+        together = ("be given together with ", Setting("specificity"))
+        raise InvalidTypeError("sensitivity", together, got=repr(sensitivity))
     alpha = error_budget(confidence_level)
     width = Optional(OPEN_UNIT).check("width", width)
     expected_rate = Optional(OPEN_UNIT).check("expected_rate", expected_rate)
@@ -399,29 +398,19 @@ class _World:
 
     def _strata(self, n_labels: int) -> list[tuple[int, int, int]]:
         """The expected items, labels and positive items of each stratum."""
-        parts = [part for part in self._parts() if part[0] > 0.0]
-        (share, rate), *others = parts
-        if not others:
-            return [(self.n_items, n_labels, round(self.n_items * rate))]
+        if self.sensitivity is None or self.specificity is None:
+            return [(self.n_items, n_labels, round(self.n_items * self.rate))]
+        passed = self.rate * self.sensitivity
+        failed = self.rate - passed
+        share = passed + (1.0 - self.rate) * (1.0 - self.specificity)
+        if not 0.0 < share < 1.0:  # all items have the same verdict
+            return [(self.n_items, n_labels, round(self.n_items * self.rate))]
         labels = min(round(share * n_labels), n_labels)
         items = min(max(round(share * self.n_items), labels), self.n_items - n_labels + labels)
         left = self.n_items - items
         return [
-            (items, labels, round(items * rate)),
-            (left, n_labels - labels, round(left * others[0][1])),
-        ]
-
-    def _parts(self) -> list[tuple[float, float]]:
-        """The share of items with each verdict, and their rate; without a judge, all items."""
-        if self.sensitivity is None or self.specificity is None:
-            return [(1.0, self.rate)]
-        passed = self.rate * self.sensitivity
-        wrongly = (1.0 - self.rate) * (1.0 - self.specificity)
-        share = passed + wrongly
-        failed = self.rate - passed
-        return [
-            (share, passed / share if share > 0.0 else 0.0),
-            (1.0 - share, failed / (1.0 - share) if share < 1.0 else 0.0),
+            (items, labels, round(items * (passed / share))),
+            (left, n_labels - labels, round(left * (failed / (1.0 - share)))),
         ]
 
 

@@ -7,16 +7,21 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant._typing import ArrayLike, IntArray, Seed
 from calibrant.assess.rates.drawn import check_draw, check_order
 from calibrant.assess.rates.exact import positives_within
 from calibrant.assess.rates.gate import tails
-from calibrant.assess.rates.items import Items, read_items
-from calibrant.assess.rates.methods import METHODS, Limits, check_method, count_limits
-from calibrant.assess.rates.population import direct_limits, population_limits, population_share
-from calibrant.assess.rates.result import Rate, SegmentRate
+from calibrant.assess.rates.items import Items, check_entries, read_items
+from calibrant.assess.rates.methods import (
+    LEAST_SHARE,
+    METHODS,
+    check_method,
+    count_limits,
+    direct_limits,
+    population_limits,
+)
+from calibrant.assess.rates.result import PartRate, Rate, SegmentRate
 from calibrant.cells.segmented_partition import segment_kinds
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.params.arrays import as_column
@@ -136,31 +141,35 @@ def rate(
     Choice(METHODS).check("method", method)
     RandomState().check("random_state", random_state)
     items, positive = read_items(y, scores, groups, pos_label)
-    items = replace(items, order=_order(sequential, items))
+    items = replace(items, order=_order(sequential, items), seed=seed_number(random_state))
     check_method(items, method)
     names, number = _segments(segments, len(items))
     parts = [items, *(items.take(number == place) for place in range(len(names)))]
     if target == "population":
         for part in parts:
-            _check_sizes(part)
-    seed = seed_number(random_state)
+            sizes = part.unit_sizes
+            if sizes.min() < sizes.max():  # limits count each group once
+                rule = ("all have the same size with ", Setting("target", "population"))
+                got = f"{sizes.min()} to {sizes.max()} items"
+                keep = ", or keep the same number of items from each group"
+                advice = ("ask for ", Setting("target", "items"), keep)
+                raise InvalidValueError("groups", rule, got=got, advice=advice)
     both = tails(alpha, len(names))
-    whole, *of_segments = (
-        _rate_of(part, name, both, target, method, seed)
-        for part, name in zip(parts, (None, *names), strict=True)
-    )
-    known: dict[str, Any] = {**asdict(whole), **_of_one_source(items, both, target)}
-    del known["segment"]
+    whole, *of_segments = (asdict(_rate_of(part, both, target, method)) for part in parts)
+    alone: dict[str, Any] = _of_one_source(items, both, target)
     grouped = items.groups is not None
     return Rate(
-        **known,
+        **whole,
+        **alone,
         confidence_level=float(confidence_level),
         target=target,
         positive_label=positive,
         sequential=items.sequential,
         n_groups=items.unit_sizes.size if grouped else 0,
         n_labelled_groups=np.unique(items.units[items.labelled]).size if grouped else 0,
-        segments=tuple(of_segments),
+        segments=tuple(
+            SegmentRate(**part, segment=name) for part, name in zip(of_segments, names, strict=True)
+        ),
         draw=check_draw(items, names, number),
         order=check_order(items),
     )
@@ -181,21 +190,28 @@ def _of_one_source(items: Items, both: tuple[float, float], target: str) -> dict
     return found
 
 
-def _rate_of(
-    items: Items,
-    segment: Hashable,
-    both: tuple[float, float],
-    target: str,
-    method: str,
-    seed: int,
-) -> SegmentRate:
+def _rate_of(items: Items, both: tuple[float, float], target: str, method: str) -> PartRate:
     """The rate among items, or in their population.
 
     `both` are the error probabilities of each limit among all limits, and on its own.
     """
-    found, alone = _limits_of(items, both, target, method, seed)
-    return SegmentRate(
-        segment=segment,
+    limits = None
+    share = 0.0
+    if target == "population":
+        limits = direct_limits(items, both, method)
+        # if labels arrive one by one it is the same at every look: shares that grow from look to
+        # look would add up to more than alpha
+        share = LEAST_SHARE if items.sequential else max(LEAST_SHARE, items.n_labels / len(items))
+    if limits is None:
+        limits = []
+        of_counts = [max(tail * (1.0 - share), 1e-300) for tail in both]
+        for tail, found in zip(both, count_limits(items, of_counts, method), strict=True):
+            ends = found.lower / len(items), found.upper / len(items)
+            if target == "population":
+                ends = population_limits(items, found.lower, found.upper, tail * share)
+            limits.append(replace(found, lower=ends[0], upper=ends[1]))
+    found, alone = limits
+    return PartRate(
         estimate=min(max(found.estimate, found.lower), found.upper),
         lower=found.lower,
         upper=found.upper,
@@ -208,28 +224,6 @@ def _rate_of(
     )
 
 
-def _limits_of(
-    items: Items, both: tuple[float, float], target: str, method: str, seed: int
-) -> list[Limits]:
-    """Limits on the rate, each of which fails with probability at most a tail."""
-    if target == "items":
-        n_items = len(items)
-        return [
-            replace(found, lower=found.lower / n_items, upper=found.upper / n_items)
-            for found in count_limits(items, both, method, seed)
-        ]
-    direct = direct_limits(items, both, method, seed)
-    if direct is not None:
-        return direct
-    share = population_share(items)
-    of_counts = [max(tail * (1.0 - share), 1e-300) for tail in both]
-    limits = []
-    for tail, found in zip(both, count_limits(items, of_counts, method, seed), strict=True):
-        lower, upper = population_limits(items, found.lower, found.upper, tail * share)
-        limits.append(replace(found, lower=lower, upper=upper))
-    return limits
-
-
 def _order(sequential: bool | ArrayLike, items: Items) -> IntArray | None:
     """When each item was labelled, as ranks; None if all labels are already there."""
     if isinstance(sequential, bool | np.bool_):
@@ -238,11 +232,12 @@ def _order(sequential: bool | ArrayLike, items: Items) -> IntArray | None:
             return None
         when = np.arange(len(items))
     else:
-        times = _times(sequential)
-        if times.size != len(items):
-            raise InvalidValueError(
-                "sequential", f"have one entry per score, {len(items)}", got=f"{times.size}"
-            )
+        if isinstance(sequential, list | tuple):  # items without a label may have no time
+            times = np.empty(len(sequential), dtype=object)
+            times[:] = sequential
+        else:
+            times = as_column(sequential, "sequential")
+        check_entries("sequential", times, len(items))
         labelled = items.labelled
         when = np.zeros(len(items), dtype=np.int64)
         given = (
@@ -256,42 +251,12 @@ def _order(sequential: bool | ArrayLike, items: Items) -> IntArray | None:
     return last[items.units]
 
 
-def _times(values: Any) -> NDArray[Any]:
-    """When items were labelled; those without a label may have no time."""
-    if not isinstance(values, list | tuple):
-        return as_column(values, "sequential")
-    found = np.empty(len(values), dtype=object)
-    found[:] = values
-    return found
-
-
-def _check_sizes(items: Items) -> None:
-    """Raise an error for groups of different sizes if the population's rate is requested.
-
-    Limits count each group once. A segment may cut groups of one size into parts of several.
-    """
-    sizes = items.unit_sizes
-    if sizes.min() < sizes.max():
-        rule = ("all have the same size with ", Setting("target", "population"))
-        advice = (
-            "ask for ",
-            Setting("target", "items"),
-            ", or keep the same number of items from each group",
-        )
-        raise InvalidValueError(
-            "groups", rule, got=f"{sizes.min()} to {sizes.max()} items", advice=advice
-        )
-
-
 def _segments(segments: ArrayLike | None, n_items: int) -> tuple[list[Hashable], IntArray]:
     """The names of the segments, and the index of each item's segment."""
     if segments is None:
         return [], np.zeros(n_items, dtype=np.int64)
     names, number = segment_kinds(segments)
-    if number.size != n_items:
-        raise InvalidValueError(
-            "segments", f"have one entry per score, {n_items}", got=f"{number.size} entries"
-        )
+    check_entries("segments", number, n_items)
     if len(names) > n_items // 2 and n_items > 2:
         raise InvalidTypeError(
             "segments", "have several items each", got=f"{len(names):,} segments"

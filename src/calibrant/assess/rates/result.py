@@ -2,20 +2,19 @@
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from calibrant.assess.rates.drawn import DrawCheck
 from calibrant.assess.rates.gate import ALL_ITEMS, Gate, PartVerdict, tails
-from calibrant.assess.rates.goal import Goal
-from calibrant.assess.rates.more_labels import ENDLESS, labels_that_reach
+from calibrant.assess.rates.goal import ENDLESS, Goal, labels_that_reach
 from calibrant.text.numbers import counted, nearest, per_cent, per_cent_limits, percent
 from calibrant.text.numbers import lower as rounded_down
 from calibrant.text.numbers import upper as rounded_up
 from calibrant.text.picture import Drawn, Picture
 from calibrant.text.quantity import NextStep, Quantity
 from calibrant.text.result import Result, Verdict
-from calibrant.text.result_table import ResultTable
+from calibrant.text.result_table import ResultTable, columns_by_name
 from calibrant.text.sentences import is_true, sentence
 
 _HOW = {
@@ -30,24 +29,22 @@ _MOST_DRAWN = 40  # segments
 _ROUNDING = 1e-12  # of a difference of two rates, so that swapped classes give the same number
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentRate:
-    """The rate in one segment.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartRate:
+    """The rate of all items, or of those of a segment.
 
     Attributes
     ----------
-    segment : object
     estimate, lower, upper : float
         The rate, NaN without labels; and limits that hold simultaneously with all others.
     n_labels, n_items : int
     method : str
     lower_alone, upper_alone : float
-        One-sided limits for `gate`; see `Rate.lower_alone`.
+        One-sided limits for `gate`; see `Rate`.
     crossed : bool
-        Whether the lower limit was above the upper one; see `Rate.crossed`.
+        Whether the lower limit was above the upper one; see `Rate`.
     """
 
-    segment: Hashable
     estimate: float
     lower: float
     upper: float
@@ -59,8 +56,23 @@ class SegmentRate:
     crossed: bool = False
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Rate(Result):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentRate(PartRate):
+    """The rate in one segment.
+
+    Attributes
+    ----------
+    estimate, lower, upper, n_labels, n_items, method, lower_alone, upper_alone, crossed
+        As in `Rate`.
+    segment : object
+        The segment.
+    """
+
+    segment: Hashable
+
+
+@dataclass(frozen=True, slots=True, repr=False, kw_only=True)
+class Rate(Result, PartRate):
     """A rate with limits, from labels on some items and scores on all of them.
 
     Attributes
@@ -108,14 +120,8 @@ class Rate(Result):
 
     _also: ClassVar[tuple[str, ...]] = ("is_doubtful",)
 
-    estimate: float
-    lower: float
-    upper: float
     confidence_level: float
-    n_labels: int
-    n_items: int
     target: str
-    method: str
     positive_label: Any
     sequential: bool = False
     n_groups: int = 0
@@ -123,9 +129,6 @@ class Rate(Result):
     segments: tuple[SegmentRate, ...] = ()
     draw: DrawCheck | None = None
     order: DrawCheck | None = None
-    lower_alone: float = field(kw_only=True)
-    upper_alone: float = field(kw_only=True)
-    crossed: bool = False
     judge_alone: float | None = None
     labels_lower: float | None = None
     labels_upper: float | None = None
@@ -147,12 +150,11 @@ class Rate(Result):
             for check in (self.draw, self.order)
             if check is not None and check.refuted
         ]
-        crossed = [part.segment for part in (self._whole, *self.segments) if part.crossed]
-        if crossed:
+        if any(part.crossed for part in self._parts):
             wrong = "not drawn at random"
             if self.sequential:
                 wrong = "not given in the order in which they were drawn"
-            rare = percent(round(1.0 - self.confidence_level, 12))
+            rare = percent(1.0 - self.confidence_level)
             found.append(
                 f"The limits contradict each other: either the labelled items were {wrong}, or this"
                 f" is one of the cases, at most {rare}, in which limits fail."
@@ -265,7 +267,7 @@ class Rate(Result):
 
     def pictures(self) -> tuple[Picture, ...]:
         """The rate of all items, and of each segment, with limits."""
-        limits = [(part.lower, part.upper) for part in (self._whole, *self.segments)]
+        limits = [(part.lower, part.upper) for part in self._parts]
         return (self.picture(limits, self.of_labels(one_sided=False), "hold together"),)
 
     def picture(
@@ -275,9 +277,9 @@ class Rate(Result):
         hold: str,
     ) -> Picture:
         """The rates with some limits, those from labels alone, and how they hold, in words."""
-        parts = (self._whole, *self.segments)[:_MOST_DRAWN]
+        parts = self._parts[:_MOST_DRAWN]
         limits = limits[:_MOST_DRAWN]
-        names = [ALL_ITEMS if one.segment is None else str(one.segment) for one in parts]
+        names = [ALL_ITEMS, *(str(one.segment) for one in self.segments)][:_MOST_DRAWN]
         drawn = [
             Drawn(
                 "scores and labels",
@@ -372,17 +374,15 @@ class Rate(Result):
         "is not met for all items and in segment 'b'; it is met in segment 'a'"
         """
         goal = Goal.of(at_least, at_most)
-        parts = (self._whole, *self.segments)
-        alone = all(goal.is_shown(part.lower_alone, part.upper_alone) for part in parts)
-        refuted = any(goal.is_refuted(part.lower, part.upper) for part in parts)
+        compared = _compared(self._parts, simultaneous=False)
+        alone = all(goal.is_shown(*limits) for limits in compared)
+        refuted = any(goal.is_refuted(part.lower, part.upper) for part in self._parts)
         simultaneous = bool(self.segments) and (refuted or not alone)
+        compared = _compared(self._parts, simultaneous=simultaneous)
+        names = (None, *(part.segment for part in self.segments))
         judged = tuple(
-            PartVerdict(
-                part.segment,
-                "undecided" if self.is_doubtful else goal.verdict(*limits_of_part),
-                *limits_of_part,
-            )
-            for part, limits_of_part in zip(parts, _compared(parts, simultaneous), strict=True)
+            PartVerdict(name, "undecided" if self.is_doubtful else goal.verdict(*limits), *limits)
+            for name, limits in zip(names, compared, strict=True)
         )
         return Gate(at_least, at_most, judged[0], judged[1:], simultaneous, self)
 
@@ -405,32 +405,29 @@ class Rate(Result):
         goal = Goal.of(at_least, at_most)
         simultaneous, alone = tails(1.0 - self.confidence_level, len(self.segments))
         tail = simultaneous if self.segments else alone
-        parts = (self._whole, *self.segments)
         needed = [self.n_labels]
-        for part, (lower, upper) in zip(parts, _compared(parts, bool(self.segments)), strict=True):
-            if goal.verdict(lower, upper) == "undecided":
+        compared = _compared(self._parts, simultaneous=bool(self.segments))
+        for part, limits in zip(self._parts, compared, strict=True):
+            if goal.verdict(*limits) == "undecided":
                 most = part.n_items if self.target == "items" else ENDLESS
-                labels = _needed(replace(part, lower=lower, upper=upper), goal.rate, tail, most)
+                labels = _needed(part, *limits, goal.rate, tail, most)
                 needed.append(math.ceil(labels * self.n_items / part.n_items))
         return max(needed)
 
     @property
-    def _whole(self) -> SegmentRate:
-        """The rate of all items, in the form of a segment's rate."""
-        return SegmentRate(
-            segment=None,
-            **{each.name: getattr(self, each.name) for each in fields(SegmentRate)[1:]},
-        )
+    def _parts(self) -> tuple[PartRate, ...]:
+        """The rate of all items, and of each segment."""
+        return (self, *self.segments)
 
     def tables(self) -> tuple[ResultTable, ...]:
         """The rate of all items and, below it, the rate of each segment."""
-        rows = [self._whole, *self.segments]
-        columns: dict[str, list[Any]] = {}
-        if self.segments:
-            columns["segment"] = [ALL_ITEMS, *(part.segment for part in self.segments)]
         shown = ("segment", "estimate", "lower", "upper", "n_labels", "n_items", "method")
-        for name in (*shown[1:], "lower_alone", "upper_alone", "crossed"):
-            columns[name] = [getattr(row, name) for row in rows]
+        columns = columns_by_name(
+            self._parts, (*shown[1:], "lower_alone", "upper_alone", "crossed")
+        )
+        if self.segments:
+            segments = [ALL_ITEMS, *(part.segment for part in self.segments)]
+            columns = {"segment": segments, **columns}
         units = {"estimate": "share", "lower": "share"}
         return (ResultTable("rates", columns, shown if self.segments else (), units=units),)
 
@@ -444,7 +441,7 @@ def one_sided(goal: Goal, verdict: str, lower: float, upper: float) -> str:
     return most if goal.at_most == (verdict == "shown") else least
 
 
-def _compared(parts: tuple[SegmentRate, ...], simultaneous: bool) -> list[tuple[float, float]]:
+def _compared(parts: tuple[PartRate, ...], *, simultaneous: bool) -> list[tuple[float, float]]:
     """The limits that are compared with a target: simultaneous ones are never narrower than those
     that hold on their own.
     """
@@ -455,8 +452,10 @@ def _compared(parts: tuple[SegmentRate, ...], simultaneous: bool) -> list[tuple[
     return [(part.lower_alone, part.upper_alone) for part in parts]
 
 
-def _needed(part: SegmentRate, target: float, tail: float, most: int) -> int:
-    """The number of labels in an undecided segment at which the limit on the target's side would
+def _needed(
+    part: PartRate, lower: float, upper: float, target: float, tail: float, most: int
+) -> int:
+    """The number of labels in an undecided part at which the limit on the target's side would
     just reach the target; `most` if none would.
     """
     if part.estimate == target or part.n_labels == 0:
@@ -464,9 +463,9 @@ def _needed(part: SegmentRate, target: float, tail: float, most: int) -> int:
     distance = abs(part.estimate - target) + _ROUNDING
     if part.estimate >= target:
         estimate = part.estimate
-        reach = part.estimate - part.lower
+        reach = part.estimate - lower
     else:  # the other class, whose lower limit mirrors this upper limit
         estimate = 1.0 - part.estimate
-        reach = part.upper - part.estimate
+        reach = upper - part.estimate
     needed = labels_that_reach(estimate, reach, distance, part.n_labels, most, tail)
     return min(most, max(part.n_labels + 1, needed))

@@ -67,9 +67,13 @@ def audit_attributes(
     """Audit subgroups of the rows of `data`, which were read from `y`. `labels` has the classes and
     the positive one, if known.
     """
-    n_rows = _rows_to_count(data, question)
-    if n_rows is not None and isinstance(attributes, list | tuple):
-        return _audit_counts(data, n_rows, list(attributes), question, **labels)
+    is_plain = data.columns.weight is None and data.columns.group is None
+    counts_do = is_plain and question.target == "rows"
+    if counts_do and not in_memory(data) and isinstance(attributes, list | tuple):
+        known = data.known_rows()
+        n_rows = sum(data.sizes().values()) if known is None else known
+        if n_rows > MOST_IN_MEMORY:
+            return _audit_counts(data, n_rows, list(attributes), question, **labels)
     whole = data.collect()
     columns = attribute_columns(y, attributes, len(whole))
     if whole.weights is not None:
@@ -78,27 +82,23 @@ def audit_attributes(
     return audit_subgroups(forecasts_of(whole), columns, question)
 
 
-def _rows_to_count(rows: Rows, question: Question) -> int | None:
-    """The number of rows, if they are too many for memory and counts can answer the question.
-
-    None otherwise.
-    """
-    if in_memory(rows) or question.target != "rows":
-        return None
-    if rows.columns.weight is not None or rows.columns.group is not None:
-        return None
-    known = rows.known_rows()
-    n_rows = sum(rows.sizes().values()) if known is None else known
-    return n_rows if n_rows > MOST_IN_MEMORY else None
-
-
 def _audit_counts(
     data: Rows, n_rows: int, names: list[str], question: Question, **labels: Any
 ) -> SubgroupAudit:
     """Audit subgroups as in `audit_subgroups`, for rows in an engine or in files; `labels` are the
     classes and the positive one, if known.
     """
-    rows, columns = _drawn(data, n_rows, names)
+    from calibrant.sample.sources.arrow import from_arrow
+
+    # about a million random rows, in memory
+    share = MOST_IN_MEMORY / n_rows
+    source = RandomSource.of(0, "rows that test subgroups", rows=n_rows)
+    draw = Draw.of_share(source.key, share) if share < 1.0 else None
+    of_label = data.columns.only("label")
+    wanted = {name: role for role, name in of_label.named.items()}
+    table = table_of(data, wanted | dict.fromkeys(names, "attribute"), draw)
+    rows = from_arrow(table, of_label, threads=1, progress=False)
+    columns = read_attributes({name: table.column(name) for name in names}, table.num_rows)
     drawn = read_forecasts(rows, None, **labels)
     levels = [AttributeLevels.of(column) for column in columns]
     family = question.family(levels, columns)
@@ -129,21 +129,6 @@ def _without_rare(
     pairs = zip(column.values, enough.tolist(), strict=True)
     frequent = {value for value, is_frequent in pairs if is_frequent}
     return replace(level, values=tuple(value for value in level.values if value in frequent))
-
-
-def _drawn(data: Rows, n_rows: int, names: list[str]) -> tuple[Rows, list[AttributeColumn]]:
-    """About a million random rows, in memory, and their attributes."""
-    from calibrant.sample.sources.arrow import from_arrow
-
-    share = MOST_IN_MEMORY / n_rows
-    source = RandomSource.of(0, "rows that test subgroups", rows=n_rows)
-    draw = Draw.of_share(source.key, share) if share < 1.0 else None
-    columns = data.columns.only("label")
-    wanted = {name: role for role, name in columns.named.items()}
-    table = table_of(data, wanted | dict.fromkeys(names, "attribute"), draw)
-    rows = from_arrow(table, columns, threads=1, progress=False)
-    attributes = read_attributes({name: table.column(name) for name in names}, table.num_rows)
-    return rows, attributes
 
 
 def _entries(

@@ -11,16 +11,16 @@ import numpy as np
 
 from calibrant._typing import BoolArray, FloatArray, IndexArray
 from calibrant.assess.metrics.independent_units import DividedRows
-from calibrant.assess.subgroups.entries import SubgroupEntries, proved_off
-from calibrant.assess.subgroups.findings import SubgroupFinding, folded
-from calibrant.assess.subgroups.how_much import (
+from calibrant.assess.subgroups.entries import SubgroupEntries, largest_surprise_p_value, proved_off
+from calibrant.assess.subgroups.findings import (
+    SubgroupFinding,
     Tested,
     all_limits,
     bet_tests,
+    folded,
     proved_sizes,
     rate_tests,
 )
-from calibrant.assess.subgroups.monte_carlo import largest_surprise_p_value
 from calibrant.assess.subgroups.result import SubgroupAudit, SubgroupTable
 from calibrant.cells.attribute_levels import AttributeLevels
 from calibrant.cells.subgroup_family import SubgroupFamily, most_subgroups
@@ -140,8 +140,10 @@ def audit_entries(
         entries,
         question,
         p_value,
-        limits,
-        np.maximum(limits.upper - mean_score, mean_score - limits.lower) + entries.rounding,
+        Interval(
+            limits.lower - mean_score - entries.rounding,
+            limits.upper - mean_score + entries.rounding,
+        ),
         first,
         entries.variances,
         rate_tests(entries),
@@ -165,13 +167,9 @@ def _of_population(
     weights = units.weights(len(rows))
     family = question.family(levels, counted)
     entries = SubgroupEntries.of_rows(family, rows.scores, rows.codes, weights)
-    mean_score, _ = entries.averages()
     share = 0.0 if units.grouped else question.min_share
     each = question.alpha / most_subgroups(levels, question.order, share)
     errors = all_limits(family, rows.codes - rows.scores, units, each)
-    limits = Interval(
-        *(np.clip(mean_score + end, 0.0, 1.0) for end in (errors.lower, errors.upper))
-    )
     p_value = None
     facts: dict[str, Any] = {}
     if units.row_weights is None:
@@ -184,8 +182,7 @@ def _of_population(
         entries,
         replace(question, target="population"),
         p_value,
-        limits,
-        np.maximum(errors.upper, -errors.lower),
+        errors,
         _first_half(rows, None if units.of_rows is None else units.of_rows.unit),
         np.square(entries.surplus),
         bet_tests(rows, units),
@@ -215,16 +212,15 @@ def _audited(
     entries: SubgroupEntries,
     question: Question,
     p_value: float | None,
-    limits: Interval,
-    largest: FloatArray,
+    errors: Interval,
     first: BoolArray,
     variance: FloatArray,
     tests: Tested,
     searched_in: Callable[[BoolArray], SubgroupFamily] | None = None,
     **facts: Any,
 ) -> SubgroupAudit:
-    """The result: which subgroups are off and by how much, if the gate opens, and limits and the
-    largest error of all subgroups simultaneously.
+    """The result: which subgroups are off and by how much, if the gate opens, and limits on
+    the mean rate minus score of all subgroups simultaneously.
 
     Without a `p_value` there is no gate, and only the sizes are shown, at the full alpha.
     `variance` is the expected variance of each entry's label minus score; it guides the search.
@@ -242,14 +238,17 @@ def _audited(
             which = proved_off(entries, WHICH_SHARE * question.alpha)
             strength = entries.expected().surprise(entries.n_positive)
         findings = folded(entries, which, sizes, strength, variance, question.target)
+    mean_score, rate = entries.averages()
+    largest = np.minimum(np.maximum(errors.upper, -errors.lower), 1.0)
     table = SubgroupTable(
         tuple(family.words(number) for number in range(family.n_subgroups)),
         family.order,
         family.counts,
-        *entries.averages(),
-        limits.lower,
-        limits.upper,
-        np.minimum(largest, 1.0),
+        mean_score,
+        rate,
+        np.clip(mean_score + errors.lower, 0.0, 1.0),
+        np.clip(mean_score + errors.upper, 0.0, 1.0),
+        largest,
     )
     return SubgroupAudit(
         findings=findings,

@@ -11,7 +11,7 @@ from calibrant.text import numbers
 from calibrant.text.picture import Drawn, Picture, ReferenceLine
 from calibrant.text.quantity import NextStep, Quantity
 from calibrant.text.result import Result, Verdict
-from calibrant.text.result_table import ResultTable
+from calibrant.text.result_table import ResultTable, columns_by_name
 
 _MOST_DRAWN = 30
 _IN_NOTES = 3  # findings in the notes
@@ -57,11 +57,9 @@ class SubgroupTable:
     upper: FloatArray
     largest_error: FloatArray
 
-    def columns(self) -> dict[str, list[Any]]:
-        """The columns as plain lists."""
-        return {
-            one.name: list(np.asarray(getattr(self, one.name)).tolist()) for one in fields(self)
-        }
+    def columns(self) -> dict[str, Any]:
+        """The columns by name."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -152,7 +150,7 @@ class SubgroupAudit(Result):
     def sentence(self) -> str:
         """Which subgroups are off, and what is assumed."""
         p_value = "" if self.p_value is None else f"{numbers.p_value(self.p_value)}, "
-        level = numbers.percent(round(1.0 - self.confidence_level, 12))
+        level = numbers.percent(1.0 - self.confidence_level)
         basis = f"{p_value}{numbers.rows(self.n_rows)}, assumed independent"
         sure = f"({numbers.percent(self.confidence_level)} confidence, {basis})"
         if not self.is_any_off:
@@ -209,21 +207,17 @@ class SubgroupAudit(Result):
         return tuple(found)
 
     @property
-    def bound_sentence(self) -> str:
-        """The second statement alone."""
+    def notes(self) -> tuple[str, ...]:
+        """The largest possible error, and what was seen in the first subgroups that are off."""
         share = numbers.percent(self.min_share)
         of_what = "in these rows" if self.target == "rows" else "in the population"
         most = numbers.points(numbers.upper(self.upper_bound))
-        return (
+        bound = (
             f"Separately, with {numbers.percent(self.confidence_level)} confidence, no subgroup of"
             f" up to {numbers.counted(self.order, 'attribute')} and at least {share} of the rows is"
             f" off by more than {most} on average {of_what}."
         )
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """The largest possible error, and what was seen in the first subgroups that are off."""
-        found = [self.bound_sentence, *(one.text for one in self.findings[:_IN_NOTES])]
+        found = [bound, *(one.text for one in self.findings[:_IN_NOTES])]
         if self.refused is not None:
             found.append(self.refused)
         if self.n_draws and self.n_tested < self.n_rows:
@@ -264,9 +258,7 @@ class SubgroupAudit(Result):
         subgroups.
         """
         names = [one.name for one in fields(SubgroupFinding) if one.name not in ("also", "target")]
-        findings: dict[str, Any] = {
-            name: [getattr(finding, name) for finding in self.findings] for name in names
-        }
+        findings = columns_by_name(self.findings, names)
         findings["also"] = ["; ".join(finding.also) for finding in self.findings]
         off = [(name, one) for one in self.findings for name in (one.subgroup, *one.also)]
         place = {name: row for row, name in enumerate(self.table.subgroup)}

@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant._typing import CodeArray, FloatArray, IntArray
 from calibrant.assess.threshold.candidates import Ladder, candidates
-from calibrant.assess.threshold.confusion import Confusion
+from calibrant.assess.threshold.cut import Confusion, Seen
 from calibrant.cells.entries import Entries
 from calibrant.cells.group_counts import GroupCounts
 from calibrant.cells.score_partition import ScorePartition
@@ -90,10 +90,11 @@ class GroupedRows:
         ends = np.cumsum(np.bincount(cells.cell, minlength=n_cells))[:-1]
         entries = np.split(by_cell, ends)
         rows = cells.n_rows
-        below = np.zeros((2, self.units.n_units), dtype=np.int64)
-        of_label = np.zeros((2, self.units.n_units), dtype=np.int64)
-        for cell, own in enumerate(entries):
-            of_label[cell % 2, cells.unit[own]] += rows[own]
+        n_units = self.units.n_units
+        below = np.zeros((2, n_units), dtype=np.int64)
+        of_label = [
+            np.bincount(self.units.unit[self.codes == label], minlength=n_units) for label in (0, 1)
+        ]
         for step, place in enumerate(order.tolist()):
             for label in (0, 1):
                 own = entries[2 * step + label]
@@ -158,8 +159,10 @@ class CountedRows:
         right, rows = self.seen.shares[target]
         return Ladder(self.cuts[order], rows[order], right[order], order)
 
-    def confusion(self, cut: float) -> Confusion[int]:
-        """Rows on both sides of one of the thresholds."""
+    def at(self, cut: float) -> Seen:
+        """Rows on both sides of one of the thresholds; with groups, the shares there."""
+        if self.rows is not None:
+            return self.rows.shares(cut)
         place = int(np.searchsorted(self.cuts, cut))
         return Confusion(*(int(part[place]) for part in self.seen))
 

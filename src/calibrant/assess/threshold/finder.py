@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,9 @@ from calibrant.assess.threshold.candidates import (
     Ladder,
     labels_that_would_do,
     misses_allowed,
+    ranked,
     rows_needed,
 )
-from calibrant.assess.threshold.confusion import Confusion, confusion_at
 from calibrant.assess.threshold.counted_rows import (
     SIDES,
     CountedRows,
@@ -28,14 +29,19 @@ from calibrant.assess.threshold.counted_rows import (
     some_scores,
     turned_back,
 )
-from calibrant.assess.threshold.cut import Cut, compared
-from calibrant.assess.threshold.rank_tests import ranked
-from calibrant.assess.threshold.shares import measured, measured_in_groups
+from calibrant.assess.threshold.cut import (
+    Cut,
+    Seen,
+    compared,
+    confusion_at,
+    measured,
+    measured_in_groups,
+)
 from calibrant.cells.units import RowUnits
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.errors import InvalidValueError
 from calibrant.limits.error_budget import sidak_level
 from calibrant.params.random import RandomSource
-from calibrant.sample.groups import PILOT_SHARE, fewest_pilot_groups
+from calibrant.sample.groups import PILOT_SHARE, Groups, fewest_pilot_groups
 from calibrant.sample.reader import in_memory
 from calibrant.sample.rows import Rows
 from calibrant.sample.sources.memory import MemoryRows
@@ -62,11 +68,6 @@ _SMALLER_CAP = (
 Tested = tuple[Ladder, BoolArray]
 """Counts at some thresholds, in the order of the tests, and where the target is proved."""
 
-Seen = Confusion[int] | Mapping[str, tuple[float, float]]
-"""Counts at a threshold; with groups, each share where a group counts up to its cap, and where all
-rows count.
-"""
-
 _ON_MORE_LABELS = {
     True: "so more labels like these are unlikely to help",
     False: "but these are too few rows to tell whether more labels would help",
@@ -74,38 +75,39 @@ _ON_MORE_LABELS = {
 """Whether more labels may help, by whether the rows at the best threshold rule the target out."""
 
 
+@dataclass(eq=False)
 class Search:
-    """The search for the thresholds of all targets and segments, within one error budget."""
+    """The search for the thresholds of all targets and segments, within one error budget.
 
-    def __init__(
-        self,
-        data: Rows,
-        targets: dict[str, float],
-        alpha: float,
-        n_rows: int,
-        pilot: Any,
-        seed: int,
-        max_group_size: int | None,
-        unlabelled: FloatArray | None = None,
-    ) -> None:
-        self._unlabelled = unlabelled
-        self.data = data
-        self.targets = targets
-        self.n_rows = n_rows
-        self.n_drawn = 0
-        self.names = list(data.sizes())
-        self.grouped = data.columns.group is not None
-        self._budget = alpha / len(targets)
-        self.alpha = sidak_level(alpha, len(self.names)) / len(
-            targets
-        )  # groups share the budget after the pilot rows are drawn
-        self.max_group_size = max_group_size
-        self.above_cap = 0.0  # share of the counted rows, if rows have groups
-        self.broken: list[
-            tuple[str, float, float]
-        ] = []  # targets that the same rows miss if all of them count
-        self._pilot = pilot
-        self.seed = seed
+    Attributes
+    ----------
+    n_drawn : int
+        The number of pilot rows.
+    above_cap : float
+        The share of the counted rows beyond the cap of their groups.
+    broken : list
+        Targets that the same rows miss if all of them count.
+    alpha : float
+        The error budget of each target in each segment.
+    """
+
+    data: Rows
+    targets: dict[str, float]
+    budget: float
+    n_rows: int
+    pilot: Any
+    seed: int
+    max_group_size: int | None
+    unlabelled: FloatArray | None = None
+    n_drawn: int = 0
+    above_cap: float = 0.0
+    broken: list[tuple[str, float, float]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.names = list(self.data.sizes())
+        self.grouped = self.data.columns.group is not None
+        # groups share the budget after the pilot rows are drawn
+        self.alpha = sidak_level(self.budget, len(self.names)) / len(self.targets)
 
     def _met(
         self, name: Any, target: str, threshold: float, seen: Seen, n: int, n_tried: int
@@ -118,9 +120,9 @@ class Search:
             parts: dict[str, Any] = dict(measured_in_groups(capped, target, level))
             return Cut(name, target, level, threshold, counted=n, **parts)
         unlabelled = None
-        if self._unlabelled is not None:
-            selected = int(np.count_nonzero(self._unlabelled >= threshold))
-            unlabelled = selected, self._unlabelled.size
+        if self.unlabelled is not None:
+            selected = int(np.count_nonzero(self.unlabelled >= threshold))
+            unlabelled = selected, self.unlabelled.size
         parts = {"seen": seen, "n_tried": n_tried, "unlabelled": unlabelled}
         parts |= measured(seen, target, level, self.alpha, n_tried, unlabelled)
         return Cut(name, target, level, threshold, counted=n, **parts)
@@ -135,7 +137,7 @@ class Search:
 
     def _look(self) -> tuple[MemoryRows, Rows]:
         """Random rows with their labels, and the others."""
-        size = self._pilot
+        size = self.pilot
         units = self.data.n_groups() if self.grouped else self.n_rows
         if isinstance(size, str):
             size = min(math.ceil(_DRAWN * units), _MOST_DRAWN, max(units - 1, 1))
@@ -146,7 +148,7 @@ class Search:
         drawn = others.drawn_rows(self.data, self.data.known_classes())
         self.n_drawn = len(drawn)
         if not 0 < self.n_drawn < self.n_rows:
-            got = f"{self._pilot!r} of {rows_text(self.n_rows)}, which draws {self.n_drawn:,}"
+            got = f"{self.pilot!r} of {rows_text(self.n_rows)}, which draws {self.n_drawn:,}"
             raise InvalidValueError(
                 "pilot", "leave some rows to choose thresholds and some to count", got=got
             )
@@ -176,7 +178,10 @@ class Search:
             # groups with rows in several segments make them dependent; segments without drawn rows
             # are not tested
             n_tested = 1 if drawn.segment is None else np.unique(drawn.segment).size
-            self.alpha = self._budget / n_tested
+            self.alpha = self.budget / len(self.targets) / n_tested
+            if self.max_group_size is None:
+                # the sizes of the counted groups do not bound the size of a new one
+                self.max_group_size = drawn.groups.largest
         ladders = {
             name: {
                 target: ladder_of(scores, codes, target, level, self.alpha, ratio)
@@ -188,8 +193,8 @@ class Search:
             name: np.unique(np.concatenate([*found.values()])) for name, found in ladders.items()
         }
         counted = self._count(others, tried)
-        if self.grouped and in_memory(others):
-            counted = self._with_groups(counted, drawn, others)
+        if in_memory(others) and others.groups is not None:
+            counted = self._with_groups(counted, others, others.groups)
         cuts: list[Cut] = []
         for name, here in counted.items():
             tested = {}
@@ -197,47 +202,33 @@ class Search:
                 if found.size:
                     steps = here.tested(target, found[0])
                     tested[target] = steps, steps.proved(self.targets[target], self.alpha)
-            seen_at: Callable[[float], Seen] = here.confusion
-            if here.rows is not None:
-                seen_at = here.rows.shares
-            cuts += self._decided(name, tested, seen_at, here.n, max(here.cuts.size, 1))
+            cuts += self._decided(name, tested, here.at, here.n, max(here.cuts.size, 1))
         return tuple(cuts)
 
     def _count(
         self, data: Rows, cuts: Mapping[Hashable, FloatArray]
     ) -> dict[Hashable, CountedRows]:
         tally = data.tally(regions(cuts))[0]
-        found = {}
-        first = 0
-        for name, edges in cuts.items():
-            end = first + edges.size + 1
-            found[name] = CountedRows(edges, tally.part(slice(first, end)))
-            first = end
-        return found
+        ends = accumulate((edges.size + 1 for edges in cuts.values()), initial=0)
+        return {
+            name: CountedRows(edges, tally.part(slice(*place)))
+            for (name, edges), place in zip(cuts.items(), pairwise(ends), strict=True)
+        }
 
     def _with_groups(
-        self, counted: Mapping[Hashable, CountedRows], drawn: MemoryRows, others: MemoryRows
+        self, counted: Mapping[Hashable, CountedRows], others: MemoryRows, groups: Groups
     ) -> dict[Hashable, CountedRows]:
-        """The counts with their groups, which are tested whole.
-
-        The sizes of the counted groups do not bound the size of a new one.
-        """
-        if drawn.groups is None or others.groups is None:
-            raise InvalidTypeError("groups", "be known for all rows", got="rows without groups")
-        if self.max_group_size is None:
-            self.max_group_size = drawn.groups.largest
-        sizes = others.groups.sizes
-        self.above_cap = float(
-            np.maximum(sizes - self.max_group_size, 0).sum() / max(sizes.sum(), 1)
-        )
+        """The counts with their groups, which are tested whole."""
+        cap = self.max_group_size or groups.largest
+        self.above_cap = float(np.maximum(groups.sizes - cap, 0).sum() / max(len(others), 1))
         order = RandomSource.of(self.seed, "order of bets", rows=self.data.fingerprint()).key
         found = dict(counted)
         for name, (scores, codes) in rows_by_segment(others, self.names).items():
-            groups = others.groups
+            own = groups
             if others.segment is not None:
-                groups = groups.take(others.segment == others.segment_names.index(name))
-            units = RowUnits(groups.codes, len(groups.keys), np.ones(scores.size))
-            rows = GroupedRows(scores, codes, units, float(self.max_group_size), order)
+                own = groups.take(others.segment == others.segment_names.index(name))
+            units = RowUnits(own.codes, len(own.keys), np.ones(scores.size))
+            rows = GroupedRows(scores, codes, units, float(cap), order)
             found[name] = replace(counted[name], rows=rows)
         return found
 
@@ -280,19 +271,23 @@ class Search:
 
     def _failed(self, name: Any, target: str, tested: Ladder | None, n: int) -> Cut:
         level = self.targets[target]
+        missed = partial(Cut, name, target, level, None, counted=n)
         if tested is None or not n:
-            why = (
-                "there are too few rows to choose a threshold and test it"
-                if self.n_rows
-                else "no row was kept by its weight"
-            )
-            return Cut(name, target, level, None, why, counted=n)
+            few = "there are too few rows to choose a threshold and test it"
+            return missed(few if self.n_rows else "no row was kept by its weight")
         place = tested.strongest(level)
+        too_little: Text = "is not enough"
+        if tested.passed(level, self.alpha)[place]:
+            too_little = _ALONE
+        elif tested.is_hindered_by_cap(place, level, self.alpha):
+            most = rows_text(self.max_group_size or 1)
+            counts = f"is not enough because a new group may count as {most}"
+            too_little = joined(counts, _SMALLER_CAP)
         seen = f"the strongest evidence found: {_seen(tested, place, target)}, which "
-        reason = words(joined(seen, self._too_little(tested, place, level)))
+        reason = words(joined(seen, too_little))
         everything = self._with_drawn(n)
         if self.grouped:
-            return Cut(name, target, level, None, reason, counted=n)
+            return missed(reason)
         needed = labels_that_would_do(tested.n, tested.k, everything, level, self.alpha)
         if needed is not None and needed <= everything:
             needed = None
@@ -301,16 +296,7 @@ class Search:
             # whether the rows at this threshold, taken alone, show that the target is missed there
             hopeless = bool(binom.cdf(tested.k[place], tested.n[place], level) <= self.alpha)
             reason += f"; no threshold looks good enough, {_ON_MORE_LABELS[hopeless]}"
-        return Cut(name, target, level, None, reason, needed, counted=n)
-
-    def _too_little(self, tested: Ladder, place: int, level: float) -> Text:
-        """Why the evidence at one threshold is not enough."""
-        if tested.passed(level, self.alpha)[place]:
-            return _ALONE
-        if tested.is_hindered_by_cap(place, level, self.alpha):
-            most = rows_text(self.max_group_size or 1)
-            return joined(f"is not enough because a new group may count as {most}", _SMALLER_CAP)
-        return "is not enough"
+        return missed(reason, needed)
 
     def _with_drawn(self, n: int) -> int:
         """Return the approximate number of rows in a segment, if `n` of them are counted."""
@@ -339,23 +325,24 @@ class Search:
         return tuple(self._at_rank(name, counted[name], target, level) for name in self.names)
 
     def _at_rank(self, name: Any, counted: CountedRows, target: str, level: float) -> Cut:
+        missed = partial(Cut, name, target, level, None, counted=counted.n)
         right, _ = counted.seen.shares[target]
         of_class = counted.n_positive if target == "recall" else counted.n - counted.n_positive
         allowed = misses_allowed(of_class, level, self.alpha)
         fit = np.flatnonzero(of_class - right <= allowed - 1)
         if allowed and fit.size:
             cut = float(counted.cuts[fit[-1] if target == "recall" else fit[0]])
-            return self._met(name, target, cut, counted.confusion(cut), counted.n, 0)
+            return self._met(name, target, cut, counted.at(cut), counted.n, 0)
         if allowed:
             reason = (
                 "every threshold among the drawn rows leaves too many on the wrong side; more labels"
                 " may be enough"
             )
-            return Cut(name, target, level, None, reason, counted=counted.n)
+            return missed(reason)
         needed = rows_needed(level, self.alpha)
         reason = f"it needs at least {needed:,} {SIDES[target][0]} rows, and there are {of_class:,}"
         labels = math.ceil(needed * self._with_drawn(counted.n) / of_class) if of_class else None
-        return Cut(name, target, level, None, reason, labels, counted=counted.n)
+        return missed(reason, labels)
 
 
 def _seen(tested: Ladder, place: int, target: str) -> str:

@@ -6,6 +6,7 @@ import numpy as np
 
 from calibrant._typing import CodeArray, FloatArray
 from calibrant.assess.threshold.proved_threshold import Threshold
+from calibrant.cells.score_counts import ScoreCounts
 from calibrant.text.numbers import percent
 from calibrant.text.picture import Drawn, Picture, ReferenceLine
 from calibrant.text.sentences import name_of
@@ -28,21 +29,19 @@ def threshold_pictures(found: Threshold, rows_of: RowsOf) -> tuple[Picture, ...]
 def _picture(
     found: Threshold, segment: object, scores: FloatArray, codes: CodeArray
 ) -> Picture | None:
-    order = np.argsort(-scores, kind="stable")
-    ranked = scores[order]
-    hits = np.cumsum(codes[order], dtype=np.int64)
-    last = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True)) if ranked.size else order
-    last = last[last + 1 >= _FEWEST]
-    if last.size < 2:
+    if not scores.size:
         return None
-    if last.size > _POINTS:
-        last = last[np.linspace(0, last.size - 1, _POINTS).astype(np.intp)]
-    at = ranked[last]
-    n = last + 1
-    k = hits[last]
+    counts = ScoreCounts.of(scores, codes).from_above()
+    positives = int(counts[2][-1])
+    places = np.flatnonzero(counts[1] >= _FEWEST)
+    if places.size < 2:
+        return None
+    if places.size > _POINTS:
+        places = places[np.linspace(0, places.size - 1, _POINTS).astype(np.intp)]
+    at, n, k = (column[places] for column in counts)
     curves = {
         "precision": k / n,
-        "recall": k / max(int(hits[-1]), 1),
+        "recall": k / max(positives, 1),
         "share selected": n / scores.size,
     }
     # between two scores, a threshold selects what the higher one does

@@ -13,7 +13,7 @@ from calibrant.text.numbers import above_cap, percent, rows
 from calibrant.text.picture import Drawn, Picture, ReferenceLine
 from calibrant.text.quantity import NextStep, Quantity
 from calibrant.text.result import Result, Verdict, said_of_file
-from calibrant.text.result_table import ResultTable
+from calibrant.text.result_table import ResultTable, columns_by_name
 from calibrant.text.sentences import joined, shown, words
 from calibrant.text.sentences import sentence as as_sentence
 
@@ -237,9 +237,7 @@ class Threshold(Result):
     def tables(self) -> tuple[ResultTable, ...]:
         """The thresholds, and what is known about the rows that each selects."""
         names = ("segment", "target", "level", "threshold", "reason", "labels_needed", "counted")
-        columns: dict[str, list[Any]] = {
-            name: [getattr(cut, name) for cut in self.cuts] for name in names
-        }
+        columns = columns_by_name(self.cuts, names)
         columns["score"] = [cut.threshold_text for cut in self.cuts]
         for part in PARTS:
             measured = [getattr(cut, part) for cut in self.cuts]
@@ -255,15 +253,13 @@ class Threshold(Result):
 
     def pictures(self) -> tuple[Picture, ...]:
         """The share that each threshold selects, its precision and recall, with their limits."""
-        found: list[tuple[str, Measured]] = []
-        for cut in self.cuts:
-            asked = (part for part in PARTS if part in SHOWN or part == cut.target)
-            before = "" if cut.segment is None else f"{cut.segment}: "
-            for part in asked if cut.threshold is not None else ():
-                measured = getattr(cut, part)
-                if measured is not None and not math.isnan(measured.value):
-                    found.append((f"{before}{part}", measured))
-        found = found[:_MOST_DRAWN]
+        found: list[tuple[str, Measured]] = [
+            (part if cut.segment is None else f"{cut.segment}: {part}", measured)
+            for cut in self.cuts
+            for part in PARTS
+            if cut.threshold is not None and part in (*SHOWN, cut.target)
+            if (measured := getattr(cut, part)) is not None and not math.isnan(measured.value)
+        ][:_MOST_DRAWN]
         if not found:
             return ()
         drawn = Drawn(
@@ -301,7 +297,7 @@ class Threshold(Result):
         if self.max_group_size is not None:
             return ("With groups, the only limits are those that follow from a target.",)
         target = "The target fails" if len(self.cuts) == 1 else "Any target fails"
-        alpha = percent(round(1.0 - self.confidence_level, 12))
+        alpha = percent(1.0 - self.confidence_level)
         return (
             f"{target} with a probability of at most {alpha}, and any limit in brackets with at most"
             f" another {alpha}.",

@@ -6,10 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 from calibrant.assess.threshold.candidates import misses_allowed
-from calibrant.assess.threshold.confusion import Confusion
-from calibrant.assess.threshold.cut import PARTS, TARGETS, Cut
+from calibrant.assess.threshold.cut import (
+    PARTS,
+    TARGETS,
+    Confusion,
+    Cut,
+    measured,
+    measured_in_groups,
+)
 from calibrant.assess.threshold.proved_threshold import SCHEMA, Threshold
-from calibrant.assess.threshold.shares import measured, measured_in_groups
 from calibrant.errors import InvalidValueError
 from calibrant.limits.binomial import lower_limit
 from calibrant.limits.error_budget import sidak_level
@@ -105,20 +110,16 @@ def _cut(
         return found
     if seen.n != found.counted:
         raise InvalidValueError("seen", f"add up to {found.counted:,}", got=f"{seen.n:,}")
-    _check_target(found, seen, alpha)
+    right, rows = seen.shares[found.target]
+    if found.target in ("recall", "specificity"):
+        passes = rows - right < misses_allowed(rows, found.level, alpha)
+    else:
+        least = found.level * (1.0 - _ROUNDING)
+        passes = rows > 0 and float(lower_limit(right, rows, alpha)) >= least
+    if not passes:
+        rule = f"be guaranteed by its counts, {right:,} of {rows:,}"
+        raise InvalidValueError(f"{found.target} of {found.level:g}", rule, got="too few")
     if found.unlabelled is not None and found.unlabelled[0] > found.unlabelled[1]:
         raise InvalidValueError("unlabelled", "select some of the rows", got=f"{found.unlabelled}")
     parts |= measured(seen, *asked, alpha, found.n_tried, found.unlabelled)
     return replace(found, **parts)
-
-
-def _check_target(cut: Cut, seen: Confusion[int], alpha: float) -> None:
-    right, rows = seen.shares[cut.target]
-    if cut.target in ("recall", "specificity"):
-        passes = rows - right < misses_allowed(rows, cut.level, alpha)
-    else:
-        least = cut.level * (1.0 - _ROUNDING)
-        passes = rows > 0 and float(lower_limit(right, rows, alpha)) >= least
-    if not passes:
-        rule = f"be guaranteed by its counts, {right:,} of {rows:,}"
-        raise InvalidValueError(f"{cut.target} of {cut.level:g}", rule, got="too few")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -28,6 +27,8 @@ from calibrant.text.numbers import rows as rows_text
 from calibrant.text.sentences import Setting, words
 
 METHODS = ("auto", "ranks", "look")
+_BY_SIDE = {"precision", "npv"}
+"""Targets about the rows on one side of the threshold, not about all rows of one class."""
 _MOST_RANKED = 10**6  # rows: with more of them, pilot rows are as good and need no sorting
 
 
@@ -173,21 +174,22 @@ def threshold(
     seed = seed_number(random_state)
     weight_bound = bound_of(y, "weight_bound", weight_bound)
     max_group_size = bound_of(y, "max_group_size", max_group_size)
-    beside: dict[str, Any] = {
-        "segments": segments,
-        "groups": groups,
-        "importance_weight": importance_weight,
-    }
-    unlabelled = _unlabelled(unlabelled_scores, weight_bound, **beside)
-    data = read_judged(y, scores, classes=classes, pos_label=pos_label, **beside)
+    data = read_judged(
+        y,
+        scores,
+        classes=classes,
+        pos_label=pos_label,
+        segments=segments,
+        groups=groups,
+        importance_weight=importance_weight,
+    )
+    unlabelled = _unlabelled(unlabelled_scores, data, weight_bound)
     data = _kept_by_weight(data, weight_bound, seed)
     grouped = data.columns.group is not None
     data, n_rows, positive = _counted(data)
     method = _chosen_method(method, grouped, n_rows, start)
     if grouped or method == "ranks":
         data = data.collect()
-    if unlabelled is not None and (grouped or data.columns.segment is not None):
-        raise _with_others("the data")
     search = Search(data, targets, alpha, n_rows, pilot, seed, max_group_size, unlabelled)
     begin = float(start) if start is not None and n_rows > 0 else None
     cuts = _found_cuts(search, method, begin)
@@ -211,7 +213,7 @@ def _checked_targets(**asked: float | None) -> dict[str, float]:
     targets = {
         name: OPEN_UNIT.check(name, level) for name, level in asked.items() if level is not None
     }
-    if len(targets) != 1 and set(targets) != {"precision", "npv"}:
+    if len(targets) != 1 and set(targets) != _BY_SIDE:
         rule = "be one of precision, recall, npv and specificity, or precision and npv together"
         raise InvalidTypeError("the target", rule, got=" and ".join(targets) or "none")
     return targets
@@ -237,19 +239,12 @@ def _check_search(
     if start is None:
         return
     Number().check("start", start)
-    if len(targets) > 1 or method == "look" or not _tested_by_side(targets):
+    if len(targets) > 1 or method == "look" or not targets.keys() <= _BY_SIDE:
         alone = (
             "be used with one target, precision or npv, and without ",
             Setting("method", "look"),
         )
         raise InvalidTypeError("start", alone, got=repr(start))
-
-
-def _tested_by_side(targets: dict[str, float]) -> bool:
-    """Whether the targets are about the rows on one side of the threshold, not about all rows of
-    one class.
-    """
-    return targets.keys() <= {"precision", "npv"}
 
 
 def _kept_by_weight(data: Rows, weight_bound: float | None, seed: int) -> Rows:
@@ -263,8 +258,7 @@ def _kept_by_weight(data: Rows, weight_bound: float | None, seed: int) -> Rows:
         return data
     rows = data.collect()
     alone = replace(rows.without_groups(), bounds=DataBounds(weight_bound=weight_bound))
-    units = Units.bounded_of(alone)[1]
-    return kept_rows(rows, units.bound, seed)
+    return kept_rows(rows, Units.bounded_of(alone)[1].bound, seed)
 
 
 def _chosen_method(method: str, grouped: bool, n_rows: int, start: float | None) -> str:
@@ -280,7 +274,7 @@ def _found_cuts(search: Search, method: str, begin: float | None) -> tuple[Cut, 
     """Search in the way that suits the rows and the targets."""
     if search.n_rows == 0 or begin is not None:
         return search.by_ranks(begin)  # which finds nothing without rows
-    by_side = _tested_by_side(search.targets)
+    by_side = search.targets.keys() <= _BY_SIDE
     if search.grouped or (method == "look" and by_side):
         return search.by_look()
     return search.by_ranks(None) if by_side else search.by_order_statistic()
@@ -307,25 +301,26 @@ def _assumptions(
 
 
 def _unlabelled(
-    scores: ArrayLike | None, weight_bound: float | None, **beside: Any
+    scores: ArrayLike | None, data: Rows, weight_bound: float | None
 ) -> FloatArray | None:
-    """Scores of rows without labels."""
+    """Scores of rows without labels, which go with plain rows only."""
     if scores is None:
         return None
-    for name, values in {**beside, "weight_bound": weight_bound}.items():
-        if values is not None:
-            raise _with_others(name)
+    others = {
+        "segments": data.columns.segment,
+        "groups": data.columns.group,
+        "importance_weight": data.columns.weight,
+        "weight_bound": weight_bound,
+    }
+    for name, given in others.items():
+        if given is not None:
+            rule = "be used without segments, groups and weights"
+            got = f"{name} with them"
+            raise InvalidTypeError("unlabelled_scores", rule, got, advice="leave them out")
     found = as_numbers(scores, "unlabelled_scores")
     if found.size == 0:
         raise InvalidValueError("unlabelled_scores", "have at least one row", got="none")
     return found
-
-
-def _with_others(name: str) -> InvalidTypeError:
-    rule = "be used without segments, groups and weights"
-    return InvalidTypeError(
-        "unlabelled_scores", rule, got=f"{name} with them", advice="leave them out"
-    )
 
 
 def _warn_of_cap(search: Search, given_cap: int | None) -> None:

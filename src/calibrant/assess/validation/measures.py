@@ -164,8 +164,6 @@ def corp(
 
 def area(codes: CodeArray, scores: FloatArray, alpha: float, units: Units) -> Measure:
     """Return AUC with normal limits; NaN if there is only one class."""
-    if not 0 < codes.sum() < codes.size:
-        return Measure("AUC", math.nan, basis=ASYMPTOTIC)
     return Measure("AUC", *auc_limits(codes, scores, alpha, units), basis=ASYMPTOTIC)
 
 

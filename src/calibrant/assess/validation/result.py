@@ -12,7 +12,7 @@ from calibrant.assess.audit.result import CHECK_ROWS, Audit
 from calibrant.text import numbers
 from calibrant.text.quantity import NextStep, Quantity
 from calibrant.text.result import ColumnTable, Result, Verdict
-from calibrant.text.result_table import ResultTable
+from calibrant.text.result_table import ResultTable, columns_by_name
 
 PROVED = "exact"
 PROVED_IF_MONOTONE = "exact if monotone"
@@ -203,7 +203,7 @@ class Validation(Result):
     def tables(self) -> tuple[ResultTable, ...]:
         """The measures; and the rating grades, if there are any."""
         names = [field.name for field in fields(Measure)]
-        columns = {name: [getattr(measure, name) for measure in self.measures] for name in names}
+        columns = columns_by_name(self.measures, names)
         level = numbers.percent(self.confidence_level)
         heads = {"name": "measure", "ideal": "of a calibrated score"}
         about = (
