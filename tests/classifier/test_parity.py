@@ -49,16 +49,50 @@ def by_score(**options) -> CalibratedClassifier:
     return CalibratedClassifier(itemgetter("score"), **options).fit(SCORES, LABELS)
 
 
-def test_rows_without_a_score_are_refused() -> None:
+def test_rows_without_a_score_get_answers_that_say_so() -> None:
+    model = by_score().set_output(missing_scores="nan")
     rows = pd.DataFrame({"score": [0.2, np.nan, 0.8]})
-    for method in ("predict_proba", "predict", "predict_interval", "predict_set"):
-        with pytest.raises(InvalidValueError) as unscored:
-            getattr(by_score(), method)(rows)
-        assert unscored.value.parameter == "X"
-        assert "row index 1" in unscored.value.got
+    found = model.predict_proba(rows)
+    assert np.isnan(found[1]).all()
+    np.testing.assert_array_equal(found[[0, 2]], model.predict_proba(rows.iloc[[0, 2]]))
+    assert model.predict_interval(rows)[1].tolist() == [0.0, 1.0]
+    assert model.predict_rate_interval(rows)[1].tolist() == [0.0, 1.0]
+    assert model.predict_set(rows)[1].tolist() == [True, True]
+    assert not model.predict_set(rows, coverage=0.6)[[0, 2]].all()
+    assert model.predict_set(rows, coverage=0.6)[1].all()
+    with pytest.raises(InvalidValueError) as refused:
+        model.predict(rows)
+    assert refused.value.parameter == "X"
+    np.testing.assert_array_equal(model.predict(rows.iloc[[0, 2]]), [False, True])
+
+
+def test_rows_without_a_score_are_refused_by_default_and_in_fit() -> None:
+    rows = pd.DataFrame({"score": [0.2, np.nan, 0.8]})
+    with pytest.raises(InvalidValueError) as unscored:
+        by_score().predict_proba(rows)
+    assert unscored.value.parameter == "X"
+    assert "row index 1" in unscored.value.got
+    assert "set_output" in unscored.value.advice
     strange = SCORES.assign(score=SCORES["score"].where(SCORES.index != 7))
+    plain = CalibratedClassifier(itemgetter("score")).set_output(missing_scores="nan")
     with pytest.raises(ValueError, match="score"):
-        CalibratedClassifier(itemgetter("score")).fit(strange, LABELS)
+        plain.fit(strange, LABELS)
+    with pytest.raises(InvalidValueError) as refused:
+        by_score().set_output(missing_scores="drop")
+    assert refused.value.parameter == "missing_scores"
+    with pytest.raises(TypeError) as told:
+        CalibratedClassifier(itemgetter("score"), missing_scores="nan")
+    assert "set_output" in str(told.value)
+
+
+def test_rows_without_a_score_are_beside_the_library_of_predictions() -> None:
+    rows = pd.DataFrame({"score": [0.2, np.nan, 0.8]})
+    model = by_score().set_output(missing_scores="nan").set_output(transform="pandas")
+    found = model.predict_proba(rows)
+    assert isinstance(found, pd.DataFrame)
+    assert found.isna().all(axis=1).tolist() == [False, True, False]
+    with pytest.raises(ValueError, match="score"):
+        model.set_output(missing_scores="raise").predict_proba(rows)
 
 
 def test_the_classifier_has_ten_parameters() -> None:
@@ -83,6 +117,8 @@ def test_several_models_and_classes_without_a_score(n_classes: int, size) -> Non
     plain = CalibratedClassifier(Forgetful(), calibration_size=size).fit(X, labels)
     with pytest.raises(ValueError, match="score"):
         plain.predict_proba(strange)
+    model = plain.set_output(missing_scores="nan")
+    assert np.isnan(model.predict_proba(strange)).all(axis=1).tolist() == [False, True, False]
 
 
 # Metadata routing

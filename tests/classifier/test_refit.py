@@ -525,7 +525,7 @@ def test_a_fitted_classifier_is_cloned_and_pickled(fitted, of_classes):
         assert not hasattr(clone(model), "first_opinion_")
 
 
-def test_rows_without_a_score_are_refused(fitted):
+def test_rows_without_a_score_are_named_or_answered(fitted):
     class Gaps(LogisticRegression):
         def predict_proba(self, X):
             return np.where(X[:, :1] > 8.0, np.nan, super().predict_proba(X))
@@ -534,6 +534,10 @@ def test_rows_without_a_score_are_refused(fitted):
     rows = np.array([[9.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
     with pytest.raises(InvalidValueError):
         model.predict_proba(rows)
+    model.set_output(missing_scores="nan")
+    assert np.isnan(model.predict_proba(rows)[0]).all()
+    assert model.predict_interval(rows)[0].tolist() == [0.0, 1.0]
+    np.testing.assert_array_equal(model.predict_proba(rows)[1:], fitted.predict_proba(rows[1:]))
 
 
 def test_files_and_tables_take_one_score_that_of_the_first_opinion(fitted, of_classes, tmp_path):

@@ -164,6 +164,18 @@ def test_sets_need_independent_rows() -> None:
     assert refused.value.parameter == "groups"
 
 
+def test_a_row_without_a_score_has_all_labels_in_its_set() -> None:
+    def model(rows):
+        p = MODEL.predict_proba(np.nan_to_num(rows))
+        return np.where(np.isnan(rows).any(axis=1, keepdims=True), np.nan, p)
+
+    fitted = CalibratedClassifier(model).fit(X[300:], WORDS[300:])
+    fitted.set_output(missing_scores="nan")
+    rows = X[:3].copy()
+    rows[1] = np.nan
+    assert fitted.predict_set(rows, coverage=0.5)[1].all()
+
+
 def test_decisions_are_about_one_class_against_the_rest(fitted) -> None:
     found = decide(fitted, X, cost_false_alarm=1, cost_miss=3, pos_label="owl")
     place = fitted.classes_.tolist().index("owl")

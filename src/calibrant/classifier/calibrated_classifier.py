@@ -22,13 +22,21 @@ from calibrant.classifier.fitted_parts import Fitting
 from calibrant.classifier.folds import parts
 from calibrant.classifier.parameters import ClassifierParameters, router_of
 from calibrant.classifier.refit import Opinion, fit_refit, is_refitted
-from calibrant.classifier.responses import check_scored, check_scores, response_of
-from calibrant.classifier.task import is_sorted_by_label
+from calibrant.classifier.responses import (
+    ScoredOutput,
+    answered,
+    check_all_scored,
+    check_scores,
+    no_score,
+    response_of,
+    without_score,
+)
+from calibrant.classifier.task import is_sorted_by_label, some
 from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
 from calibrant.guarantee.class_wise import ClassWiseGuarantee
 from calibrant.guarantee.guarantee import Guarantee
 from calibrant.guarantee.no_guarantee import NoGuarantee
-from calibrant.params.frames import FrameOutput, framed
+from calibrant.params.frames import framed
 from calibrant.params.rules import ALPHA, replaces
 from calibrant.text.sentences import Setting, Text, shown
 
@@ -64,7 +72,7 @@ def _calibrator_has(method: str) -> Callable[[CalibratedClassifier], bool]:
 )
 @dataclass(eq=False, repr=False)
 class CalibratedClassifier(
-    FrameOutput,
+    ScoredOutput,
     ClassifierParameters,
     ClassifierMixin,  # type: ignore[misc]
     MetaEstimatorMixin,  # type: ignore[misc]
@@ -301,7 +309,14 @@ class CalibratedClassifier(
         if "attributes" in self._fit_arguments() and hasattr(X, "columns"):
             options["attributes"] = X
         scores = self._scores(X)
-        check_scored(scores)
+        missing = without_score(scores)
+        if missing.any():
+            if self._missing_scores != "nan":
+                raise no_score(missing)
+            options |= some(options, len(scores), np.flatnonzero(~missing))
+            return answered(
+                scores, missing, method, lambda known: self._answer(method, known, options)
+            )
         return self._answer(method, scores, options)
 
     def _scores(self, X: FeatureRows) -> FloatArray:
@@ -345,6 +360,7 @@ class CalibratedClassifier(
     def predict(self, X: FeatureRows, *, segments: ArrayLike | None = None) -> NDArray[Any]:
         """Return the more probable class, shape (n,)."""
         probabilities = self._calibrated("predict_proba", X, segments)
+        check_all_scored(probabilities)
         return np.asarray(self.classes_[probabilities.argmax(axis=1)])
 
     @available_if(_calibrator_has("predict_interval"))  # type: ignore[untyped-decorator]

@@ -1,15 +1,21 @@
-"""The scores of a model of any kind."""
+"""The scores of a model of any kind, and rows for which it gives none: an error, or an answer that
+says that nothing is known.
+"""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._typing import FloatArray
+from calibrant._typing import BoolArray, FloatArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.params.arrays import FIX_ROWS, as_scores, at_row
+from calibrant.params.arrays import as_scores, at_row
+from calibrant.params.frames import FrameOutput
+from calibrant.params.rules import Choice
 
 RESPONSE_METHODS = ("auto", "predict_proba", "decision_function")
+_MISSING_SCORES = Choice(("raise", "nan"))
 
 
 def response_of(model: Any, X: Any, classes: NDArray[Any], response_method: str) -> FloatArray:
@@ -70,15 +76,89 @@ def _of_positive(response: NDArray[Any], known: NDArray[Any], classes: NDArray[A
     return np.asarray(response[:, int(np.flatnonzero(known == classes[1])[0])])
 
 
+class ScoredOutput(FrameOutput):
+    """A classifier whose `set_output` also determines the answer for rows without a score."""
+
+    _missing_scores = "raise"
+
+    def set_output(
+        self,
+        *,
+        transform: str | None = None,
+        predict: str | None = None,
+        missing_scores: str | None = None,
+    ) -> Self:
+        """Set how predictions are returned.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"}, optional
+            As in scikit-learn: numpy arrays, or pandas or Polars for rows of any kind. None changes
+            nothing.
+        predict : {"default", "input"}, optional
+            "default": always numpy arrays. "input": pandas in, pandas out, with the same index;
+            Polars in, Polars out; arrays for all other rows. None changes nothing.
+        missing_scores : {"raise", "nan"}, optional
+            The answer for a row whose score from the model is NaN: an error, which is the default,
+            or NaN for its probabilities, [0, 1] for an interval and all labels for a set. `predict`
+            and `fit` always raise an error. None changes nothing.
+
+        Returns
+        -------
+        self
+            A clone starts with the defaults: arrays, and an error.
+        """
+        if missing_scores is not None:
+            self._missing_scores = _MISSING_SCORES.check("missing_scores", missing_scores)
+        return super().set_output(transform=transform, predict=predict)
+
+
 def check_scores(scores: FloatArray) -> None:
     """Raise an error for scores that are not finite, in one or several columns."""
     for column in scores.reshape(len(scores), -1).T:
         as_scores(column)
 
 
-def check_scored(scores: FloatArray) -> None:
-    """Raise an error for rows without a score from the model, in one or several columns."""
-    missing = np.isnan(scores.reshape(len(scores), -1)).any(axis=1)
+def without_score(scores: FloatArray) -> BoolArray:
+    """Which rows have a NaN score, in one or several columns."""
+    return np.asarray(np.isnan(scores.reshape(len(scores), -1)).any(axis=1))
+
+
+def no_score(missing: BoolArray) -> InvalidValueError:
+    """The error for rows without a score from the model."""
+    first = int(missing.argmax())
+    got = at_row("NaN", first, int(missing.sum()))
+    advice = 'use set_output(missing_scores="nan") to get NaN and the interval [0, 1] for them'
+    return InvalidValueError("X", "have a score for each row", got=got, advice=advice)
+
+
+def answered(
+    scores: FloatArray,
+    missing: BoolArray,
+    method: str,
+    answer: Callable[[FloatArray], NDArray[Any]],
+) -> NDArray[Any]:
+    """The answers for all rows; rows without a score get NaN for a probability, [0, 1] for an
+    interval, and all labels for a set.
+    """
+    known = answer(scores[~missing])
+    found = np.empty((len(scores), *known.shape[1:]), dtype=known.dtype)
+    found[~missing] = known
+    if method == "predict_set":
+        found[missing] = True
+    elif method == "predict_proba":
+        found[missing] = np.nan
+    else:
+        found[missing] = (0.0, 1.0)
+    return found
+
+
+def check_all_scored(probabilities: FloatArray) -> None:
+    """Raise an error if a class must be predicted for a row without a score."""
+    missing = without_score(probabilities)
     if missing.any():
-        got = at_row("NaN", int(missing.argmax()), int(missing.sum()))
-        raise InvalidValueError("X", "have a score for each row", got=got, advice=FIX_ROWS)
+        got = f"{int(missing.sum()):,} of {missing.size:,} rows without one"
+        advice = "use predict_proba, which returns NaN for them"
+        raise InvalidValueError(
+            "X", "have a score for each row, to predict its class", got=got, advice=advice
+        )
