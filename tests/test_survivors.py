@@ -45,6 +45,7 @@ from calibrant.params.declared_state import NOTHING_KNOWN
 from calibrant.sample.reader import rows_of
 from calibrant.sequences import SEQUENCES, get_sequence
 from calibrant.shift.ratios.density_ratio import share_outside
+from calibrant.shift.ratios.ulsif import PositiveNumbers
 
 
 def online(counts: list[int], lower: list[float], upper: list[float]) -> OnlineCalibrator:
@@ -307,6 +308,7 @@ ONE_IS_WRONG: dict[str, tuple[Callable[[Any], Any], Any, list[Any]]] = {
         ([1, 4], [3, 9]),
         [([1, 4], [3, 10]), ([0, 4], [3, 9]), ([1, 5], [3, 4]), ([2, 4], [1, 9]), ([1, 3], [3, 9])],
     ),
+    "bandwidths": (PositiveNumbers().parse, [0.5, 1.0], [[0.5, 0.0], [-1.0, 0.5], []]),
     "rows of groups": (
         lambda value: _group_counts(rows=value),
         [1, 2, 1],

@@ -202,7 +202,7 @@ def test_fitting_needs_no_matrix_of_all_rows():
     source = rng.uniform(size=(40_000, 2))
     target = rng.beta(2, 1, size=(40_000, 2))
     tracemalloc.start()
-    ULSIF(bandwidth=0.3, n_jobs=1).fit(source, target)
+    ULSIF(bandwidth=[0.3, 1.0], penalty=[0.1, 1.0], n_jobs=1).fit(source, target)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 20e6  # kernel values of all rows would be 2 x 32 MB
@@ -260,9 +260,11 @@ def test_rows_with_other_columns_than_fitted_are_refused():
     ("ratio", "words"),
     [
         (ULSIF(centers=0), "centers must be an int >= 1"),
-        (ULSIF(centers=np.ones((3, 5))), "centers must be an int >= 1"),
-        (ULSIF(bandwidth=0.0), "bandwidth must be a number > 0"),
-        (ULSIF(penalty=-1.0), "penalty must be a number > 0"),
+        (ULSIF(centers=np.ones((3, 5))), "centers must have 2 columns; got 5"),
+        (ULSIF(bandwidth=0.0), "bandwidth must be a number > 0 or several"),
+        (ULSIF(bandwidth=[]), "bandwidth must be a number > 0 or several"),
+        (ULSIF(penalty=[-1.0, 1.0]), "penalty must be a number > 0 or several"),
+        (ULSIF(standardize="yes"), "standardize must be True or False"),
         (ULSIF(n_jobs=0), "n_jobs must be an int >= 1"),
         (LogisticRatio(classifier=3), "classifier must be a classifier with predict_proba"),
     ],

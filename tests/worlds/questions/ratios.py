@@ -32,6 +32,10 @@ def of_ratio(ratio: Any, source: Any = SOURCE, target: Any = TARGET) -> Any:
 
 RATIOS = {
     "uLSIF": lambda: ULSIF(centers=20, n_jobs=1),
+    "uLSIF small penalty": lambda: ULSIF(
+        centers=15, penalty=[1e-4, 0.01], bandwidth=[0.3, 2.0], n_jobs=1
+    ),
+    "uLSIF raw": lambda: ULSIF(centers=TARGET[:9], standardize=False, n_jobs=2),
     "logistic": lambda: LogisticRatio(),
 }
 for _name, _make in RATIOS.items():
@@ -63,7 +67,7 @@ def ratios_with_more_rows_than_a_batch() -> Any:
 def ratio_of_a_constant_column() -> Any:
     source = np.stack([SMOOTH.scores[:200], np.ones(200)], axis=1)
     target = np.stack([SMOOTH.scores[200:400] ** 2, np.ones(200)], axis=1)
-    return of_ratio(ULSIF(centers=5, bandwidth=0.5), source, target)
+    return of_ratio(ULSIF(centers=5, bandwidth=[0.5, 1.0]), source, target)
 
 
 @question

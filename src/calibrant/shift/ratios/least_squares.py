@@ -5,12 +5,14 @@ leave-one-out score in closed form.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from calibrant._typing import FloatArray
+from calibrant.errors import InvalidValueError
 from calibrant.shift.ratios.density_ratio import (
+    as_matrix,
     batches,
     evenly_spread,
     squared_distances,
@@ -38,14 +40,27 @@ class Basis:
         cls,
         source: FloatArray,
         target: FloatArray,
-        centers: int,
+        centers: Any,
+        standardize: bool,
         generator: np.random.Generator,
     ) -> Self:
-        """Centres on random target rows; columns are divided by their spread."""
-        number = min(centers, len(target))
-        chosen = target[np.sort(generator.choice(len(target), number, replace=False))]
-        scale = np.sqrt((source.var(axis=0) + target.var(axis=0)) / 2)
-        scale = np.where(scale > 0.0, scale, 1.0)
+        """Use `centers` random target rows, or the given centres.
+
+        `standardize` divides columns by their spread.
+        """
+        if np.ndim(centers) == 0:
+            number = min(int(centers), len(target))
+            chosen = target[np.sort(generator.choice(len(target), number, replace=False))]
+        else:
+            chosen = as_matrix(centers, "centers", least=1)
+            if chosen.shape[1] != target.shape[1]:
+                raise InvalidValueError(
+                    "centers", f"have {target.shape[1]} columns", got=str(chosen.shape[1])
+                )
+        scale = np.ones(source.shape[1])
+        if standardize:
+            scale = np.sqrt((source.var(axis=0) + target.var(axis=0)) / 2)
+            scale = np.where(scale > 0.0, scale, 1.0)
         offset = chosen.mean(axis=0)
         return cls((chosen - offset) / scale, offset, scale)
 

@@ -6,19 +6,44 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant._typing import FloatArray, Seed
+from calibrant._typing import ArrayLike, FloatArray, Seed
+from calibrant.params.arrays import as_numbers
 from calibrant.params.random import RandomSource, fingerprint_of
-from calibrant.params.rules import Integer, Number, Optional, RuleTable, thread_count
+from calibrant.params.rules import Flag, Integer, Number, Optional, Rule, RuleTable, thread_count
 from calibrant.shift.ratios.density_ratio import DensityRatio
 from calibrant.shift.ratios.least_squares import Basis, LeastSquares
 
 _BANDWIDTHS = np.geomspace(0.1, 10.0, 9)  # times the median distance between rows and centres
 _PENALTIES = np.geomspace(1e-3, 10.0, 9)
-_POSITIVE = Optional(Number("a number > 0", 0.0, open_low=True))
+
+
+class PositiveNumbers(Rule[FloatArray]):
+    """A positive number, or several to choose from."""
+
+    words = "a number > 0 or several"
+
+    def parse(self, value: Any) -> FloatArray:
+        """Return them in an array, in the order given."""
+        grid = (
+            np.array([Number().parse(value)]) if np.isscalar(value) else as_numbers(value, "values")
+        )
+        if not grid.size or (grid <= 0.0).any():
+            raise ValueError
+        return grid
+
+
+class Centers(Rule[Any]):
+    """The number of centres to draw, or the centres themselves."""
+
+    words = "an int >= 1 or an array of centres"
+
+    def parse(self, value: Any) -> Any:
+        """Return it unchanged."""
+        return Integer(1).parse(value) if np.ndim(value) == 0 else value
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -31,13 +56,16 @@ class ULSIF(DensityRatio):
 
     Parameters
     ----------
-    centers : int, default=100
-        The number of target rows, drawn at random, on which the bumps are centred.
-    bandwidth : float or None, default=None
-        Width of the bumps. None tries nine values, from a tenth to ten times the median distance
-        between rows and centres.
-    penalty : float or None, default=None
-        Ridge penalty. None tries nine values, from 0.001 to 10.
+    centers : int or array-like of shape (n_centers, n_features), default=100
+        The number of target rows, drawn at random, on which the bumps are centred; or the centres.
+    bandwidth : float, array-like or None, default=None
+        Width of the bumps, or a grid to choose from. None tries nine values, from a tenth to ten
+        times the median distance between rows and centres.
+    penalty : float, array-like or None, default=None
+        Ridge penalty, or a grid to choose from. None tries nine values, from 0.001 to 10.
+    standardize : bool, default=True
+        Divide every column by its spread first, so that all columns count equally. This does not
+        change a ratio of densities.
     random_state : int, Generator, RandomState or None, default=0
         Seed for drawing the centres, and the order in which rows are paired to be left out.
     n_jobs : int or None, default=-1
@@ -47,7 +75,7 @@ class ULSIF(DensityRatio):
     Attributes
     ----------
     bandwidth_, penalty_ : float
-        The chosen values. Columns are divided by their spread first, so that all count equally.
+        The chosen values, in units of the (standardized) columns.
     scores_ : float array of shape (n_bandwidths, n_penalties)
         Leave-one-out score of every pair in the grid; lower is better.
     coef_ : float array of shape (n_centers,)
@@ -83,14 +111,16 @@ class ULSIF(DensityRatio):
     """
 
     _rules: ClassVar[RuleTable] = {
-        "centers": Integer(1),
-        "bandwidth": _POSITIVE,
-        "penalty": _POSITIVE,
+        "centers": Centers(),
+        "bandwidth": Optional(PositiveNumbers()),
+        "penalty": Optional(PositiveNumbers()),
+        "standardize": Flag(),
     }
 
-    centers: int = 100
-    bandwidth: float | None = None
-    penalty: float | None = None
+    centers: int | ArrayLike = 100
+    bandwidth: ArrayLike | None = None
+    penalty: ArrayLike | None = None
+    standardize: bool = True
     random_state: Seed = 0
     n_jobs: int | None = -1
 
@@ -101,7 +131,7 @@ class ULSIF(DensityRatio):
         generator = RandomSource.of(
             self.random_state, "density ratio", len(source), rows=ranks
         ).generator()
-        basis = Basis.of(source, target, self.centers, generator)
+        basis = Basis.of(source, target, self.centers, self.standardize, generator)
         # shuffle: sorted rows would be paired, and left out if one sample is smaller, by position
         source = basis.prepare(source[generator.permutation(len(source))])
         target = basis.prepare(target[generator.permutation(len(target))])
@@ -109,8 +139,8 @@ class ULSIF(DensityRatio):
         if self.bandwidth is None:
             bandwidths = _BANDWIDTHS * basis.typical_distance(source)
         else:
-            bandwidths = np.array([self.bandwidth])
-        penalties = _PENALTIES if self.penalty is None else np.array([self.penalty])
+            bandwidths = PositiveNumbers().parse(self.bandwidth)
+        penalties = _PENALTIES if self.penalty is None else PositiveNumbers().parse(self.penalty)
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # comes with scikit-learn
 
         # a row of scores for each bandwidth; each thread computes its matrix products alone: the
