@@ -310,3 +310,28 @@ def test_first_nonfinite(bad: float, dtype: Any, place: int) -> None:
 def test_huge_finite_scores_are_finite() -> None:
     assert kernels.first_nonfinite(np.full(1000, LARGEST)) == -1
     assert kernels.first_nonfinite(np.array([LARGEST, LARGEST, -np.inf])) == 2
+
+
+@pytest.mark.parametrize("bad", [np.nan, -np.nan, np.inf, -np.inf, 1.5, -0.5])
+@pytest.mark.parametrize("low", [0.0, -0.25])
+def test_a_score_outside_the_limits_is_found_wherever_it_is(bad, low):
+    scores = np.linspace(0.0, 1.0, 1_000)
+    scores[7] = -0.0
+    assert kernels.inside(scores, low, 1.0)
+    for place in (0, 500, 999):
+        scores = np.linspace(0.0, 1.0, 1_000)
+        scores[place] = bad
+        assert not kernels.inside(scores, low, 1.0)
+        assert kernels.inside(scores, -np.inf, np.inf) == np.isfinite(bad)
+
+
+@pytest.mark.parametrize("limits", [None, (-1.0, 2.0), (-1e300, 1e300)])
+def test_even_keys_find_cells_of_outliers_with_any_limits(limits):
+    rng = np.random.default_rng(0)
+    cuts = np.linspace(-0.5, 0.5, 200)
+    scores = rng.uniform(-0.6, 0.6, 50_000)
+    if limits is None or limits[1] > 2.0:
+        scores[[3, 70, 900]] = -1e299, 1e299, 2.0**53
+    table = np.arange(201.0)
+    found = kernels.look_up(scores, cuts, table, limits=limits)
+    np.testing.assert_array_equal(found, np.searchsorted(cuts, scores, side="right"))
