@@ -288,18 +288,14 @@ class Draw:
         for name, rows in parts:
             limit = self.limits.get(name, self.limit)
             if limit < _WORD:
-                drawn[rows] = self._below(keys[rows], limit)
+                drawn[rows] = self._below(keys[rows], np.uint64(limit))
         return drawn
 
-    def _below(self, keys: Keys, limit: int) -> NDArray[np.bool_]:
-        below = np.empty(len(keys), dtype=bool)
-        buffers = np.empty((2, min(len(keys), _HASH_BLOCK)), dtype=np.uint64)
-        key = self.key
-        for start in range(0, len(keys), _HASH_BLOCK):
-            part = keys[start : start + _HASH_BLOCK]
-            hashes = mixed(part, key, buffers[:, : len(part)])
-            np.less(hashes, np.uint64(limit), out=below[start : start + _HASH_BLOCK])
-        return below
+    def _below(self, keys: Keys, limit: np.uint64) -> NDArray[np.bool_]:
+        """Whether the hashes are below the limit, in parts that fit in the processor's cache."""
+        starts = range(0, len(keys), _HASH_BLOCK)
+        parts = [self.hashes(keys[start : start + _HASH_BLOCK]) < limit for start in starts]
+        return np.concatenate([np.empty(0, dtype=bool), *parts])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -447,18 +443,21 @@ def _bits(values: NDArray[Any], exact: bool) -> Keys:
     return bits
 
 
-def mixed(values: Keys, plus: int = 0, buffers: Keys | None = None) -> Keys:
+def mixed(values: Keys, plus: int = 0) -> Keys:
     """Scramble 64-bit numbers: the finalizer of SplitMix64 (Steele, Lea and Flood, 2014), a
     one-to-one map.
 
-    `plus` is first added to the numbers, modulo 2**64. `buffers`, of shape (2, n), may be given as
-    workspace.
+    `plus` is first added to the numbers, modulo 2**64.
 
     >>> mixed(np.arange(2, dtype=np.uint64))
     array([16294208416658607535, 10451216379200822465], dtype=uint64)
     """
-    z, shifted = (np.empty_like(values), np.empty_like(values)) if buffers is None else buffers
-    return _scrambled(np.add(values, np.uint64((plus + GOLDEN) % 2**64), out=z), shifted, ROUNDS)
+    z: Keys = np.add(values, np.uint64((plus + GOLDEN) % 2**64))
+    shifted = np.empty(min(len(z), _HASH_BLOCK), dtype=np.uint64)
+    for start in range(0, len(z), _HASH_BLOCK):  # parts that fit in the processor's cache
+        part = z[start : start + _HASH_BLOCK]
+        _scrambled(part, shifted[: len(part)], ROUNDS)
+    return z
 
 
 def _scrambled(z: Keys, shifted: Keys, rounds: tuple[tuple[int, int], ...]) -> Keys:

@@ -20,7 +20,6 @@ from calibrant.params.random import mixed
 _ALL = 2**64
 _BASE = 0x100000001B3  # odd, so that its powers have inverses modulo 2**64
 _INVERSE = pow(_BASE, -1, 2**64)
-_DAY = 86_400
 _UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _TEXTS = (
     "string",
@@ -90,8 +89,8 @@ def id_keys(ids: Any, name: str, role: str = "id") -> Keys:
         return _whole_keys(ids, name, role)
     if pa.types.is_integer(kind):
         return value_keys(np.asarray(ids.to_numpy()))
-    if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
-        return _time_keys(ids)
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        return value_keys(np.asarray(ids.to_numpy(zero_copy_only=False)))
     if str(kind).startswith(_TEXTS):
         texts = ids.cast(pa.large_binary())
         parts = [
@@ -109,20 +108,10 @@ def _whole_keys(ids: Any, name: str, role: str) -> Keys:
         raise InvalidTypeError(role, rule, got=str(ids.type), column=name) from None
 
 
-def _time_keys(ids: Any) -> Keys:
+def _instant_keys(counts: NDArray[np.int64], unit_name: str) -> Keys:
     """Keys of dates and times, the same for an instant in any unit, such as seconds or
     microseconds.
     """
-    kind = ids.type
-    counts = np.asarray(
-        ids.cast(pa.int64() if kind.bit_width == 64 else pa.int32()).to_numpy()
-    ).astype(np.int64)
-    if pa.types.is_date32(kind):
-        return np.asarray(counts * _DAY).view("u8")
-    return _instant_keys(counts, "ms" if pa.types.is_date64(kind) else kind.unit)
-
-
-def _instant_keys(counts: NDArray[np.int64], unit_name: str) -> Keys:
     unit = _UNITS[unit_name]
     seconds, rest = np.divmod(counts, unit)
     nanoseconds = (rest * (_UNITS["ns"] // unit)).view(np.uint64)
