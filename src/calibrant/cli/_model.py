@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant._optional import pa
 from calibrant.cli._errors import RefusedError, message_of
-from calibrant.cli._input import ROLES, with_defaults
+from calibrant.cli._input import with_defaults
 from calibrant.text.numbers import nearest, rows
 
 if TYPE_CHECKING:
@@ -122,30 +122,26 @@ def _name(label: object) -> str:
     return str(int(label) if whole else label)  # type: ignore[call-overload]
 
 
-def role_of(model: "Model", part: str, given: str | None) -> str | None:
-    """The column of a role: as given, or as in the model file."""
+def segments_of(model: "Model") -> str | None:
+    """The column of segments that the model file names; None for a model without segments."""
     partition = getattr(model.calibrator, "partition_", None)
     segmented = None not in getattr(model.calibrator, "ends", {None})  # of a Threshold
     if partition is not None:
         segmented = partition.has_segments
-    name = given or model.columns.get(part)
-    if part != "segment":
-        return name
-    if segmented and name is None:
-        rule = "name the column of segments, as the model was fitted with segments"
-        raise RefusedError("--segment", rule)
-    if not segmented and given is not None:
-        rule = "be left out, as the model was fitted without segments"
-        raise RefusedError("--segment", rule, got=repr(given))
-    return name if segmented else None
+    if not segmented:
+        return None
+    if "segment" not in model.columns:
+        advice = 'save it with save_model(..., columns={"segment": name})'
+        raise RefusedError("the model file", "name its column of segments", advice=advice)
+    return model.columns["segment"]
 
 
 def columns_for(
-    model: "Model", source: "Files", options: Mapping[str, Any]
+    model: "Model", source: "Files", options: Mapping[str, Any], *roles: str
 ) -> dict[str, str | None]:
     """Columns by role: as given, as in the model file, or by their names."""
-    parts = [role for role in ROLES if role in options]
-    return with_defaults(source, {part: role_of(model, part, options[part]) for part in parts})
+    named = {role: options.get(role) or model.columns.get(role) for role in roles}
+    return with_defaults(source, {**named, "segment": segments_of(model)})
 
 
 def rows_for(
@@ -154,7 +150,7 @@ def rows_for(
     """The rows that a model is applied to: columns in their roles, and scores on the model's scale."""
     from calibrant.sample.facts import Reach, familiar_limits
 
-    columns = columns_for(model, source, options)
+    columns = columns_for(model, source, options, "score")
     data = source.scored(columns, types=text_types(model, segment=columns["segment"]), **how)
     seen = getattr(model.calibrator, "score_range_seen_", None)
     if options["allow_out_of_range"] or seen is None:

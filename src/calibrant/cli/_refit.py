@@ -101,7 +101,7 @@ def refit(model: Any, source: "Files", options: Mapping[str, Any]) -> Verificati
         return Verification(model.fingerprint, unclear=_HELD_OUT)
     if hasattr(saved, "classes_") and not hasattr(saved, "positive_index_"):
         return Verification(model.fingerprint, unclear=_SEVERAL)
-    columns = columns_for(model, source, {**dict.fromkeys(ROLES), **options})
+    columns = columns_for(model, source, options, *ROLES)
     data = _rows(model, source, columns, options)
     found, notes, other_order = _compared_rows(model, data, columns)
     again = None

@@ -7,7 +7,7 @@ import click
 from calibrant._file import write_file
 from calibrant.cli import _options as option
 from calibrant.cli._methods import method_making
-from calibrant.cli._model import read_model, role_of
+from calibrant.cli._model import read_model, segments_of
 from calibrant.cli._output import print_json, print_verbatim, saved
 from calibrant.cli._target import check_target
 from calibrant.errors import InvalidTypeError
@@ -52,8 +52,8 @@ def _check_options(ctx: click.Context, options: dict[str, Any], output: str | No
     target = options["to"]
     if target == "sql" and options["dialect"] is None:
         raise click.UsageError(f"--to sql needs --dialect: one of {', '.join(DIALECTS)}", ctx)
-    if target != "sql" and any(options[name] for name in ("dialect", "table", "score", "segment")):
-        raise click.UsageError("--dialect, --table, --score and --segment are for --to sql", ctx)
+    if target != "sql" and any(options[name] for name in ("dialect", "table", "score")):
+        raise click.UsageError("--dialect, --table and --score are for --to sql", ctx)
     if target == "onnx" and output is None:
         raise click.UsageError("--to onnx needs -o model.onnx", ctx)
 
@@ -86,8 +86,8 @@ def _exported(model: Any, options: dict[str, Any]) -> str | bytes:
     if options["to"] == "onnx":
         return bytes(to_onnx(model.calibrator, **chosen).SerializeToString())
     columns: dict[str, Any] = {
-        part: role_of(model, part, options[part]) for part in ("score", "segment")
+        "score": options["score"] or model.columns.get("score", "score"),
+        "segment": segments_of(model),
+        "table": options["table"],
     }
-    columns["score"] = columns["score"] or "score"
-    columns["table"] = options["table"]
     return to_sql(model.calibrator, dialect=options["dialect"], **columns, **chosen)

@@ -119,7 +119,7 @@ def _fields(columns: Any, options: dict[str, Any]) -> Fields:
         label=options["label"] or columns.get("label") or "label",
         at=options["time"],
         labelled_at=options["label_time"],
-        segment=options["segment"] or columns.get("segment") or "segment",
+        segment=columns.get("segment") or "segment",
     )
 
 
