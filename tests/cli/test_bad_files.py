@@ -523,10 +523,6 @@ APPLY_CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("model.json", "scores.csv", "--score", "q", "-o", "out.csv"),
         ("score column 'q'",),
     ),
-    "segment for a model without": (
-        ("model.json", "scores.csv", "--segment", "region", "-o", "out.csv"),
-        ("--segment", "without segments"),
-    ),
     "column taken": (("model.json", "taken.csv", "-o", "out.csv"), ("'calibrated'", "--prefix")),
     "column taken in parquet": (
         ("model.json", "taken.csv", "-o", "out.parquet"),

@@ -67,11 +67,15 @@ def _table_columns(
 
     They may contain records, whose fields are named with dots.
     """
+    from calibrant.sample.batch import Columns
     from calibrant.sample.sources.file_kind import check_kind
     from calibrant.sample.sources.files import File
 
     check_kind(path, kind)
-    schema, parts = File(path, kind, decimal=decimal).opened()
+    file = File(path, kind, Columns(named["score"]), decimal=decimal)
+    if kind != "csv" or not file.csv().percent_columns:
+        file = File(path, kind, decimal=decimal)  # verdicts of a judge may be words
+    schema, parts = file.opened()
     wholes = {}
     for role, name in named.items():
         wholes[role] = name if name in schema.names else name.partition(".")[0]
