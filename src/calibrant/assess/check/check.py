@@ -303,7 +303,8 @@ def _paths(
     found["runs of labels"] = capital(runs_of_labels(*given), ends, switching=False)
     for code in (0, 1):
         own = codes == code
-        place = np.cumsum(own) - 1  # position among the rows of the class
+        # position among the rows of the class
+        place = np.cumsum(own, dtype=order.dtype) - 1
         own_order = place[order[own[order]]]
         p_values[own] = rank_p_values(values[own], rng, own_order)
     found["scores by class"] = capital(drift_of_ranks(p_values), ends, switching=True)

@@ -136,6 +136,7 @@ def _in_other_blocks(rank: NDArray[Any], bits: int) -> NDArray[Any]:
     counts = np.bincount(cell.ravel(), minlength=first.size * n_blocks).reshape(cells)
     before = np.zeros(cells, dtype=rank.dtype)
     np.cumsum(counts[:, :-1], axis=1, out=before[:, 1:])
+    del counts  # as long as the rows, and twice as wide as the others
     smaller = np.zeros_like(before)
     np.cumsum(before[:, :, :-1], axis=2, out=smaller[:, :, 1:])
     return np.asarray(smaller.ravel()[cell].reshape(rank.shape))

@@ -175,6 +175,7 @@ def _recent(residuals: FloatArray, variances: FloatArray) -> Iterator["_Recent"]
     sums, spread = np.zeros((2, residuals.size + 1))
     np.cumsum(residuals, out=sums[1:])
     np.cumsum(variances, out=spread[1:])
+    del residuals, variances  # which would stay in memory for all bets
     for window in _WINDOWS:
         yield _Recent(sums, spread, window)
 
