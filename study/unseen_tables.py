@@ -5,6 +5,7 @@ those of the sign test.
 """
 
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,8 +16,12 @@ from unseen import OURS_BY_SIZE, UNSEEN_MODELS
 
 DEFAULT = "calibrant"
 SIGMOID = "scikit-learn sigmoid"
+TEMPERATURE = "scikit-learn temperature"
+BLEND = "BlendCalibrator"
 CLASSIFIER = "calibrant CalibratedClassifier"
 FEW_ROWS = 600  # to calibrate
+MOST_OVER_SIGMOID = {80: 0.992, 150: 0.993, 300: 0.992, 600: 0.989, 1_000: 0.988}
+MOST_EPSILON = {300: 0.25, 600: 0.175, 1_000: 0.14}
 FIRST_NEW_SPLIT = 4  # the splits before had been run with earlier versions
 
 
@@ -136,34 +141,99 @@ def win_rates(table: pd.DataFrame) -> pd.Series:
     return pd.Series(rates)
 
 
-def contest(table: pd.DataFrame, name: str, others: list[str]) -> str:
-    """The share of others with a larger log loss, and the mean and largest distance to the best of
-    all, over sets, models and splits.
-    """
+class Contest(NamedTuple):
+    """The share of others with a larger log loss, and the mean and largest distance to the best."""
+
+    wins: float
+    mean: float
+    worst: float
+
+    def __str__(self) -> str:
+        return f"{self.wins:.1%}, {self.mean:.2%}, {self.worst:.1%}"
+
+
+def contest(table: pd.DataFrame, name: str, others: list[str]) -> Contest:
+    """How a method does against others, over sets, models and splits."""
     cells = table.pivot_table(index=["set", "model", "split"], columns="method", values="log_loss")
     cells = cells[[name, *others]].dropna()
     wins = cells[others].gt(cells[name], axis=0).mean(axis=1).mean()
     behind = cells[name] / cells.min(axis=1) - 1
-    return f"{wins:.1%}, {behind.mean():.2%}, {behind.max():.1%}"
+    return Contest(wins, behind.mean(), behind.max())
 
 
-def unseen_sizes(folder: Path) -> str:
-    """Win rate, mean and largest distance to the best, by number of rows.
+def contests(folder: Path) -> dict[str, dict[int, Contest]]:
+    """For each method and number of rows, how it does; after the last, for all numbers of rows.
 
     Each of ours meets the rivals without the other; a rival meets the other rivals and
     `BlendCalibrator`.
     """
     table = lines(folder, "unseen_sizes", "unseen_our_sizes")
     rivals = [name for name in table.method.unique() if name not in OURS_BY_SIZE]
-    best = next(iter(OURS_BY_SIZE))
-    sizes = sorted(table.rows.unique())
-    cells = []
+    found = {}
     for name in (*OURS_BY_SIZE, *rivals):
-        others = rivals if name in OURS_BY_SIZE else [best, *rivals]
+        others = rivals if name in OURS_BY_SIZE else [BLEND, *rivals]
         others = [other for other in others if other != name]
-        each = [contest(table[table.rows == n], name, others) for n in sizes]
-        cells.append([f"**{name}**" if name in OURS_BY_SIZE else name, *each])
-    return markdown(["win rate, mean and worst gap", *(f"{n:,} rows" for n in sizes)], cells)
+        found[name] = {
+            int(n): contest(each, name, others) for n, each in table.groupby("rows", sort=True)
+        }
+    return found
+
+
+def unseen_sizes(folder: Path) -> str:
+    """Win rate, mean and largest distance to the best, by number of rows."""
+    found = contests(folder)
+    cells = [
+        [f"**{name}**" if name in OURS_BY_SIZE else name, *map(str, each.values())]
+        for name, each in found.items()
+    ]
+    sizes = (f"{n:,} rows" for n in found[BLEND])
+    return markdown(["win rate, mean and worst gap", *sizes], cells)
+
+
+def sizes_criteria(folder: Path) -> dict[str, tuple[str, str]]:
+    """Whether the criteria by number of rows are met, and what was found."""
+    found = contests(folder)
+    rivals = [name for name in found if name not in OURS_BY_SIZE]
+    blend = found[BLEND]
+    n_sizes = len(blend)
+    firsts = [
+        sum(blend[n].wins > max(found[name][n].wins for name in rivals) for n in blend),
+        sum(blend[n].mean < min(found[name][n].mean for name in rivals) for n in blend),
+        sum(blend[n].worst < min(found[name][n].worst for name in rivals) for n in blend),
+    ]
+    every = list(found[DEFAULT].values())
+    wins = np.mean([one.wins for one in every])
+    mean = np.mean([one.mean for one in every])
+    worst = max(one.worst for one in every)
+    few = lines(folder, "unseen_few", "unseen_our_few")
+    sigmoid, temperature, epsilon = [], [], []
+    for n, most in MOST_OVER_SIGMOID.items():
+        each = few[few.rows == n]
+        losses = by_set(each)
+        sigmoid.append(geometric_mean(losses[CLASSIFIER] / losses[SIGMOID]) <= most)
+        temperature.append(geometric_mean(losses[CLASSIFIER] / losses[TEMPERATURE]) <= 0.99)
+        if n in MOST_EPSILON:
+            epsilon.append(each.epsilon.median() <= MOST_EPSILON[n])
+    return {
+        "`BlendCalibrator` first in win rate, mean and worst gap at each n": (
+            _verdict(min(firsts) == n_sizes),
+            f"{firsts[0]}, {firsts[1]} and {firsts[2]} of {n_sizes} sizes",
+        ),
+        "default curve: win rate at least 62%, gap at most 0.55% in the mean, 12% at worst": (
+            _verdict(wins >= 0.62 and mean <= 0.0055 and worst <= 0.12),
+            f"{wins:.0%}, {mean:.2%}, {worst:.0%}",
+        ),
+        "`CalibratedClassifier` with few rows: over sigmoid; over temperature; epsilon": (
+            _verdict(all((*sigmoid, *temperature, *epsilon))),
+            f"{sum(sigmoid)} of {len(sigmoid)}, {sum(temperature)} of {len(temperature)}"
+            f" and {sum(epsilon)} of {len(epsilon)} sizes",
+        ),
+    }
+
+
+def geometric_mean(ratios: pd.Series) -> float:
+    """The geometric mean over sets."""
+    return float(np.exp(np.log(ratios).mean()))
 
 
 def unseen_few(folder: Path) -> str:
@@ -173,9 +243,9 @@ def unseen_few(folder: Path) -> str:
     for n, each in table.groupby("rows"):
         losses = by_set(each)
         row = [f"{n:,}", f"{len(losses)}"]
-        for rival in (SIGMOID, "scikit-learn temperature", "uncalibrated, all rows"):
-            ratios = (losses[CLASSIFIER] / losses[rival]).to_numpy()
-            row += [f"{np.exp(np.log(ratios).mean()):.3f}", percent_change(ratios)]
+        for rival in (SIGMOID, TEMPERATURE, "uncalibrated, all rows"):
+            ratios = losses[CLASSIFIER] / losses[rival]
+            row += [f"{geometric_mean(ratios):.3f}", percent_change(ratios.to_numpy())]
         cells.append([*row, f"{each.epsilon.median():.3f}"])
     header = ["rows", "sets"]
     for rival in ("sigmoid", "temperature", "uncalibrated"):
@@ -246,6 +316,7 @@ def unseen_criteria(folder: Path) -> str:
     """What was fixed before the run, and what came out: in all splits, and in the new ones."""
     every, new = criteria(folder), criteria(folder, FIRST_NEW_SPLIT)
     cells = [[name, *every[name], *new[name]] for name in every]
+    cells += [[name, *found, "", ""] for name, found in sizes_criteria(folder).items()]
     header = ["criterion", "all splits", "found", "new splits alone", "found"]
     return markdown(header, cells)
 

@@ -69,6 +69,17 @@ def test_win_rates_count_rivals_that_are_beaten():
     assert unseen_tables.win_rates(table).to_dict() == {"x": 1.0, "y": 0.0, "z": 0.0}
 
 
+def test_a_contest_counts_larger_losses_and_distances_to_the_best():
+    losses = {("a", "x"): 0.2, ("a", "y"): 0.4, ("a", "z"): 0.1, ("b", "x"): 0.3, ("b", "y"): 0.6}
+    table = pd.DataFrame(
+        [(name, "m", 0, method, loss) for (name, method), loss in losses.items()],
+        columns=["set", "model", "split", "method", "log_loss"],
+    )
+    found = unseen_tables.contest(table, "x", ["y", "z"])  # set b has no z, so it doesn't count
+    assert found == pytest.approx((0.5, 1.0, 1.0))
+    assert unseen_tables.contest(table, "x", ["y"]) == pytest.approx((1.0, 0.0, 0.0))
+
+
 def test_only_splits_that_are_whole_are_kept():
     table = pd.DataFrame(
         {"set": ["a", "b", "a"], "model": "m", "split": ["0", "0", "1"], "log_loss": 0.5}
