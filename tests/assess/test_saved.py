@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from calibrant import Threshold, scored, threshold
-from calibrant.assess.threshold.decisions import decision_columns
+from calibrant.assess.threshold.proved_threshold import decision_columns
 from calibrant.errors import CalibrantError
 from worlds.model_files import read, refused, sealed, written
 

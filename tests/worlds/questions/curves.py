@@ -6,7 +6,7 @@ import numpy as np
 
 import calibrant
 from calibrant import Partition, Tally
-from calibrant.assess.threshold.decisions import decision_columns
+from calibrant.assess.threshold.proved_threshold import decision_columns
 from calibrant.calibrators.curve.fine_cells import Averages, Grid
 from calibrant.calibrators.curve.pieces import Pieces, interpolate, simplified
 from calibrant.cells.score_partition import ScorePartition

@@ -10,7 +10,7 @@ from calibrant import (
     Threshold,
     scored,
 )
-from calibrant.assess.threshold.decisions import threshold_table
+from calibrant.assess.threshold.proved_threshold import threshold_table
 from worlds.questions.base import (
     GRID,
     MORE,

@@ -49,26 +49,6 @@ _FACTOR = 0.98
 _FACTOR_OF_FEW = 4.8  # over the square root of the rows of a region
 
 
-def rows_of_region(n_rows: int, n_bins: int) -> int:
-    """The approximate number of rows counted in each region."""
-    return (n_rows - look_size(n_rows, n_bins)) // n_bins
-
-
-def curve_epsilon(n_rows: int, n_bins: int, confidence_level: float) -> float:
-    """The epsilon that nine of ten fits reach.
-
-    >>> round(curve_epsilon(10_000, 10, 0.9), 3)
-    0.048
-    """
-    rows = rows_of_region(n_rows, n_bins)
-    if rows < 1:
-        return 1.0
-    alpha = budgets(error_budget(confidence_level))[0] * (1.0 - ABSORBED_SHARE)
-    tail = (1.0 - MOVED_SHARE) * (1.0 - CURVE_SHARE) * alpha / (2.0 * n_bins)
-    half_width = -float(ndtri(tail)) / (2.0 * math.sqrt(rows))
-    return min(half_width * (_FACTOR + _FACTOR_OF_FEW / math.sqrt(rows)), 1.0)
-
-
 @dataclass(frozen=True, slots=True)
 class PlannedCurve:
     """How many labels a curve needs, as a search."""
@@ -91,20 +71,37 @@ class PlannedCurve:
             raise InvalidValueError("n_bins", rule, got=str(n_bins))
         return cls(confidence_level, n_bins)
 
+    def rows(self, n: int) -> int:
+        """The approximate number of rows counted in each region."""
+        return (n - look_size(n, self.n_bins)) // self.n_bins
+
+    def epsilon(self, n: int) -> float:
+        """The epsilon that nine of ten fits reach.
+
+        >>> round(PlannedCurve(0.9, 10).epsilon(10_000), 3)
+        0.048
+        """
+        rows = self.rows(n)
+        if rows < 1:
+            return 1.0
+        alpha = budgets(error_budget(self.confidence_level))[0] * (1.0 - ABSORBED_SHARE)
+        tail = (1.0 - MOVED_SHARE) * (1.0 - CURVE_SHARE) * alpha / (2.0 * self.n_bins)
+        half_width = -float(ndtri(tail)) / (2.0 * math.sqrt(rows))
+        return min(half_width * (_FACTOR + _FACTOR_OF_FEW / math.sqrt(rows)), 1.0)
+
     def enough(self, n: int, epsilon: float) -> bool:
         """Whether `n` labels are enough."""
-        known = rows_of_region(n, self.n_bins) >= FEWEST_PLANNED
-        return known and curve_epsilon(n, self.n_bins, self.confidence_level) <= epsilon
+        return self.rows(n) >= FEWEST_PLANNED and self.epsilon(n) <= epsilon
 
     def answer(self, n: int) -> Plan:
         """The plan for `n` labels."""
-        rows = rows_of_region(n, self.n_bins)
+        rows = self.rows(n)
         if rows < FEWEST_PLANNED:
             rule = (f"be at least about {FEWEST_PLANNED} per region with ", CURVE_NAMED)
             raise InvalidValueError("n", rule, got=str(n))
         return Plan(
             n,
-            curve_epsilon(n, self.n_bins, self.confidence_level),
+            self.epsilon(n),
             rows,
             self.confidence_level,
             self.n_bins,

@@ -1,13 +1,23 @@
-"""The result of `threshold`: numbers, the sentence, and the decisions that follow."""
+"""The result of `threshold`: numbers, the sentence, and the decisions that follow: as regions of the
+score, for arrays and data, and as a table, for exports.
+"""
 
 import math
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
-from calibrant._typing import ArrayLike, BoolArray
+import numpy as np
+
+from calibrant._typing import ArrayLike, BoolArray, FloatArray, IntArray
 from calibrant.assess.threshold.cut import PARTS, SHOWN, Cut, Measured
+from calibrant.calibrators.table import Table, check_segments, steps_everywhere, written_by
+from calibrant.cells.bins import OTHER, Bins
+from calibrant.cells.score_partition import ScorePartition
+from calibrant.cells.segmented_partition import SegmentedPartition
 from calibrant.errors import InvalidTypeError
+from calibrant.sample.added_columns import LookUp
+from calibrant.sample.batch import Columns
 from calibrant.sample.reader import scored_rows
 from calibrant.text.numbers import above_cap, percent, rows
 from calibrant.text.picture import Drawn, Picture, ReferenceLine
@@ -16,9 +26,6 @@ from calibrant.text.result import Result, Verdict, said_of_file
 from calibrant.text.result_table import ResultTable, columns_by_name
 from calibrant.text.sentences import joined, shown, words
 from calibrant.text.sentences import sentence as as_sentence
-
-if TYPE_CHECKING:
-    from calibrant.calibrators.table import Table
 
 _MOST_CUTS = 2  # with more, the thresholds are in the table alone
 _MOST_DRAWN = 12  # shares in the picture
@@ -333,8 +340,6 @@ class Threshold(Result):
             A frame, relation or reader of the same engine, as from a calibrator's `apply`. Both
             columns are true or false, and null if the score is missing or not finite.
         """
-        from calibrant.assess.threshold.decisions import decision_columns
-
         held = scored_rows(data)
         segmented = None not in self.ends
         if segmented and held.columns.segment is None:
@@ -368,8 +373,6 @@ class Threshold(Result):
         self, decision: int, scores: "ArrayLike", segments: "ArrayLike | None"
     ) -> BoolArray:
         """The rows that this decision is about."""
-        from calibrant.assess.threshold.decisions import decided_regions
-
         segmented = None not in self.ends
         if segmented == (segments is None):
             rule = (
@@ -382,10 +385,8 @@ class Threshold(Result):
         chosen: BoolArray = decisions == decision
         return chosen[partition.assign(scores, segments)]
 
-    def _table(self, coverage: float) -> "Table":
+    def _table(self, coverage: float) -> Table:
         """The thresholds as a table, for exports."""
-        from calibrant.assess.threshold.decisions import threshold_table
-
         return threshold_table(self, coverage)
 
     def to_dict(self) -> dict[str, Any]:
@@ -406,3 +407,51 @@ class Threshold(Result):
         from calibrant.assess.threshold.saved_state import threshold_from_state
 
         return threshold_from_state(state)
+
+
+def decided_regions(ends: dict[Hashable, tuple[float, float]]) -> tuple[Bins, IntArray]:
+    """The regions between thresholds, and the decision in each.
+
+    Rows of an unknown segment are not selected, but referred to a person.
+    """
+    decided = {segment: _steps(*pair) for segment, pair in ends.items()}
+    if None not in decided:
+        decided[OTHER] = _steps(-np.inf, np.inf)
+    parts = {segment: ScorePartition(cuts) for segment, (cuts, _) in decided.items()}
+    decisions = np.concatenate([found for _, found in decided.values()])
+    return parts[None] if None in parts else SegmentedPartition(parts), decisions
+
+
+def decision_columns(found: Threshold, columns: Columns, prefix: str) -> LookUp:
+    """Whether each row is selected; with precision and npv, also whether it is referred to a
+    person.
+    """
+    partition, decisions = decided_regions(found.ends)
+    table: dict[str, Any] = {f"{prefix}selected": decisions == SELECTED}
+    if len({cut.target for cut in found.cuts}) > 1:
+        table[f"{prefix}referred"] = decisions == REFERRED
+    return LookUp(columns, partition, table)
+
+
+def threshold_table(found: Threshold, coverage: float) -> Table:
+    """Return a table whose value is 1 where a row is selected, and 0 where it is not.
+
+    Rows referred to a person are in neither region, so their value is null.
+    """
+    ends: dict[Any, tuple[float, float]] = found.ends
+    if None not in ends:
+        check_segments(tuple(ends))
+    steps = [
+        replace(steps_everywhere(*_steps(*pair)), segment=segment) for segment, pair in ends.items()
+    ]
+    notes = (written_by("Threshold"), found.sentence)
+    named = {"calibrated": "selected"}
+    return Table(tuple(steps), np.array([0.0, 1.0]), coverage, notes, named=named)
+
+
+def _steps(low: float, high: float) -> tuple[FloatArray, IntArray]:
+    """One or two cuts of the score, and the decision on each side of them."""
+    cuts = np.array([cut for cut in sorted({low, high}) if np.isfinite(cut)])
+    firsts = np.append(-np.inf, cuts)  # the first score of each step
+    decisions = np.where(firsts < low, NEGATIVE, REFERRED)
+    return cuts, np.where(firsts >= high, SELECTED, decisions)
