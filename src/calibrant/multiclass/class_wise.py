@@ -72,7 +72,7 @@ class ClassWiseCalibrator(ColumnsCalibrator):
     >>> y = (rng.uniform(size=(9000, 1)) > scores.cumsum(axis=1)).sum(axis=1)
     >>> calibrator = ClassWiseCalibrator(n_bins=5).fit(scores, y)
     >>> calibrator.predict_proba([[0.1, 0.1, 0.8]]).round(2), calibrator.predict([[0.1, 0.1, 0.8]])
-    (array([[0.1 , 0.1 , 0.81]]), array([2]))
+    (array([[0.1, 0.1, 0.8]]), array([2]))
     >>> calibrator.predict_interval([[0.1, 0.1, 0.8]]).shape
     (1, 3, 2)
     """
