@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.linalg import solveh_banded
 
 from calibrant._typing import FloatArray, IndexArray
 from calibrant.cells.knots import Knots
@@ -363,6 +362,8 @@ def _solution(
     first side is the gradient, and the third has the mixed derivatives with epsilon, whose own are
     `of_epsilon`.
     """
+    from scipy.linalg import solveh_banded  # 6 MB, which a loaded model does not need
+
     solved = solveh_banded(band, sides, lower=True, check_finite=False)
     inner = sides.T @ solved
     border = [
