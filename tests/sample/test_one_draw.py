@@ -17,6 +17,7 @@ from calibrant import BinningCalibrator, scored
 from calibrant.params.random import Draw, SmallestHashes, seed_number
 from calibrant.sample.reader import read_rows, rows_of
 from calibrant.sample.row_keys import position_keys
+from calibrant.sample.taken_rows import FindSmallest, TakeSurvey
 from read_marks import unmarked
 
 ROWS = 2_000
@@ -240,3 +241,23 @@ def test_a_draw_by_ids_assumes_that_they_are_unique_and_says_so_after_saving() -
         BinningCalibrator.from_dict(json.loads(json.dumps(drawn.to_dict()))).guarantee_
     ) == str(drawn.guarantee_)
     assert "unique" not in str(split_fit(None, scored(TABLE, **NAMES, id="key")).guarantee_)
+
+
+@pytest.mark.parametrize("most", [1, 7, 40])
+def test_rows_in_memory_are_one_batch(most: int) -> None:
+    """Work on checked rows finds the same without Arrow as with it."""
+    rng = np.random.default_rng(5)
+    p, y = rng.random(300).round(2), rng.integers(0, 2, 300)
+    s, g = rng.choice(["a", "b"], 300), rng.integers(0, 60, 300)
+    held = read_rows(p, y, segments=s, groups=g)
+    table = {"p": p, "y": y, "s": s, "g": g}
+    stored = rows_of(scored(table, score="p", label="y", segment="s", group="g"))
+    survey, other = (rows.fold(TakeSurvey(rows.columns, True, 200)) for rows in (held, stored))
+    assert survey.rows == other.rows
+    assert survey.sums.fingerprint == other.sums.fingerprint
+    assert survey.cells.counts("a").sums.tolist() == other.cells.counts("a").sums.tolist()
+    first, same = (rows.fold(FindSmallest(rows.columns, 3, most)) for rows in (held, stored))
+    assert first.found.tolist() == same.found.tolist()
+    drawn = held.chosen(Draw(3, first.limit))
+    assert np.unique(g[drawn]).size == most
+    assert not np.isin(g[~drawn], g[drawn]).any()
