@@ -122,7 +122,7 @@ def _name(label: object) -> str:
     return str(int(label) if whole else label)  # type: ignore[call-overload]
 
 
-def segments_of(model: "Model") -> str | None:
+def segment_column(model: "Model") -> str | None:
     """The column of segments that the model file names; None for a model without segments."""
     partition = getattr(model.calibrator, "partition_", None)
     segmented = None not in getattr(model.calibrator, "ends", {None})  # of a Threshold
@@ -141,7 +141,7 @@ def columns_for(
 ) -> dict[str, str | None]:
     """Columns by role: as given, as in the model file, or by their names."""
     named = {role: options.get(role) or model.columns.get(role) for role in roles}
-    return with_defaults(source, {**named, "segment": segments_of(model)})
+    return with_defaults(source, {**named, "segment": segment_column(model)})
 
 
 def rows_for(

@@ -7,7 +7,7 @@ import click
 from calibrant._file import write_file
 from calibrant.cli import _options as option
 from calibrant.cli._methods import method_making
-from calibrant.cli._model import read_model, segments_of
+from calibrant.cli._model import read_model, segment_column
 from calibrant.cli._output import print_json, print_verbatim, saved
 from calibrant.cli._target import check_target
 from calibrant.errors import InvalidTypeError
@@ -87,7 +87,7 @@ def _exported(model: Any, options: dict[str, Any]) -> str | bytes:
         return bytes(to_onnx(model.calibrator, **chosen).SerializeToString())
     columns: dict[str, Any] = {
         "score": options["score"] or model.columns.get("score", "score"),
-        "segment": segments_of(model),
+        "segment": segment_column(model),
         "table": options["table"],
     }
     return to_sql(model.calibrator, dialect=options["dialect"], **columns, **chosen)
