@@ -200,8 +200,7 @@ class Programme:
 
     def epsilon(self, linear: FloatArray, blur: float = 0.0) -> float:
         """The largest error that is not ruled out, outside of ignored regions."""
-        steps = linear[:, self.ends[1] : self.ends[2]]
-        off = (self.gaps * np.sqrt(steps**2 + blur**2)).sum(axis=1)
+        off = (self.gaps * np.sqrt(self._steps(linear) ** 2 + blur**2)).sum(axis=1)
         largest = linear[:, self.ends[3] :].max(axis=1) + off
         return float(np.where(self.moves.ignored, 0.0, largest).max())
 
@@ -276,9 +275,8 @@ class Programme:
     def _rooms(self, at: _Point) -> FloatArray:
         """What keeps each condition; 1 where there is none."""
         orders = at.linear[:, self.ends[0] : self.ends[1]]
-        steps = at.linear[:, self.ends[1] : self.ends[2]]
-        off = (self.gaps * np.sqrt(steps**2 + self.blur**2)).sum(axis=1, keepdims=True)
-        spare = at.epsilon - at.linear[:, self.ends[3] :] - off
+        off = self.gaps * np.sqrt(self._steps(at.linear) ** 2 + self.blur**2)
+        spare = at.epsilon - at.linear[:, self.ends[3] :] - off.sum(axis=1, keepdims=True)
         rooms = np.concatenate([orders, spare, at.moved - _LOWEST, _HIGHEST - at.moved], axis=1)
         return np.where(self.used, rooms, 1.0)
 
@@ -300,8 +298,10 @@ class Programme:
         limits = slice(n_orders, n_orders + 4)
         n_steps = self.gaps.shape[1]
         # how fast epsilon's conditions change, with what the rest is off by
-        of_steps = self.linear[:, self.ends[1] : self.ends[2]]
-        errors = _sums(self.gaps * signs[:, :n_steps], of_steps)[:, None] + self.linear[:, -4:]
+        errors = (
+            _sums(self.gaps * signs[:, :n_steps], self._steps(self.linear))[:, None]
+            + self.linear[:, -4:]
+        )
         # first and second derivatives by all that is linear; absolute values of steps count by the
         # conditions in which they are
         prices = self.prices / barrier
@@ -311,9 +311,18 @@ class Programme:
         prices[:, :n_steps] = pulls[:, limits].sum(axis=1, keepdims=True) * self.gaps
         bends = (1.0 - duals.signs * signs) / absolute
         rates = pulls / rooms
-        cost, dearer, growth, curvature = self._of_growth(at.linear[:, : self.ends[0]], barrier)
+        # the cost of the divergence, by the divergence, and the divergence by the values
+        values = at.linear[:, : self.ends[0]]
+        share = self._share(values)
+        unit = barrier * self.allowed
+        cost = (self.price + self.dear * share ** (_POWER - 1)) / unit
+        dearer = self.dear * (_POWER - 1) * share ** (_POWER - 2) / (unit * self.allowed)
+        away = self.mean / values**2 + (1.0 - self.mean) / (1.0 - values) ** 2
+        growth = self.rows * (values - self.mean) / (values * (1.0 - values))
         first = np.concatenate([cost * growth, -pushes[:, :n_orders], slopes], axis=1)
-        second = np.concatenate([cost * curvature, rates[:, :n_orders], prices * bends], axis=1)
+        second = np.concatenate(
+            [cost * self.rows * away, rates[:, :n_orders], prices * bends], axis=1
+        )
         below, above = np.split(pushes[:, limits.stop :], 2, axis=1)
         gradient = _of_regions(_sums(first, self.linear)) + above - below
         band = _band(_squares(second, self.linear) + _squares(rates[:, limits], errors))
@@ -327,30 +336,33 @@ class Programme:
         sides = np.stack([part.ravel() for part in (gradient, joint, mixed)], axis=1)
         moved, epsilon, decrement = _solution(band, sides, dearer, of_epsilon)
         step = _Point(moved, self._change(moved), epsilon)
+        return step, decrement, self._duals_after(step, duals, rooms, signs, absolute, barrier)
+
+    def _duals_after(
+        self,
+        step: _Point,
+        duals: _Duals,
+        rooms: FloatArray,
+        signs: FloatArray,
+        absolute: FloatArray,
+        barrier: float,
+    ) -> _Duals:
+        """The dual variables after a step, from what held before it."""
         turns = step.linear[:, self.ends[1] :]
-        wider = _sums(self.gaps * signs[:, :n_steps], turns[:, :n_steps, None])
+        steps = self._steps(step.linear)
+        wider = (self.gaps * signs[:, : steps.shape[1]] * steps).sum(axis=1, keepdims=True)
         orders = step.linear[:, self.ends[0] : self.ends[1]]
-        more = np.concatenate([orders, epsilon - turns[:, -4:] - wider, moved, -moved], axis=1)
+        spare = step.epsilon - turns[:, -4:] - wider
+        more = np.concatenate([orders, spare, step.moved, -step.moved], axis=1)
         change = barrier / rooms - duals.of_rooms * (1.0 + more / rooms)
         lost = float((-change / duals.of_rooms)[self.used].max())
         of_rooms = duals.of_rooms + change * min(1.0, _MOST_LOST / max(lost, _MOST_LOST))
-        return step, decrement, _Duals(of_rooms, np.clip(signs + bends * turns, -1.0, 1.0))
+        turned = signs + (1.0 - duals.signs * signs) / absolute * turns
+        return _Duals(of_rooms, np.clip(turned, -1.0, 1.0))
 
-    def _of_growth(
-        self, values: FloatArray, barrier: float
-    ) -> tuple[float, float, FloatArray, FloatArray]:
-        """The first and the second derivative of the cost of the divergence, over the barrier, and
-        those of the divergence by the values.
-        """
-        p = self.mean
-        share = self._share(values)
-        unit = barrier * self.allowed
-        return (
-            (self.price + self.dear * share ** (_POWER - 1)) / unit,
-            self.dear * (_POWER - 1) * share ** (_POWER - 2) / (unit * self.allowed),
-            self.rows * (values - p) / (values * (1.0 - values)),
-            self.rows * (p / values**2 + (1.0 - p) / (1.0 - values) ** 2),
-        )
+    def _steps(self, linear: FloatArray) -> FloatArray:
+        """Steps of the rest between knots."""
+        return linear[:, self.ends[1] : self.ends[2]]
 
 
 def _solution(
