@@ -120,6 +120,10 @@ READ = {
         ("counts", "limits"),
     ),
     "stream": (OnlineCalibrator(Partition.fixed_width(2)).fit(SCORES, Y), ("counts",)),
+    "running stream": (
+        OnlineCalibrator(Partition.fixed_width(2), running=True).fit(SCORES, Y),
+        ("counts", "limits"),
+    ),
 }
 
 

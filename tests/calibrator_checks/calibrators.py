@@ -73,7 +73,7 @@ CALIBRATORS: dict[str, Any] = {
         f"online-{name}": OnlineCalibrator(Partition.from_edges([0.2, 0.7]), sequence=name)
         for name in SEQUENCES
     },
-    "online-midpoint": OnlineCalibrator(Partition.from_edges([0.5]), value="midpoint"),
+    "online-running": OnlineCalibrator(Partition.from_edges([0.5]), running=True, value="midpoint"),
     "online-warmup": OnlineCalibrator(n_bins=3, warmup=60),
 }
 

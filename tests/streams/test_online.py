@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from calibrant import OnlineCalibrator, Partition, ScoreCalibrator, Tally, scored
 from calibrant.errors import CalibrantError
-from calibrant.sequences import SEQUENCES
+from calibrant.sequences import SEQUENCES, CentredBetaBinomial
 from worlds.label_streams import BINS, as_json, content, draw, rows, stream
 
 
@@ -42,14 +42,41 @@ def test_one_by_one_equals_a_batch(data) -> None:
     assert online.tally_ == Tally.from_data(BINS, *zip(*data, strict=True))
 
 
+@pytest.mark.parametrize("running", [False, True])
 @pytest.mark.parametrize("sequence", SEQUENCES)
-def test_a_saved_stream_goes_on_elsewhere_bit_for_bit(sequence: str) -> None:
+def test_a_saved_stream_goes_on_elsewhere_bit_for_bit(sequence: str, running: bool) -> None:
     rng = np.random.default_rng(0)
-    here = OnlineCalibrator(BINS, sequence=sequence).partial_fit(*draw(rng, 500))
+    here = OnlineCalibrator(BINS, sequence=sequence, running=running).partial_fit(*draw(rng, 500))
     there = ScoreCalibrator.from_dict(json.loads(as_json(here)))
     later = draw(rng, 500)
     assert as_json(here.partial_fit(*later)) == as_json(there.partial_fit(*later))
     np.testing.assert_array_equal(here.predict_interval(later[0]), there.predict_interval(later[0]))
+
+
+@pytest.mark.broad
+def test_running_intervals_never_widen_and_others_may() -> None:
+    def widths(running: bool) -> np.ndarray:
+        rng = np.random.default_rng(1)
+        online = OnlineCalibrator(Partition.fixed_width(1), running=running)
+        seen = []
+        for _ in range(300):
+            online.partial_fit([0.5], [int(rng.uniform() < 0.3)])
+            seen.append(online.predict_interval([0.5])[0])
+        return np.array(seen)
+
+    running = widths(True)
+    assert (np.diff(running[:, 0]) >= 0).all()
+    assert (np.diff(running[:, 1]) <= 0).all()
+    assert (np.diff(widths(False)[:, 0]) < 0).any()
+
+
+def test_running_intervals_that_contradict_each_other_say_that_a_rate_has_changed() -> None:
+    online = OnlineCalibrator(Partition.fixed_width(1), running=True)
+    online.partial_fit(np.full(3000, 0.5), np.zeros(3000, dtype=int))
+    assert not any("has changed" in note for note in online.guarantee_.notes)
+    online.partial_fit(np.full(30_000, 0.5), np.ones(30_000, dtype=int))
+    assert "a rate has changed" in online.guarantee_.notes[0]
+    assert (online.guarantee_.lower <= online.guarantee_.upper).all()
 
 
 def test_start_up_window_cuts_the_bins_and_is_discarded() -> None:
@@ -107,22 +134,29 @@ def test_the_guarantee_can_not_be_changed_in_mid_stream() -> None:
 def test_a_fresh_stream_has_seen_nothing() -> None:
     partition = BINS.to_dict()
     state = (
-        OnlineCalibrator(BINS)
+        OnlineCalibrator(BINS, running=True)
         .partial_fit(np.full(20, 0.1), np.ones(20, dtype=int))
         .to_dict()["state"]
     )
-    assert {name: state[name] for name in ("partition", "window", "uncounted", "merged")} == {
+    first = CentredBetaBinomial.limits_of(
+        np.array([20, 0, 0]), np.array([20, 0, 0]), float(np.log(3) - np.log(1 - 0.9))
+    )
+    assert {
+        name: state[name] for name in ("partition", "window", "uncounted", "contradicts", "merged")
+    } == {
         "partition": partition,
         "window": [],
         "uncounted": 0,
+        "contradicts": False,
         "merged": {},
     }
     assert state["sequence"] == {"counts": [20, 0, 0], "positives": [20, 0, 0]}
+    assert state["running"] == [first.lower.tolist(), first.upper.tolist()]
     warming = OnlineCalibrator(n_bins=2, warmup=5).partial_fit([0.1, 0.2], [1, 0])
     state = warming.to_dict()["state"]
-    assert (state["partition"], state["window"]) == (None, [0.1, 0.2])
+    assert (state["partition"], state["window"], state["running"]) == (None, [0.1, 0.2], None)
     assert state["sequence"] == {"counts": [0], "positives": [0]}
-    assert state["uncounted"] == 0
+    assert (state["uncounted"], state["contradicts"]) == (0, False)
     assert warming.guarantee_.n_rows == 0
     assert (warming.guarantee_.lower.tolist(), warming.guarantee_.upper.tolist()) == ([0.0], [1.0])
     assert len({stream([(0.1, 1)]).to_dict()["state"]["identity"] for _ in range(20)}) == 20

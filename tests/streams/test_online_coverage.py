@@ -50,7 +50,9 @@ def test_coverage_holds_when_the_widest_region_is_labelled_next() -> None:
 
     def simulate() -> Iterator[dict[str, bool]]:
         while True:
-            online = OnlineCalibrator(BINS).partial_fit(scores, rng.uniform(size=3) < rates)
+            online = OnlineCalibrator(BINS, running=False).partial_fit(
+                scores, rng.uniform(size=3) < rates
+            )
             missed = False
             for _ in range(200):
                 region = online.next_region()

@@ -36,6 +36,7 @@ def test_merging_what_depends_on_order_is_refused_with_the_reason() -> None:
             OnlineCalibrator(BINS, confidence_level=0.8).partial_fit([0.1], [1]),
             "same confidence_level",
         ),
+        (OnlineCalibrator(BINS, running=True).partial_fit([0.1], [1]), "running=True"),
         (OnlineCalibrator(n_bins=2, warmup=10).partial_fit([0.1], [1]), "start-up window"),
         ("a stream", "must be an OnlineCalibrator"),
     ],
@@ -113,7 +114,9 @@ def test_forged_identities_raise(change) -> None:
         ScoreCalibrator.from_dict({**state, "state": {**state["state"], **change}})
 
 
-@pytest.mark.parametrize("name", ["partition", "window", "sequence", "uncounted"])
+@pytest.mark.parametrize(
+    "name", ["partition", "window", "sequence", "uncounted", "running", "contradicts"]
+)
 def test_a_state_that_lacks_a_part_is_refused_by_name(name) -> None:
     state = json.loads(as_json(stream([(0.1, 1), (0.9, 0)])))
     del state["state"][name]

@@ -107,7 +107,7 @@ def examples(n_rows: int = 60) -> dict[str, tuple[Any, dict[str, Any]]]:
         ),
         "online": (OnlineCalibrator(fixed).fit(scores, y), {}),
         "online-paper": (
-            OnlineCalibrator(fixed, sequence="paper").fit(scores, y),
+            OnlineCalibrator(fixed, sequence="paper", running=True).fit(scores, y),
             {},
         ),
         "online-warming-up": (OnlineCalibrator(n_bins=2, warmup=100).fit(scores, y), {}),

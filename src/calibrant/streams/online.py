@@ -83,6 +83,10 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         The method for the limits; see `calibrant.sequences`. The default needs only counts, so
         order does not matter and streams can be merged. "paper" is the paper's theorem, for
         comparison.
+    running : bool, default=False
+        Intersect each interval with those after every earlier batch, so that it never widens. The
+        interval then depends on how rows arrived in batches, and these calibrators cannot be
+        merged.
     n_bins : int, default=10
         Number of bins to cut, if no partition is given.
     warmup : int, default=1000
@@ -331,6 +335,9 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
             if not mine.sequence.order_free:
                 got = f"{mine.sequence.name!r}: {mine.sequence.why_not_mergeable}"
                 raise InvalidTypeError("sequence", "depend on counts only to be merged", got=got)
+            if mine.running is not None or theirs.running is not None:
+                got = "running=True, which remembers each look"
+                raise InvalidTypeError("running", "be False to be merged", got=got)
             if mine.partition != theirs.partition or mine.sequence.name != theirs.sequence.name:
                 raise InvalidValueError(
                     "other", "have the same partition and sequence", got="different ones"
@@ -397,6 +404,10 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
                 f"warming up: {stream.window.size:,} of {self.warmup:,} rows seen, none counted yet"
             )
         assumed = (ONE_OF_EACH, _WHOLE_GROUPS)
+        if stream.contradicts:
+            remarks.append(
+                "intervals of different moments contradict each other: a rate has changed"
+            )
         said = Statement(
             stream.sequence.theorem,
             population=Population.STREAM,

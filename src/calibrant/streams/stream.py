@@ -16,7 +16,7 @@ from calibrant.cells.partition import Partition
 from calibrant.cells.score_partition import ScorePartition
 from calibrant.cells.tally import Tally
 from calibrant.errors import InvalidValueError
-from calibrant.limits.interval import Interval
+from calibrant.limits.interval import Interval, PairOfLimits
 from calibrant.limits.sequences.sequence import Sequence
 from calibrant.limits.sequences.sequence_methods import SEQUENCES, get_sequence
 from calibrant.params.declared_state import Resumed, Resumes
@@ -36,12 +36,14 @@ class StreamParameters:
     _rules: ClassVar[RuleTable] = {
         "partition": Optional(Instance(Partition, "a Partition")),
         "sequence": Choice(SEQUENCES),
+        "running": Flag(),
     }
 
     partition: Partition | None = None
     _: KW_ONLY
     confidence_level: float = 0.9
     sequence: str = "centred-beta-binomial"
+    running: bool = False
 
 
 class Stream(Resumed):
@@ -58,6 +60,8 @@ class Stream(Resumed):
         "window": Numbers(),
         "sequence": Resumes("sequence"),
         "uncounted": OneCount(),
+        "running": Maybe(PairOfLimits()),
+        "contradicts": Flag(),
         "identity": TEXT,
         "merged": Mapped(Nested(Tally), _LONGEST_IDENTITY),
         "one_of_each": Entry(Flag(), absent=False),
@@ -65,11 +69,16 @@ class Stream(Resumed):
 
     def __init__(self, settings: StreamParameters, partition: Partition | None) -> None:
         self.confidence_level = float(settings.confidence_level)
+        self._runs = bool(settings.running)
         self._kind = get_sequence(settings.sequence)
         self.partition: Partition | None = None
         self.window = np.empty(0)
         self.sequence: Sequence = self._kind(1, 1.0 - self.confidence_level)
         self.uncounted = 0
+        self.running: Interval | None = (
+            None  # the limits of all moments so far, if they never widen
+        )
+        self.contradicts = False
         self.identity = uuid4().hex
         self.merged: dict[str, Tally] = {}
         self.read: tuple[str, ...] = ()  # what came from a saved state, which no rows here confirm
@@ -86,12 +95,12 @@ class Stream(Resumed):
 
     def check_unchanged(self, settings: StreamParameters) -> None:
         """Raise an error if the guarantee would differ from the one that the stream started with."""
-        began = (self.confidence_level, self._kind.name)
-        now = (float(settings.confidence_level), settings.sequence)
+        began = (self.confidence_level, self._kind.name, self._runs)
+        now = (float(settings.confidence_level), settings.sequence, bool(settings.running))
         if began != now or (
             settings.partition is not None and settings.partition != self.partition
         ):
-            names = "partition, confidence_level and sequence"
+            names = "partition, confidence_level, sequence and running"
             raise InvalidValueError(
                 names,
                 "stay the same as in the first batch",
@@ -103,6 +112,8 @@ class Stream(Resumed):
         """Start counting in the regions of `partition`."""
         self.partition = partition
         self.sequence = self._kind(partition.n_regions, 1.0 - self.confidence_level)
+        if self._runs:
+            self.running = Interval(np.zeros(partition.n_regions), np.ones(partition.n_regions))
 
     def warm_up(self, scores: FloatArray, n_bins: int, warmup: int) -> int:
         """Add scores to the start-up window; return how many were added."""
@@ -123,15 +134,30 @@ class Stream(Resumed):
         regions = self.partition.membership(prepared, threads=threads)
         self.sequence.update(regions, codes)
         self.uncounted += int(np.count_nonzero(regions < 0))
+        self._look()
 
     def add(self, counts: IntArray, positives: IntArray, uncounted: int) -> None:
         """Add rows given only as counts."""
         self.sequence.add_counts(counts, positives)
         self.uncounted += uncounted
+        self._look()
+
+    def _look(self) -> None:
+        """If limits never widen, intersect them with the current ones."""
+        if self.running is None:
+            return
+        now = self.sequence.limits()
+        lower = np.maximum(self.running.lower, now.lower)
+        upper = np.minimum(self.running.upper, now.upper)
+        self.contradicts |= bool((lower > upper).any())
+        # if no rate agrees with all moments, keep the range between the contradicting limits
+        self.running = Interval(np.minimum(lower, upper), np.maximum(lower, upper))
 
     def limits(self) -> Interval:
         """Return the current limits of every region."""
-        return self.sequence.limits()
+        if self.running is None:
+            return self.sequence.limits()
+        return Interval(self.running.lower.copy(), self.running.upper.copy())
 
     def tally(self) -> Tally:
         """Return the counts so far."""
@@ -176,11 +202,16 @@ class Stream(Resumed):
         if self.partition is not None and self.window.size:
             got = f"{self.window.size:,} scores"
             raise InvalidValueError("window", "be empty once there are regions", got=got)
+        never_widens = self._runs and self.partition is not None
+        if (self.running is not None) != never_widens:
+            rule = "be limits where limits never widen, else null"
+            raise InvalidValueError("running", rule, got=shown(self.running))
         if not 0 < len(self.identity) <= _LONGEST_IDENTITY:
             rule = f"have 1 to {_LONGEST_IDENTITY} characters"
             raise InvalidValueError("identity", rule, got=shown(self.identity))
         self._check_parts()
-        self.read = ("counts",) if self.sequence.order_free else ("counts", "limits")
+        from_counts = self.running is None and self.sequence.order_free
+        self.read = ("counts",) if from_counts else ("counts", "limits")
 
     def _check_parts(self) -> None:
         """Raise an error for counts of other streams that cannot be part of these."""

@@ -331,6 +331,7 @@ asked(
         "settings": settings(
             partition=[None, Partition.fixed_width(3)],
             sequence=["centred-beta-binomial", "paper"],
+            running=[False, True],
             value=["jeffreys", "mean", "midpoint"],
             warmup=[50, 1000],
             n_bins=[2, 10],

@@ -207,6 +207,20 @@ def rows_before_bins_are_cut() -> Any:
 
 
 @question
+def streams_whose_limits_never_widen() -> Any:
+    found = []
+    for sequence in sequences.SEQUENCES:
+        stream = OnlineCalibrator(Partition.fixed_width(2), sequence=sequence, running=True)
+        labels = np.concatenate([np.ones(60, dtype=int), np.zeros(240, dtype=int)])
+        for part in np.array_split(np.arange(300), 5):
+            stream.partial_fit(SMOOTH.scores[part], labels[part], classes=(0, 1))
+            found.append(of_calibrator(stream))
+        again = OnlineCalibrator.from_dict(stream.to_dict())
+        found += [of_calibrator(again), again.guarantee_, refused(stream.merge, again)]
+    return found
+
+
+@question
 def continuations_of_a_stream() -> Any:
     bins = Partition.fixed_width(2)
     first = OnlineCalibrator(bins).fit(SMOOTH.scores[:50], SMOOTH.y[:50])
