@@ -53,7 +53,7 @@ class DriftMonitor(ShiftMonitor):
     calibration rows there were. Not claimed: that every change is found. Scores may move without an
     alarm, as long as the rates stay the same.
 
-    Rows are compared in cells. A fit to plain rows divides its regions into about 40 cells in all,
+    Rows are compared in cells. A fit to plain rows divides its regions into up to 40 cells in all,
     and counts them, so a change inside a region, such as a reversed order, is found, too. Other
     calibrators and partitions have one cell for each region.
 

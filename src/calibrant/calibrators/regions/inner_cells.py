@@ -21,7 +21,9 @@ from calibrant.params.state_kinds import Counts, NumbersOrNull
 from calibrant.sample.order_statistics import MovedRowsError
 from calibrant.sample.reader import in_memory
 
-_CELLS = 40  # of all regions together
+_CELLS = 40  # of all regions together, at most
+_ROWS = 100  # in a cell: with fewer, a monitor warns later
+_FEWEST_PARTS = 2  # of a region, however few its rows: in one, a new order would not be seen
 _PILOT_ROWS = 2  # in a cell, on average, that is cut by pilot rows
 _READ_AGAIN = 200_000  # rows outside memory, at most, that are read once more
 
@@ -67,9 +69,12 @@ class InnerCells(Saved):
         long.
         """
         partition = binned.partition
-        n_parts = round(_CELLS / partition.n_regions)
+        n_rows = binned.tally.n_rows
+        n_parts = round(min(_CELLS, n_rows / _ROWS) / partition.n_regions)
+        if partition.n_regions * _FEWEST_PARTS <= _CELLS:
+            n_parts = max(n_parts, _FEWEST_PARTS)
         is_plain = binned.tally.weights is None and binned.tally.groups is None
-        is_cheap = in_memory(binned.rows) or binned.tally.n_rows <= _READ_AGAIN
+        is_cheap = in_memory(binned.rows) or n_rows <= _READ_AGAIN
         if n_parts < 2 or not (partition.bins_by_segment and is_plain and is_cheap):
             return None
         bins = partition.as_bins()
