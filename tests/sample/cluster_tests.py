@@ -76,6 +76,8 @@ class ClusterTests:
             wait_for(at_work, "beginning")
             signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
+        # an engine's own handler might end every job, which would hide whether we end ours
+        handler = signal.signal(signal.SIGINT, signal.default_int_handler)
         thread = threading.Thread(target=interrupt)
         try:
             thread.start()
@@ -83,6 +85,7 @@ class ClusterTests:
                 data.tally(EDGES)
         finally:
             thread.join()
+            signal.signal(signal.SIGINT, handler)
         wait_for(lambda: not at_work(), "ending", seconds=60)  # less than the work would take
 
 

@@ -1,7 +1,7 @@
 """Dask frames: count partitions on the workers, and add results there; retried tasks count once."""
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from weakref import WeakSet
 
@@ -15,7 +15,9 @@ from calibrant.sample.rows import Rows
 from calibrant.sample.sources.arrow import BATCH_ROWS
 from calibrant.sample.sources.worker_code import by_value, package_zip, tell_missing
 
-_MOST_GROUPS = 64  # groups of partitions whose results come here: little traffic and memory
+_MOST_GROUPS = (
+    64  # groups of partitions whose results come here: little traffic, yet a bar that moves
+)
 
 _equipped: WeakSet[Any] = WeakSet()  # clients whose workers have our code
 
@@ -36,30 +38,24 @@ class DaskData(Rows):
         return work.total(self._results(work))
 
     def _results(self, work: Work[Any]) -> Iterator[Any]:
+        client = _client(self._source)
         wanted = _sums(self._source[work.columns.to_read], pickle.dumps(work))
-        self._equip_workers()
-        try:
-            sums = _needed("dask").compute(*wanted)
-        except Exception as error:
-            tell_missing(error, "the Dask cluster")
-            raise
         with watched(self._progress, None, "reading") as advance:
-            for rows, result in sums:
-                advance(rows)
-                yield result
-
-    def _equip_workers(self) -> None:
-        """Send our code to the cluster that would compute the frame, if it is not this machine."""
-        scheduler = _needed("dask.base").get_scheduler(collections=[self._source])
-        client = getattr(scheduler, "__self__", None)
-        if hasattr(client, "scheduler_info"):
-            _equip(client)
+            try:
+                yield from (
+                    _here(wanted, advance) if client is None else _there(wanted, client, advance)
+                )
+            except Exception as error:
+                tell_missing(error, "the Dask cluster")
+                raise
 
     def apply(self, added: AddColumns) -> Any:
         """The frame with the columns added to each partition when it is computed."""
         needed("pyarrow", "arrow", "columns are added")
         added.check_free(map(str, self._source.columns))
-        self._equip_workers()
+        client = _client(self._source)
+        if client is not None:
+            _equip(client)
         function = by_value(__name__, "_with_columns")
         job = pickle.dumps(added)
         meta = _needed("dask.dataframe.dispatch").make_meta(self._source)
@@ -70,6 +66,12 @@ def _needed(module: str) -> Any:
     return needed(module, "dask", "Dask frames are read")
 
 
+def _client(frame: Any) -> Any:
+    """Return the distributed client that would compute the frame; None if this machine would."""
+    owner = getattr(_needed("dask.base").get_scheduler(collections=[frame]), "__self__", None)
+    return owner if hasattr(owner, "scheduler_info") else None
+
+
 def _sums(frame: Any, job: bytes) -> list[Any]:
     """Delayed sums over groups of partitions, each with its number of rows."""
     fold = _task("_folded")
@@ -78,6 +80,34 @@ def _sums(frame: Any, job: bytes) -> list[Any]:
     leaves = [fold(shared, part, number) for number, part in enumerate(frame.to_delayed())]
     width = -(-len(leaves) // _MOST_GROUPS)
     return [add(leaves[start : start + width]) for start in range(0, len(leaves), width)]
+
+
+def _here(sums: list[Any], advance: Callable[[int], None]) -> Iterator[Any]:
+    """The sums, from the threads or processes of this machine."""
+    wanted = {part.key for part in sums}
+
+    def finished(key: Any, value: Any, *_: Any) -> None:
+        if key in wanted:
+            advance(value[0])
+
+    with _needed("dask.callbacks").Callback(posttask=finished):
+        yield from (result for _, result in _needed("dask").compute(*sums))
+
+
+def _there(sums: list[Any], client: Any, advance: Callable[[int], None]) -> Iterator[Any]:
+    """The sums from the cluster, each once."""
+    _equip(client)
+    futures = client.compute(sums)
+    try:
+        for future in _needed("distributed").as_completed(futures, loop=client.loop):
+            rows, result = (
+                future.result()
+            )  # waits for a second run if the worker that held it is gone
+            advance(rows)
+            yield result
+    except BaseException:  # Ctrl-C or a fault here also stops the work there
+        client.cancel(futures)
+        raise
 
 
 def _equip(client: Any) -> None:

@@ -6,8 +6,10 @@ that Spark commits, so retries and speculative copies never count rows twice.
 
 import pickle
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from typing import Any
+from uuid import uuid4
 
 from calibrant._optional import needed, pa
 from calibrant.errors import CalibrantError
@@ -43,13 +45,8 @@ class SparkData(Rows):
         return work.total(self._results(parts))
 
     def _results(self, parts: Any) -> Iterator[Any]:
-        try:  # an interrupt, such as Ctrl-C, also stops the work on the cluster
-            outcomes = parts.collect()
-        except Exception as error:
-            tell_missing(error, "the Spark cluster")
-            raise
         with watched(self._progress, None, "reading") as advance:
-            for rows, failed, outcome in outcomes:
+            for rows, failed, outcome in _collected(parts):
                 result = pickle.loads(outcome)
                 if failed:
                     raise result
@@ -66,6 +63,36 @@ class SparkData(Rows):
         _equip(self._source.sparkSession)
         schema = type(kinds)([*self._source.schema.fields, *kinds.fields])
         return self._source.mapInArrow(_there("_applied", pickle.dumps(added)), schema)
+
+
+def _collected(frame: Any) -> list[Any]:
+    """The rows of the frame. An interrupt, such as Ctrl-C, also stops the work on the cluster."""
+    session = frame.sparkSession
+    tag = f"calibrant-{uuid4().hex}"
+    context = None if _is_connect(session) else session.sparkContext
+
+    def collect() -> list[Any]:
+        if context is None:
+            session.addTag(tag)
+        else:
+            context.addJobTag(tag)  # a classic session sees only the tags of the calling thread
+        return list(frame.collect())
+
+    # In another thread: the connection on which a thread waits for rows cannot carry a stop
+    # request.
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(collect)
+        try:
+            return waiting.result()
+        except Exception as error:
+            tell_missing(error, "the Spark cluster")
+            raise
+        except BaseException:
+            if context is None:
+                session.interruptTag(tag)
+            else:
+                context.cancelJobsWithTag(tag)
+            raise
 
 
 def _is_connect(session: Any) -> bool:
