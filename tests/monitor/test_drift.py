@@ -202,12 +202,12 @@ def test_small_updates_wait_for_a_batch_and_sizes_alone_close_it() -> None:
     rng = np.random.default_rng(6)
     calibrator = calibrated(rng)
     monitor = DriftMonitor(calibrator)
-    for _ in range(399):
+    for _ in range(199):
         monitor.update([0.3], [rng.integers(2)])
     assert monitor.n_rows == 0
-    assert "399 rows are waiting for a batch of 400" in monitor.summary().notes[-1]
+    assert "199 rows are waiting for a batch of 200" in monitor.summary().notes[-1]
     monitor.update([0.3], [1])
-    assert monitor.n_rows == 400
+    assert monitor.n_rows == 200
 
 
 def test_without_counts_the_first_rows_are_the_reference_and_it_says_so() -> None:
