@@ -147,3 +147,21 @@ def test_errors_that_few_rows_leave_open_are_from_minus_1_to_1():
     assert errors.lower.min() == -1.0
     assert (errors.lower >= -1.0).all()
     assert (errors.upper <= 1.0).all()
+
+
+@pytest.mark.parametrize("n", [60, 80, 101])
+def test_from_60_rows_on_a_first_curve_has_its_pilot_rows_and_epsilon_is_near_that_of_more_rows(n):
+    def median_epsilon(n_rows: int) -> float:
+        found = []
+        for seed in range(15):
+            rng = np.random.default_rng([seed, n_rows])
+            scores = rng.beta(0.6, 1.2, n_rows)
+            y = rng.random(n_rows) < scores
+            found.append(Calibrator(random_state=seed).fit(scores, y).guarantee_.epsilon)
+        return float(np.median(found))
+
+    fitted = Calibrator().fit(np.linspace(0.01, 0.99, n), np.arange(n) % 3 == 0)
+    assert n - fitted.tally_.n_rows >= 12
+    few = median_epsilon(n)
+    assert few < 1.25 * np.sqrt(120 / n) * median_epsilon(120)
+    assert few < 0.75 * median_epsilon(59)

@@ -95,7 +95,8 @@ class TestWeightedLimits:
         forge(weighted, change)
         answer = calibrant("verify", "model.json", "scores.csv")
         assert answer.code == 3
-        assert "not fully checked: the file does not name the column of weights" in answer.out
+        said = " ".join(answer.out.split())
+        assert "not fully checked: the file does not name the column of weights" in said
         assert "With 90% confidence" not in answer.out
         forge(weighted, lambda content: content["columns"].update(weight="w"))
         assert calibrant("verify", "model.json", "scores.csv").code == 1

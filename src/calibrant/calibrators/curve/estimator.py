@@ -34,6 +34,7 @@ from calibrant.calibrators.curve.half_curves import HalfCurves, RowsAtKnots
 from calibrant.calibrators.curve.least_epsilon import SMOOTHNESS
 from calibrant.calibrators.curve.one_curve import fit_to_all_rows
 from calibrant.calibrators.curve.pieces import PiecewiseCalibrator
+from calibrant.calibrators.curve.pilot_rows import FEWEST_PILOT_ROWS
 from calibrant.calibrators.curve.unlabelled import (
     check_unlabelled,
     other_population,
@@ -155,8 +156,8 @@ class Calibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter):
     about the weighted population, and there is no statement about masses. Rows from files are read
     into memory.
 
-    For plain rows without pilot rows (none drawn, bins fixed beforehand, a `sample_weight`, a few
-    dozen rows), or with another `interval`, the proof is different. Let h be the curve, h_b its
+    For plain rows without pilot rows (none drawn, bins fixed beforehand, a `sample_weight`, fewer
+    than 60 rows), or with another `interval`, the proof is different. Let h be the curve, h_b its
     average over the N_b rows counted in region b, and [L_b, U_b] the interval of the region's rate.
     The averages of h over the rows and over the population differ by at most V_b D_b, where V_b is
     the total variation of h over the whole region and D_b is a limit on the Kolmogorov distance
@@ -187,6 +188,7 @@ class Calibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter):
     ('blend', 0.04)
     """
 
+    _fewest_pilot_rows: ClassVar[int] = FEWEST_PILOT_ROWS
     _learned: ClassVar[EntryTable] = {
         "proof": Entry(Inline(CurveProof), of="proof_"),
         "curve": Entry(Nested(FittedCurve), of="_fitted_curve"),

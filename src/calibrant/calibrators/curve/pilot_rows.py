@@ -22,7 +22,8 @@ from calibrant.limits.error_budget import even_widths
 from calibrant.params.random import RandomSource
 from calibrant.sample.sources.memory import MemoryRows
 
-_FEWEST_ROWS = 12  # with fewer pilot rows there is no first curve
+FEWEST_PILOT_ROWS = 12
+"""With fewer, there is no first curve."""
 CELLS = 24
 """Cells of each region, unless there are few rows or many regions."""
 _FEW_CELLS = 12  # used if there are fewer rows than this:
@@ -57,7 +58,7 @@ _TRUSTED = 20.0  # rows that the probabilities themselves count as in a guess fr
 
 def has_pilot(drawn: Mapping[Hashable, Any]) -> bool:
     """Whether enough rows were drawn for a first curve."""
-    return sum(map(len, drawn.values())) >= _FEWEST_ROWS
+    return sum(map(len, drawn.values())) >= FEWEST_PILOT_ROWS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,7 +140,7 @@ class LabelledPilot:
     @property
     def is_enough(self) -> bool:
         """Whether there are enough rows for a first curve."""
-        return len(self.rows) >= _FEWEST_ROWS
+        return len(self.rows) >= FEWEST_PILOT_ROWS
 
     def own(self, number: int) -> BoolArray:
         """The rows that determine a segment's curve and knots: its own or, if these are few, all."""

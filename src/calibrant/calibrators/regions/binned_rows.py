@@ -270,8 +270,13 @@ class _Cutting:
         repeats = in_memory(self.data) and self.data.repeats is not None
         if repeats or not can_look:
             return {name: chosen_by.get(name, 0) for name in sizes}
+        fewest = self.settings._fewest_pilot_rows
         return {
-            name: max(look_size(rows, bins[name]), chosen_by.get(name, 0))
+            name: max(
+                look_size(rows, bins[name]),
+                fewest if rows >= 5 * fewest else 0,
+                chosen_by.get(name, 0),
+            )
             for name, rows in sizes.items()
         }
 
