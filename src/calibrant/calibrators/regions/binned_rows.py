@@ -274,7 +274,7 @@ class _Cutting:
         return {
             name: max(
                 look_size(rows, bins[name]),
-                fewest if rows >= 5 * fewest else 0,
+                fewest if bins[name] > 1 and rows >= 5 * fewest else 0,
                 chosen_by.get(name, 0),
             )
             for name, rows in sizes.items()

@@ -180,7 +180,7 @@ class CutParameters(LabelParameters, SegmentParameters, BinParameters):
     """The parameters of calibrators that accept segments, or regions fixed beforehand."""
 
     _fewest_pilot_rows: ClassVar[int] = 0
-    """Pilot rows that are drawn from few rows, too, if this is at most a fifth of them."""
+    """Pilot rows that two or more bins of few rows have, too, if these are at most a fifth of them."""
 
     def _automatic_bins(self, n_rows: int) -> int:
         return automatic_bins(n_rows)
