@@ -308,7 +308,7 @@ def test_days_that_share_something_break_rows_and_not_days() -> None:
             unit: DriftMonitor(calibrator, unit=unit, confidence_level=1 - alpha) for unit in false
         }
         for day in range(60):
-            scores, labels, at = day_rows(rng, day, effect=0.4)
+            scores, labels, at = day_rows(rng, day, effect=0.5)
             for monitor in monitors.values():
                 monitor.update(scores, labels, at=at)
         for unit, monitor in monitors.items():

@@ -223,6 +223,9 @@ def _calibrator(model: Any, data: Any) -> Any:
         made.set_params(attributes=list(getattr(saved, "_attribute_names", ())) or None)
     if "settings" in model.provenance:
         settings = _checked_settings(model, FIT_SETTINGS)
+        rule = parameters.get("segment_rule", "auto")
+        if rule != "auto" and "segment" not in model.columns:
+            raise RefusedError("segment_rule", 'be "auto" without segments', got=shown(rule))
         if "random_state" in parameters:  # which no file of a calibrator has
             made.set_params(random_state=settings.get("random_state", 0))
     with reported_by_caller():
@@ -248,6 +251,9 @@ def _checked_settings(model: Any, settings: Sequence[str]) -> Mapping[str, Any]:
     }
     for name in known.keys() & saved.keys():
         known[name].check(name, saved[name])
+    for name in ("time", "calibration_size"):
+        if saved.get(name) is not None and saved.get("holdout") is None:
+            raise RefusedError(name, "be null without a hold-out", got=shown(saved[name]))
     return saved
 
 
