@@ -9,9 +9,6 @@ from calibrant._optional import install
 
 __all__ = ["main"]
 
-_USE_PANDAS = {"demo", "serve"}
-"""The commands that use pandas."""
-
 
 def main() -> None:
     """Run the command line and exit with its exit code.
@@ -27,9 +24,6 @@ def main() -> None:
             f"error: the command line needs click, which is not installed: {install('cli')}\n"
         )
         sys.exit(2)
-    if not _USE_PANDAS.intersection(sys.argv):
-        # pyarrow and scikit-learn would import it, which takes 0.2 s and 45 MB
-        sys.modules.setdefault("pandas", None)  # type: ignore[arg-type]
     from calibrant.cli._app import app
 
     app.main(prog_name="calibrant")
