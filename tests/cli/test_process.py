@@ -215,7 +215,7 @@ def test_a_bar_moves_where_someone_watches(model: Path, folder: Path) -> None:
     schema = pa.schema([("p", pa.float64())])
     rng = np.random.default_rng(0)
     with pq.ParquetWriter(folder / "long.parquet", schema) as writer:
-        for _ in range(8):
+        for _ in range(24):
             writer.write_table(pa.table({"p": rng.uniform(size=262_144)}, schema=schema))
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
@@ -236,7 +236,7 @@ def test_a_bar_moves_where_someone_watches(model: Path, folder: Path) -> None:
         shown += piece
     assert process.wait() == 0
     plain = re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", shown)
-    rows = {int(text) for text in re.findall(rb"(\d+)/2097152", plain)}
+    rows = {int(text) for text in re.findall(rb"(\d+)/6291456", plain)}
     assert len(rows) > 3
     assert max(rows) > min(rows)
 
