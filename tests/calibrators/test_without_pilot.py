@@ -165,3 +165,8 @@ def test_from_60_rows_on_a_first_curve_has_its_pilot_rows_and_epsilon_is_near_th
     few = median_epsilon(n)
     assert few < 1.25 * np.sqrt(120 / n) * median_epsilon(120)
     assert few < 0.75 * median_epsilon(59)
+
+
+def test_pilot_rows_leave_a_row_for_each_bin():
+    scores, y = draw(60)
+    assert Calibrator(n_bins=60).fit(scores, y).partition_.n_regions == 60

@@ -272,11 +272,7 @@ class _Cutting:
             return {name: chosen_by.get(name, 0) for name in sizes}
         fewest = self.settings._fewest_pilot_rows
         return {
-            name: max(
-                look_size(rows, bins[name]),
-                fewest if bins[name] > 1 and rows >= 5 * fewest else 0,
-                chosen_by.get(name, 0),
-            )
+            name: max(look_size(rows, bins[name], fewest), chosen_by.get(name, 0))
             for name, rows in sizes.items()
         }
 
@@ -368,9 +364,10 @@ def equal_width(n_bins: int, assumptions: DataAssumptions) -> ScorePartition:
     return ScorePartition.fixed_width(n_bins, assumptions.score_range or (0.0, 1.0))
 
 
-def look_size(n_rows: int, n_bins: int) -> int:
+def look_size(n_rows: int, n_bins: int, fewest: int = 0) -> int:
     """The number of pilot rows to check for ties: ceil(sqrt(2 (n_bins - 1) n_rows)), but at most
-    2/17 of the rows.
+    2/17 of the rows. Two or more bins have at least `fewest`, if these are at most a fifth of the
+    rows; a row is left for each bin.
 
     Among m pilot rows, m^2 / (2 n) pairs of equal scores are expected for every one that the n_bins
     - 1 edges expect, times 1 / (n_bins - 1). So untied pilot rows followed by a tied edge occur in
@@ -379,8 +376,11 @@ def look_size(n_rows: int, n_bins: int) -> int:
     >>> [look_size(n, 10) for n in (10, 100, 1000, 10_000, 1_000_000)]
     [0, 11, 117, 425, 4243]
     """
-    wanted = math.ceil(math.sqrt(2 * (n_bins - 1) * n_rows))
-    rows = min(wanted, 2 * n_rows // 17, n_rows - n_bins)
+    if n_bins < 2:
+        return 0
+    wanted = max(math.ceil(math.sqrt(2 * (n_bins - 1) * n_rows)), fewest)
+    most = max(2 * n_rows // 17, fewest if 5 * fewest <= n_rows else 0)
+    rows = min(wanted, most, n_rows - n_bins)
     return rows if rows >= 2 else 0
 
 
